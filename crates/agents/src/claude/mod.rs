@@ -1,0 +1,74 @@
+//! Claude Code: sessions in `<config>/projects/`, one JSONL file each. The format: docs/formats/claude-code.md.
+
+mod history;
+mod home;
+mod notes;
+mod read;
+mod record;
+mod scan;
+mod state;
+mod subagents;
+mod tool_result;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use home::{project_folder, side_folder};
+use transcript::{Agent, SessionId, Summary};
+
+use crate::{Blocks, Discovery, Live, Notes, Store, Surroundings};
+
+/// Claude Code's files.
+#[derive(Debug, Clone)]
+pub struct Claude {
+    config: PathBuf,
+    proc: Option<PathBuf>,
+}
+
+impl Claude {
+    /// Finds the configuration folder: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
+    pub fn new(surroundings: &Surroundings) -> Self {
+        let config = surroundings.claude_config_dir.clone().unwrap_or_else(|| surroundings.home.join(".claude"));
+        Claude { config, proc: surroundings.proc.clone() }
+    }
+
+    fn scan_file(path: &Path) -> scan::Scan {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let id = home::session_id_of_name(&name)
+            .or_else(|| SessionId::new(path.file_stem().unwrap_or_default().to_string_lossy()).ok())
+            .unwrap_or_else(|| SessionId::new("unknown").expect("a legal id"));
+        scan::scan(path, id)
+    }
+}
+
+impl Store for Claude {
+    fn agent(&self) -> Agent {
+        Agent::Claude
+    }
+
+    fn home(&self) -> &Path {
+        &self.config
+    }
+
+    fn discover(&self) -> Discovery {
+        home::discover(&self.config.join("projects"))
+    }
+
+    fn scan(&self, path: &Path) -> Summary {
+        Self::scan_file(path).summary
+    }
+
+    fn read(&self, path: &Path, until: Option<u32>) -> io::Result<Box<dyn Blocks>> {
+        // A missing or unreadable file is an error here, where somebody asked for this very session.
+        std::fs::File::open(path)?;
+        Ok(Box::new(read::ClaudeBlocks::session(path, Self::scan_file(path), until)?))
+    }
+
+    fn notes(&self) -> Notes {
+        notes::read(&self.config)
+    }
+
+    fn live(&self) -> Live {
+        state::live(&self.config, self.proc.as_deref())
+    }
+}

@@ -1,0 +1,396 @@
+//! A Claude Code session as blocks, streamed.
+//!
+//! The scan has told which records are active and which of them open turns; this pass parses only those.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind};
+
+use super::record::{Kind, Record, UserPart};
+use super::scan::{Scan, huge_record};
+use super::subagents::Subagents;
+use super::tool_result;
+use crate::Blocks;
+use crate::fields::Raw;
+use crate::lines::LineReader;
+
+/// The deepest nesting of subagents that is followed.
+const DEEPEST: u8 = 8;
+
+/// The blocks of one transcript.
+pub(super) struct ClaudeBlocks {
+    path: PathBuf,
+    lines: LineReader<File>,
+    /// The active history; nothing for a subagent's file, where every record counts.
+    scan: Option<Scan>,
+    index: u32,
+    /// The next record that opens a turn, as a position in the scan's prompts.
+    next_prompt: usize,
+    turn: u32,
+    until: Option<u32>,
+    depth: u8,
+    ready: VecDeque<Block>,
+    /// The names of tools whose results are still to come.
+    calls: HashMap<String, String>,
+    subagents: Subagents,
+    nested: Option<Box<ClaudeBlocks>>,
+    defects: Defects,
+    ended: bool,
+}
+
+impl ClaudeBlocks {
+    /// Reads a session.
+    pub(super) fn session(path: &Path, scan: Scan, until: Option<u32>) -> io::Result<Self> {
+        let lines = LineReader::open(path, 0, Some(scan.size))?;
+        let defects = scan.summary.defects.clone();
+        Ok(ClaudeBlocks {
+            path: path.to_owned(),
+            lines,
+            scan: Some(scan),
+            index: 0,
+            next_prompt: 0,
+            turn: 0,
+            until,
+            depth: 0,
+            ready: VecDeque::new(),
+            calls: HashMap::new(),
+            subagents: Subagents::of(path),
+            nested: None,
+            defects,
+            ended: false,
+        })
+    }
+
+    /// Reads a subagent's file as a part of the turn `turn`.
+    fn subagent(path: &Path, side: Subagents, turn: u32, depth: u8) -> io::Result<Self> {
+        Ok(ClaudeBlocks {
+            path: path.to_owned(),
+            lines: LineReader::open(path, 0, None)?,
+            scan: None,
+            index: 0,
+            next_prompt: 0,
+            turn,
+            until: None,
+            depth,
+            ready: VecDeque::new(),
+            calls: HashMap::new(),
+            subagents: side,
+            nested: None,
+            defects: Defects::default(),
+            ended: false,
+        })
+    }
+
+    /// Reads lines until at least one block is ready; false at the end.
+    fn advance(&mut self) -> bool {
+        while self.ready.is_empty() && self.nested.is_none() {
+            let line = match self.lines.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => return false,
+                Err(_) => {
+                    self.defects.add(DefectKind::Unreadable);
+                    return false;
+                }
+            };
+            let Some(bytes) = line.bytes else {
+                let megabytes = line.len >> 20;
+                let record = huge_record(&self.path, &line).ok().flatten();
+                if record.is_some_and(|record| self.takes(&record)) {
+                    let text = format!("a record of {megabytes} MB is left out");
+                    self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
+                }
+                continue;
+            };
+            let record = Record::of(bytes);
+            if !record.complete {
+                continue;
+            }
+            // The borrow of the line ends before the state changes.
+            let bytes = bytes.to_vec();
+            let record = Record::of(&bytes);
+            let index = self.index;
+            if !self.takes(&record) {
+                continue;
+            }
+            let opens = self.opens_turn(index, &record);
+            if opens && self.until.is_some_and(|until| self.turn >= until) {
+                return false;
+            }
+            self.record(&record, opens);
+        }
+        true
+    }
+
+    /// Counts a chain record and tells whether it is part of the active history.
+    fn takes(&mut self, record: &Record<'_>) -> bool {
+        let Some(scan) = &self.scan else {
+            return record.uuid.is_some();
+        };
+        if !record.is_chain() {
+            return false;
+        }
+        let index = self.index;
+        self.index += 1;
+        scan.history.is_active(index)
+    }
+
+    fn opens_turn(&mut self, index: u32, record: &Record<'_>) -> bool {
+        match &self.scan {
+            Some(scan) => {
+                let opens = scan.prompts.get(self.next_prompt) == Some(&index);
+                self.next_prompt += usize::from(opens);
+                opens
+            }
+            None => record.kind == Kind::User && record.user_part() == UserPart::Prompt,
+        }
+    }
+
+    fn record(&mut self, record: &Record<'_>, opens: bool) {
+        let at = record.timestamp.and_then(Raw::plain).and_then(|time| std::str::from_utf8(time).ok()?.parse().ok());
+        match record.kind {
+            Kind::User => self.user(record, at, opens),
+            Kind::Assistant => self.assistant(record, at),
+            Kind::System => self.system(record, at),
+            Kind::Attachment => self.attachment(record, at),
+            _ => {}
+        }
+    }
+
+    fn user(&mut self, record: &Record<'_>, at: Option<Timestamp>, opens: bool) {
+        let Some(content) = record.message.and_then(|message| message.get(b"content")) else {
+            return;
+        };
+        if opens {
+            if self.depth == 0 {
+                self.turn += 1;
+            }
+            let text = prompt_text(content);
+            self.push(at, None, BlockKind::Prompt { text, steer: false });
+            for element in content.elements() {
+                self.media(element, at);
+            }
+            return;
+        }
+        match record.user_part() {
+            UserPart::ToolResult => self.results(record, content, at),
+            UserPart::Summary => self.push(at, None, BlockKind::Compaction { summary: prompt_text(content) }),
+            UserPart::Interrupted => {
+                let text = prompt_text(content);
+                self.push(at, None, BlockKind::Notice { notice: NoticeKind::Interrupted, text });
+            }
+            UserPart::Command | UserPart::CommandOutput => {
+                let text = prompt_text(content);
+                if !text.is_empty() {
+                    self.push(at, None, BlockKind::Notice { notice: NoticeKind::Command, text });
+                }
+            }
+            UserPart::Prompt | UserPart::Injected => {}
+        }
+    }
+
+    fn results(&mut self, record: &Record<'_>, content: Raw<'_>, at: Option<Timestamp>) {
+        for element in content.elements() {
+            if element.get(b"type").and_then(Raw::plain) != Some(b"tool_result") {
+                continue;
+            }
+            let call = string(element.get(b"tool_use_id")).unwrap_or_default();
+            let name = self.calls.remove(&call);
+            let result = tool_result::read(element, name.as_deref(), record.tool_result, &self.subagents.side_folder());
+            self.push(
+                at,
+                None,
+                BlockKind::Output {
+                    call: call.clone(),
+                    name,
+                    text: result.text,
+                    error: result.error,
+                    exit_code: result.exit_code,
+                },
+            );
+            for (media_type, bytes) in result.media {
+                self.push(at, None, BlockKind::Media { media_type, bytes });
+            }
+            let agent = record.tool_result.and_then(|result| string(result.get(b"agentId")));
+            self.nest(&call, agent.as_deref(), at);
+        }
+    }
+
+    /// Begins the transcript of the subagent that `call` started, if there is one.
+    fn nest(&mut self, call: &str, agent: Option<&str>, at: Option<Timestamp>) {
+        if self.depth >= DEEPEST {
+            return;
+        }
+        let Some(found) = self.subagents.started_by(call, agent) else {
+            if agent.is_some() {
+                self.defects.add(DefectKind::MissingSubagent);
+            }
+            return;
+        };
+        let kind = BlockKind::Subagent { id: found.id, role: found.role, description: found.description };
+        self.push(at, None, kind);
+        match ClaudeBlocks::subagent(&found.path, self.subagents.clone(), self.turn, self.depth + 1) {
+            Ok(nested) => self.nested = Some(Box::new(nested)),
+            Err(_) => self.defects.add(DefectKind::MissingSubagent),
+        }
+    }
+
+    fn assistant(&mut self, record: &Record<'_>, at: Option<Timestamp>) {
+        let Some(message) = record.message else {
+            return;
+        };
+        let id = string(message.get(b"id"));
+        let model = string(message.get(b"model")).filter(|model| model != "<synthetic>");
+        let Some(content) = message.get(b"content") else {
+            return;
+        };
+        if record.api_error {
+            let text = prompt_text(content);
+            self.push(at, id, BlockKind::Notice { notice: NoticeKind::Error, text });
+            return;
+        }
+        if content.0.starts_with(b"\"") {
+            let text = content.string().unwrap_or_default().into_owned();
+            self.push(at, id, BlockKind::Answer { text, model });
+            return;
+        }
+        for element in content.elements() {
+            let kind = match element.get(b"type").and_then(Raw::plain) {
+                Some(b"text") => {
+                    let text = string(element.get(b"text")).unwrap_or_default();
+                    BlockKind::Answer { text, model: model.clone() }
+                }
+                Some(b"thinking") => BlockKind::Thinking { text: string(element.get(b"thinking")).unwrap_or_default() },
+                Some(b"redacted_thinking") => BlockKind::Thinking { text: String::new() },
+                Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") => {
+                    let id = string(element.get(b"id")).unwrap_or_default();
+                    let name = string(element.get(b"name")).unwrap_or_default();
+                    self.calls.insert(id.clone(), name.clone());
+                    let input = element.get(b"input").and_then(Raw::parse).unwrap_or(Value::Null);
+                    BlockKind::Call { id, name, input }
+                }
+                _ => {
+                    self.media(element, at);
+                    continue;
+                }
+            };
+            self.push(at, id.clone(), kind);
+        }
+    }
+
+    fn system(&mut self, record: &Record<'_>, at: Option<Timestamp>) {
+        let subtype = record.subtype.and_then(Raw::plain).unwrap_or_default();
+        let notice = match subtype {
+            b"local_command" => NoticeKind::Command,
+            b"api_error" => NoticeKind::Error,
+            b"informational" => NoticeKind::Info,
+            _ => return,
+        };
+        let text = record.content.map(prompt_text).unwrap_or_default();
+        if !text.is_empty() {
+            self.push(at, None, BlockKind::Notice { notice, text });
+        }
+    }
+
+    /// A prompt that a person added while the agent was at work is stored as an attachment.
+    fn attachment(&mut self, record: &Record<'_>, at: Option<Timestamp>) {
+        let Some(attachment) = record.attachment else {
+            return;
+        };
+        if attachment.get(b"type").and_then(Raw::plain) != Some(b"queued_command") {
+            return;
+        }
+        let text = attachment.get(b"prompt").map(prompt_text).unwrap_or_default();
+        let by_person = !text.is_empty() && !text.starts_with("<task-notification>");
+        if by_person {
+            self.push(at, None, BlockKind::Prompt { text, steer: true });
+        }
+    }
+
+    fn media(&mut self, element: Raw<'_>, at: Option<Timestamp>) {
+        if let Some((media_type, bytes)) = tool_result::media(element) {
+            self.push(at, None, BlockKind::Media { media_type, bytes });
+        }
+    }
+
+    fn push(&mut self, at: Option<Timestamp>, message: Option<String>, kind: BlockKind) {
+        self.ready.push_back(Block { turn: self.turn, depth: self.depth, at, message, kind });
+    }
+}
+
+impl Blocks for ClaudeBlocks {
+    fn next_block(&mut self) -> Option<Block> {
+        loop {
+            if let Some(block) = self.ready.pop_front() {
+                return Some(block);
+            }
+            if let Some(nested) = &mut self.nested {
+                if let Some(block) = nested.next_block() {
+                    return Some(block);
+                }
+                let defects = nested.defects.clone();
+                self.defects.merge(&defects);
+                self.nested = None;
+                continue;
+            }
+            if self.ended || !self.advance() {
+                self.ended = true;
+                return None;
+            }
+        }
+    }
+
+    fn defects(&self) -> &Defects {
+        &self.defects
+    }
+}
+
+/// The words of a content value: a string, or the text elements of a list.
+pub(super) fn prompt_text(content: Raw<'_>) -> String {
+    if content.0.starts_with(b"\"") {
+        return unwrap_command(content.string().unwrap_or_default().into_owned());
+    }
+    let mut joined = String::new();
+    for element in content.elements() {
+        if element.get(b"type").and_then(Raw::plain) == Some(b"text")
+            && let Some(text) = element.get(b"text").and_then(Raw::string)
+        {
+            if !joined.is_empty() {
+                joined.push_str("\n\n");
+            }
+            joined.push_str(&text);
+        }
+    }
+    unwrap_command(joined)
+}
+
+/// A slash command as it was typed, out of the tags in which the client stores it; other text stays as it is.
+fn unwrap_command(text: String) -> String {
+    let inside = |tag: &str| {
+        let start = text.find(&format!("<{tag}>"))? + tag.len() + 2;
+        let end = text[start..].find(&format!("</{tag}>"))? + start;
+        Some(text[start..end].trim())
+    };
+    if text.starts_with("<command-") {
+        let name = inside("command-name").unwrap_or_default();
+        let arguments = inside("command-args").unwrap_or_default();
+        return format!("{name} {arguments}").trim().to_owned();
+    }
+    for tag in ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"] {
+        if text.starts_with(&format!("<{tag}>")) {
+            return inside(tag).unwrap_or_default().to_owned();
+        }
+    }
+    if text.starts_with("<bash-input>") {
+        return inside("bash-input").map(|command| format!("! {command}")).unwrap_or_default();
+    }
+    text
+}
+
+fn string(raw: Option<Raw<'_>>) -> Option<String> {
+    raw?.string().map(std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,239 @@
+//! One line of a Claude Code transcript, looked at without parsing it.
+
+use crate::fields::{Fields, Raw};
+
+/// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Kind {
+    User,
+    Assistant,
+    Attachment,
+    System,
+    LastPrompt,
+    CustomTitle,
+    AiTitle,
+    Relocated,
+    #[default]
+    Other,
+}
+
+impl Kind {
+    pub(super) fn of(word: &[u8]) -> Kind {
+        match word {
+            b"user" => Kind::User,
+            b"assistant" => Kind::Assistant,
+            b"attachment" => Kind::Attachment,
+            b"system" => Kind::System,
+            b"last-prompt" => Kind::LastPrompt,
+            b"custom-title" => Kind::CustomTitle,
+            b"ai-title" => Kind::AiTitle,
+            b"relocated" => Kind::Relocated,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// The top-level fields of one line.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Record<'a> {
+    pub kind: Kind,
+    pub uuid: Option<u64>,
+    /// Where a new turn can be told by, it is by this id.
+    pub parent: Option<u64>,
+    /// Set on a compaction boundary, whose `parentUuid` is null.
+    pub logical_parent: Option<u64>,
+    pub sidechain: bool,
+    pub meta: bool,
+    pub compact_summary: bool,
+    pub api_error: bool,
+    pub timestamp: Option<Raw<'a>>,
+    pub cwd: Option<Raw<'a>>,
+    pub branch: Option<Raw<'a>>,
+    pub version: Option<Raw<'a>>,
+    pub subtype: Option<Raw<'a>>,
+    pub prompt_source: Option<Raw<'a>>,
+    pub message: Option<Raw<'a>>,
+    pub attachment: Option<Raw<'a>>,
+    pub content: Option<Raw<'a>>,
+    pub tool_result: Option<Raw<'a>>,
+    pub forked_from: Option<Raw<'a>>,
+    /// `leafUuid`, `customTitle`, `aiTitle` or `relocatedCwd`, by the kind of the record.
+    pub value: Option<Raw<'a>>,
+    /// Whether the line is one whole JSON object.
+    pub complete: bool,
+}
+
+impl<'a> Record<'a> {
+    /// Looks at one line.
+    pub(super) fn of(line: &'a [u8]) -> Self {
+        let mut record = Record::default();
+        let mut fields = Fields::of(line);
+        for (key, value) in fields.by_ref() {
+            record.note(key, value);
+        }
+        record.complete = fields.is_complete();
+        record
+    }
+
+    fn note(&mut self, key: &[u8], value: Raw<'a>) {
+        match key {
+            b"type" => self.kind = value.plain().map_or(Kind::Other, Kind::of),
+            b"uuid" => self.uuid = value.plain().map(key_of),
+            b"parentUuid" => self.parent = value.plain().map(key_of),
+            b"logicalParentUuid" => self.logical_parent = value.plain().map(key_of),
+            b"isSidechain" => self.sidechain = value.is_true(),
+            b"isMeta" => self.meta = value.is_true(),
+            b"isCompactSummary" => self.compact_summary = value.is_true(),
+            b"isApiErrorMessage" => self.api_error = value.is_true(),
+            b"timestamp" => self.timestamp = Some(value),
+            b"cwd" => self.cwd = Some(value),
+            b"gitBranch" => self.branch = Some(value),
+            b"version" => self.version = Some(value),
+            b"subtype" => self.subtype = Some(value),
+            b"promptSource" => self.prompt_source = Some(value),
+            b"message" => self.message = Some(value),
+            b"attachment" => self.attachment = Some(value),
+            b"content" => self.content = Some(value),
+            b"toolUseResult" => self.tool_result = Some(value),
+            b"forkedFrom" => self.forked_from = Some(value),
+            b"leafUuid" | b"customTitle" | b"aiTitle" | b"relocatedCwd" => self.value = Some(value),
+            _ => {}
+        }
+    }
+
+    /// Whether it is a link of the parent chain. Attachments and system records are; records without an id are not.
+    pub(super) fn is_chain(&self) -> bool {
+        self.uuid.is_some()
+            && !self.sidechain
+            && matches!(self.kind, Kind::User | Kind::Assistant | Kind::Attachment | Kind::System)
+    }
+
+    /// What a `user` record is to a person.
+    pub(super) fn user_part(&self) -> UserPart {
+        if self.compact_summary {
+            return UserPart::Summary;
+        }
+        let Some(content) = self.message.and_then(|message| message.get(b"content")) else {
+            return UserPart::Injected;
+        };
+        let mut part = UserPart::Injected;
+        if content.0.starts_with(b"\"") {
+            part = UserPart::of_text(&content.0[1..]);
+        } else {
+            for element in content.elements() {
+                match element.get(b"type").and_then(Raw::plain) {
+                    Some(b"tool_result") => return UserPart::ToolResult,
+                    Some(b"text") if part == UserPart::Injected => {
+                        let text = element.get(b"text").map_or(&b""[..], |text| &text.0[1..]);
+                        part = UserPart::of_text(text);
+                    }
+                    Some(b"image" | b"document") => part = UserPart::Prompt,
+                    _ => {}
+                }
+            }
+        }
+        let by_system = self.prompt_source.is_some_and(|source| source.0 == b"\"system\"");
+        if part == UserPart::Prompt && (self.meta || by_system) { UserPart::Injected } else { part }
+    }
+}
+
+/// What a `user` record is to a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UserPart {
+    /// Something that a person asked.
+    Prompt,
+    /// What a tool gave back.
+    ToolResult,
+    /// A slash command: a prompt if the agent answers it, a client's matter if output follows.
+    Command,
+    /// What a command of the client printed.
+    CommandOutput,
+    /// A person stopped the agent.
+    Interrupted,
+    /// The summary that a compaction left.
+    Summary,
+    /// Context that the client put in.
+    Injected,
+}
+
+impl UserPart {
+    /// Tells by the start of the text, which is still JSON-escaped.
+    fn of_text(text: &[u8]) -> UserPart {
+        const STARTS: [(&[u8], UserPart); 13] = [
+            (b"<command-name>", UserPart::Command),
+            (b"<command-message>", UserPart::Command),
+            (b"<local-command-stdout>", UserPart::CommandOutput),
+            (b"<local-command-stderr>", UserPart::CommandOutput),
+            (b"<local-command-caveat>", UserPart::Injected),
+            (b"<bash-input>", UserPart::CommandOutput),
+            (b"<bash-stdout>", UserPart::CommandOutput),
+            (b"<bash-stderr>", UserPart::CommandOutput),
+            (b"<task-notification>", UserPart::Injected),
+            (b"<system-reminder>", UserPart::Injected),
+            (b"<teammate-message", UserPart::Injected),
+            (b"Caveat: The messages below were generated by the user while running local commands", UserPart::Injected),
+            (b"[Request interrupted by user", UserPart::Interrupted),
+        ];
+        STARTS.iter().find(|(start, _)| text.starts_with(start)).map_or(UserPart::Prompt, |(_, part)| *part)
+    }
+}
+
+/// A 64-bit key for an id. Ids of records are random UUIDs, whose halves folded together are as good as a hash.
+pub(super) fn key_of(id: &[u8]) -> u64 {
+    let mut value = 0u128;
+    let mut digits = 0;
+    for byte in id {
+        match char::from(*byte).to_digit(16) {
+            Some(digit) => {
+                value = value << 4 | u128::from(digit);
+                digits += 1;
+            }
+            None if *byte == b'-' => {}
+            None => return crate::fingerprint(id),
+        }
+    }
+    if digits == 32 { (value >> 64) as u64 ^ (value as u64).rotate_left(1) } else { crate::fingerprint(id) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_person_typed_is_told_from_what_was_put_in() {
+        let check = |line: &str, expected: UserPart| {
+            assert_eq!(Record::of(line.as_bytes()).user_part(), expected, "{line}");
+        };
+        let user = |content: &str, extra: &str| {
+            format!(r#"{{"type":"user","uuid":"x",{extra}"message":{{"role":"user","content":{content}}}}}"#)
+        };
+        check(&user(r#""fix it""#, ""), UserPart::Prompt);
+        check(&user(r#"[{"type":"text","text":"fix it"}]"#, ""), UserPart::Prompt);
+        check(&user(r#"[{"type":"image","source":{}}]"#, ""), UserPart::Prompt);
+        check(&user(r#"[{"tool_use_id":"t","type":"tool_result","content":"x"}]"#, ""), UserPart::ToolResult);
+        check(&user(r#""fix it""#, r#""isMeta":true,"#), UserPart::Injected);
+        check(&user(r#""fix it""#, r#""promptSource":"system","#), UserPart::Injected);
+        check(&user(r#""summary""#, r#""isCompactSummary":true,"#), UserPart::Summary);
+        check(&user(r#""<command-name>/cost</command-name>""#, ""), UserPart::Command);
+        check(&user(r#""<local-command-stdout>1$</local-command-stdout>""#, ""), UserPart::CommandOutput);
+        check(&user(r#""<task-notification>\n<task-id>""#, ""), UserPart::Injected);
+        check(&user(r#"[{"type":"text","text":"[Request interrupted by user]"}]"#, ""), UserPart::Interrupted);
+        check(r#"{"type":"user","uuid":"x"}"#, UserPart::Injected);
+    }
+
+    #[test]
+    fn keys_of_ids_differ() {
+        let keys: std::collections::HashSet<u64> = [
+            "eee5ccf1-1530-4812-8535-228c1ffb7804",
+            "eee5ccf1-1530-4812-8535-228c1ffb7805",
+            "msg_1",
+            "msg_2",
+            "11",
+            "",
+        ]
+        .iter()
+        .map(|id| key_of(id.as_bytes()))
+        .collect();
+        assert_eq!(keys.len(), 6);
+    }
+}

@@ -1,0 +1,418 @@
+//! One pass over a transcript for the facts of the session and for the index that the reader needs.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, TokenUse, text};
+
+use super::history::{History, HistoryBuilder};
+use super::home;
+use super::record::{Kind, Record, UserPart, key_of};
+use crate::fields::Raw;
+use crate::lines::{Line, LineReader};
+
+/// How many of the latest messages are remembered, to find the last one of the active history among them.
+const TAIL: usize = 512;
+/// What a title needs of a prompt.
+const TITLE_BYTES: usize = 200;
+
+/// What one pass over a transcript finds.
+#[derive(Debug)]
+pub(super) struct Scan {
+    pub summary: Summary,
+    pub history: History,
+    /// The chain records that open turns, by index, in order.
+    pub prompts: Vec<u32>,
+    /// The file's size when the pass began; nothing behind it was looked at.
+    pub size: u64,
+}
+
+/// Reads the transcript at `path` once.
+pub(super) fn scan(path: &Path, id: SessionId) -> Scan {
+    let mut summary = Summary::new(Agent::Claude, id, path.to_owned());
+    let size = match std::fs::metadata(path) {
+        Ok(metadata) => metadata.len(),
+        Err(_) => {
+            summary.defects.add(DefectKind::Unreadable);
+            return Scan { summary, history: History::default(), prompts: Vec::new(), size: 0 };
+        }
+    };
+    let mut pass = Pass::new(summary, path);
+    if pass.run(path, size).is_err() {
+        pass.summary.defects.add(DefectKind::Unreadable);
+    }
+    pass.finish(path, size)
+}
+
+struct Pass {
+    summary: Summary,
+    folder: String,
+    builder: HistoryBuilder,
+    prompts: Vec<Mark>,
+    command: Option<Mark>,
+    tail: Vec<Tail>,
+    seen: u64,
+    first_time: Vec<u8>,
+    last_time: Vec<u8>,
+    cwd: Vec<u8>,
+    first_cwd: Option<PathBuf>,
+    home_cwd: Option<PathBuf>,
+    branch: Vec<u8>,
+    version: Vec<u8>,
+    forked_from: Option<SessionId>,
+}
+
+/// A record that opens a turn.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    index: u32,
+    key: u64,
+    offset: u64,
+    len: u64,
+}
+
+/// One of the latest messages.
+#[derive(Debug, Clone, Copy)]
+struct Tail {
+    index: u32,
+    offset: u64,
+    len: u64,
+    part: TailPart,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TailPart {
+    Assistant,
+    /// The agent has something to answer.
+    Asked,
+    /// The agent has nothing to answer.
+    Settled,
+}
+
+impl Pass {
+    fn new(summary: Summary, path: &Path) -> Self {
+        let folder = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
+        Pass {
+            summary,
+            folder,
+            builder: HistoryBuilder::default(),
+            prompts: Vec::new(),
+            command: None,
+            tail: Vec::new(),
+            seen: 0,
+            first_time: Vec::new(),
+            last_time: Vec::new(),
+            cwd: Vec::new(),
+            first_cwd: None,
+            home_cwd: None,
+            branch: Vec::new(),
+            version: Vec::new(),
+            forked_from: None,
+        }
+    }
+
+    fn run(&mut self, path: &Path, size: u64) -> io::Result<()> {
+        let mut lines = LineReader::open(path, 0, Some(size))?;
+        while let Some(line) = lines.next_line()? {
+            match line.bytes {
+                Some(bytes) => self.line(&line, bytes),
+                None => self.huge(path, &line)?,
+            }
+        }
+        if self.seen == 0 {
+            self.summary.defects.add(DefectKind::Empty);
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &Line<'_>, bytes: &[u8]) {
+        let record = Record::of(bytes);
+        if !record.complete {
+            if line.is_blank() {
+                return;
+            }
+            let kind = if line.terminated { DefectKind::BadLine } else { DefectKind::TruncatedLine };
+            self.summary.defects.add(kind);
+            return;
+        }
+        if std::str::from_utf8(bytes).is_err() {
+            self.summary.defects.add(DefectKind::InvalidUtf8);
+        }
+        self.seen += 1;
+        if let Some(time) = record.timestamp.and_then(Raw::plain) {
+            if self.first_time.is_empty() {
+                self.first_time.extend_from_slice(time);
+            }
+            keep(&mut self.last_time, time);
+        }
+        if record.is_chain() {
+            self.chain(&record, line);
+        } else {
+            self.side(&record);
+        }
+    }
+
+    fn side(&mut self, record: &Record<'_>) {
+        let Some(value) = record.value else {
+            return;
+        };
+        match record.kind {
+            Kind::LastPrompt => {
+                if let Some(leaf) = value.plain() {
+                    self.builder.last_prompt(key_of(leaf));
+                }
+            }
+            Kind::CustomTitle => self.summary.custom_title = title(value),
+            Kind::AiTitle => self.summary.agent_title = title(value),
+            _ => {}
+        }
+    }
+
+    fn chain(&mut self, record: &Record<'_>, line: &Line<'_>) {
+        let user = (record.kind == Kind::User).then(|| record.user_part());
+        let message = match record.kind {
+            Kind::Assistant => {
+                let id = record.message.and_then(|message| message.get(b"id")).and_then(Raw::plain);
+                id.map_or(0, crate::fingerprint)
+            }
+            _ => 0,
+        };
+        let index = self.builder.push(record, user == Some(UserPart::ToolResult), message);
+        self.place(record);
+        let mark = Mark { index, key: record.uuid.unwrap_or_default(), offset: line.offset, len: line.len };
+        self.settle_command(record, user);
+        let part = match (record.kind, user) {
+            (Kind::Assistant, _) => TailPart::Assistant,
+            (_, Some(UserPart::Prompt)) => {
+                self.prompts.push(mark);
+                TailPart::Asked
+            }
+            (_, Some(UserPart::Command)) => {
+                self.command = Some(mark);
+                TailPart::Settled
+            }
+            (_, Some(UserPart::ToolResult | UserPart::Injected)) => TailPart::Asked,
+            (_, Some(UserPart::CommandOutput | UserPart::Interrupted | UserPart::Summary)) => TailPart::Settled,
+            _ => return,
+        };
+        if self.tail.len() == TAIL {
+            self.tail.drain(..TAIL / 2);
+        }
+        self.tail.push(Tail { index, offset: line.offset, len: line.len, part });
+    }
+
+    /// A slash command was a prompt if the agent took it up, and the client's own matter otherwise.
+    fn settle_command(&mut self, record: &Record<'_>, user: Option<UserPart>) {
+        if self.command.is_none() || record.kind == Kind::Attachment {
+            return;
+        }
+        let taken_up = match user {
+            Some(part) => part == UserPart::Injected && record.meta,
+            None => record.kind == Kind::Assistant,
+        };
+        if let Some(mark) = self.command.take()
+            && taken_up
+        {
+            self.prompts.push(mark);
+        }
+    }
+
+    /// Follows directory, branch, version and origin, which most records repeat.
+    fn place(&mut self, record: &Record<'_>) {
+        if let Some(cwd) = record.cwd
+            && cwd.0 != self.cwd
+        {
+            keep(&mut self.cwd, cwd.0);
+            if let Some(path) = cwd.string().map(|path| PathBuf::from(path.into_owned())) {
+                if home::project_folder(&path) == self.folder {
+                    self.home_cwd = Some(path.clone());
+                }
+                self.first_cwd.get_or_insert(path);
+            }
+        }
+        if let Some(branch) = record.branch.and_then(Raw::plain) {
+            keep(&mut self.branch, branch);
+        }
+        if let Some(version) = record.version.and_then(Raw::plain) {
+            keep(&mut self.version, version);
+        }
+        if let Some(forked_from) = record.forked_from {
+            let id = forked_from.get(b"sessionId").and_then(Raw::string);
+            self.forked_from = id.and_then(|id| SessionId::new(id).ok());
+        }
+    }
+
+    /// A line that does not fit into memory keeps its place in the chain; its content is not looked at.
+    fn huge(&mut self, path: &Path, line: &Line<'_>) -> io::Result<()> {
+        self.summary.defects.add(DefectKind::HugeLine);
+        self.seen += 1;
+        if let Some(record) = huge_record(path, line)?
+            && record.is_chain()
+        {
+            let is_result = record.tool_result.is_some();
+            self.builder.push(&record, is_result, 0);
+        }
+        Ok(())
+    }
+
+    fn finish(self, path: &Path, size: u64) -> Scan {
+        let Pass { mut summary, builder, prompts, tail, .. } = self;
+        summary.is_empty = builder.is_empty();
+        let (history, broken) = builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
+        for _ in 0..broken {
+            summary.defects.add(DefectKind::BrokenLink);
+        }
+        let prompts: Vec<Mark> = prompts.into_iter().filter(|mark| history.is_active(mark.index)).collect();
+        summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
+        summary.turn_keys = prompts.iter().map(|mark| mark.key).collect();
+        summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark));
+        summary.cwd = self.home_cwd.or(self.first_cwd);
+        summary.branch = utf8(&self.branch).filter(|branch| branch != "HEAD");
+        summary.version = utf8(&self.version);
+        summary.created = time(&self.first_time);
+        summary.updated = time(&self.last_time);
+        summary.parent = self
+            .forked_from
+            .map(|id| ParentPointer { id, source: ParentSource::Agent })
+            .filter(|parent| parent.id != summary.id);
+        let last = tail.iter().rev().find(|tail| history.is_active(tail.index));
+        summary.mid_turn = last.is_some_and(|last| last.part == TailPart::Asked);
+        let answer = tail.iter().rev().find(|tail| tail.part == TailPart::Assistant && history.is_active(tail.index));
+        if let Some(answer) = answer
+            && let Some(message) = last_message(path, answer)
+        {
+            if last.is_some_and(|last| last.index == answer.index) {
+                summary.mid_turn = !matches!(message.stop_reason.as_deref(), Some(reason) if reason != "tool_use");
+            }
+            summary.tokens = message.usage.map(Usage::tokens);
+            summary.model = message.model.filter(|model| model != "<synthetic>");
+        }
+        let prompts = prompts.into_iter().map(|mark| mark.index).collect();
+        Scan { summary, history, prompts, size }
+    }
+}
+
+/// The second pass: finds the indices of chain records by their ids.
+fn locate(path: &Path, size: u64, wanted: &HashSet<u64>) -> io::Result<HashMap<u64, u32>> {
+    let mut lines = LineReader::open(path, 0, Some(size))?;
+    let mut found = HashMap::new();
+    let mut index = 0;
+    while let Some(line) = lines.next_line()? {
+        let key = match line.bytes {
+            Some(bytes) => {
+                let record = Record::of(bytes);
+                (record.complete && record.is_chain()).then_some(record.uuid).flatten()
+            }
+            None => huge_record(path, &line)?.filter(Record::is_chain).and_then(|record| record.uuid),
+        };
+        if let Some(key) = key {
+            if wanted.contains(&key) {
+                found.insert(key, index);
+            }
+            index += 1;
+        }
+    }
+    Ok(found)
+}
+
+/// The place of a line in the chain, read by streaming over it.
+pub(super) fn huge_record(path: &Path, line: &Line<'_>) -> io::Result<Option<Record<'static>>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Header {
+        r#type: String,
+        uuid: Option<String>,
+        parent_uuid: Option<String>,
+        #[serde(default)]
+        is_sidechain: bool,
+        tool_use_result: Option<IgnoredAny>,
+    }
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(line.offset))?;
+    let reader = BufReader::with_capacity(1 << 20, file.take(line.len));
+    let Ok(header) = serde_json::from_reader::<_, Header>(reader) else {
+        return Ok(None);
+    };
+    Ok(Some(Record {
+        kind: Kind::of(header.r#type.as_bytes()),
+        uuid: header.uuid.map(|uuid| key_of(uuid.as_bytes())),
+        parent: header.parent_uuid.map(|uuid| key_of(uuid.as_bytes())),
+        sidechain: header.is_sidechain,
+        tool_result: header.tool_use_result.map(|_| Raw(b"{}")),
+        complete: true,
+        ..Record::default()
+    }))
+}
+
+fn read_line(path: &Path, offset: u64, len: u64) -> Option<Vec<u8>> {
+    let mut file = File::open(path).ok()?;
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(len).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn first_prompt(path: &Path, mark: &Mark) -> Option<String> {
+    let bytes = read_line(path, mark.offset, mark.len)?;
+    let content = Record::of(&bytes).message?.get(b"content")?;
+    let prompt = super::read::prompt_text(content);
+    let line = text::one_line(text::prefix(&prompt, 4 * TITLE_BYTES));
+    Some(text::prefix(&line, TITLE_BYTES).to_owned())
+}
+
+fn last_message(path: &Path, tail: &Tail) -> Option<Message> {
+    let bytes = read_line(path, tail.offset, tail.len)?;
+    Record::of(&bytes).message?.parse()
+}
+
+/// What the last answer says of model and tokens.
+#[derive(Deserialize)]
+struct Message {
+    model: Option<String>,
+    stop_reason: Option<String>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    cache_creation_input_tokens: u64,
+    #[serde(default)]
+    cache_read_input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+}
+
+impl Usage {
+    fn tokens(self) -> TokenUse {
+        let input = self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens;
+        TokenUse { input, output: self.output_tokens, window: None }
+    }
+}
+
+fn title(value: Raw<'_>) -> Option<String> {
+    let line = text::one_line(text::prefix(&value.string()?, 4 * TITLE_BYTES));
+    Some(text::prefix(&line, TITLE_BYTES).to_owned()).filter(|title| !title.is_empty())
+}
+
+fn keep(field: &mut Vec<u8>, value: &[u8]) {
+    if field != value {
+        field.clear();
+        field.extend_from_slice(value);
+    }
+}
+
+fn utf8(bytes: &[u8]) -> Option<String> {
+    (!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn time(bytes: &[u8]) -> Option<Timestamp> {
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}

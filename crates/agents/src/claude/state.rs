@@ -1,0 +1,96 @@
+//! Which Claude Code sessions a process has open, and whether it is at work.
+//!
+//! `<config>/sessions/<pid>.json` names process, session and status. The file stays behind when the process is
+//! killed, so it counts only while a process with that number and that start time runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use transcript::{SessionId, State};
+
+use crate::process::is_running;
+use crate::{Live, LiveSession};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Process {
+    pid: u32,
+    session_id: SessionId,
+    cwd: Option<PathBuf>,
+    status: Option<String>,
+    waiting_for: Option<String>,
+    proc_start: Option<serde_json::Value>,
+}
+
+pub(super) fn live(config: &Path, proc: Option<&Path>) -> Live {
+    let mut live = Live::default();
+    let Some(proc) = proc else {
+        live.weak = Some("this system has no /proc, so a killed Claude Code may still be shown as running");
+        return with_processes(config, live, |_| true);
+    };
+    with_processes(config, live, |process| {
+        let started = process.proc_start.as_ref().map(|start| match start {
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        });
+        is_running(proc, process.pid, started.as_deref())
+    })
+}
+
+fn with_processes(config: &Path, mut live: Live, runs: impl Fn(&Process) -> bool) -> Live {
+    for entry in fs::read_dir(config.join("sessions")).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let Some(process) = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Process>(&bytes).ok())
+        else {
+            continue;
+        };
+        if !runs(&process) {
+            continue;
+        }
+        let state = match process.status.as_deref() {
+            Some("idle") => Some(State::Idle),
+            Some("busy") => Some(State::Busy),
+            Some("waiting") => Some(State::Waiting),
+            _ => None,
+        };
+        let session = LiveSession { pid: Some(process.pid), state, waiting_for: process.waiting_for, cwd: process.cwd };
+        live.sessions.insert(process.session_id, session);
+    }
+    live
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_left_by_a_killed_process_does_not_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, proc) = (folder.path().join("config"), folder.path().join("proc"));
+        fs::create_dir_all(config.join("sessions")).unwrap();
+        let write = |pid: u32, id: &str, status: &str, start: &str| {
+            let text = format!(r#"{{"pid":{pid},"sessionId":"{id}","cwd":"/p","procStart":"{start}"{status}}}"#);
+            fs::write(config.join(format!("sessions/{pid}.json")), text).unwrap();
+        };
+        write(1, "alive", r#","status":"waiting","waitingFor":"permission prompt""#, "50");
+        write(2, "killed", r#","status":"busy""#, "50");
+        write(3, "number-given-again", r#","status":"busy""#, "50");
+        write(4, "silent", "", "50");
+        fs::write(config.join("sessions/5.json"), "{").unwrap();
+        for (pid, start) in [(1, "50"), (3, "51"), (4, "50")] {
+            fs::create_dir_all(proc.join(pid.to_string())).unwrap();
+            let stat = format!("{pid} (claude) S 1 1 1 0 -1 0 1 0 0 0 0 0 0 0 20 0 1 0 {start} 0");
+            fs::write(proc.join(format!("{pid}/stat")), stat).unwrap();
+        }
+        let live = live(&config, Some(&proc));
+        let state = |id: &str| live.sessions.get(&SessionId::new(id).unwrap()).map(|session| session.state);
+        assert_eq!(state("alive"), Some(Some(State::Waiting)));
+        assert_eq!(state("silent"), Some(None));
+        assert_eq!(live.sessions.len(), 2);
+        assert!(super::live(&config, None).weak.is_some());
+    }
+}

@@ -1,0 +1,323 @@
+//! One line of a rollout, looked at without parsing it.
+//!
+//! Codex writes the short fields first: time, ordinal and type stand before the payload, and the payload's own type
+//! stands first in it. So the first hundred bytes tell what a line is, however long it is, and bulk is never touched.
+
+use jiff::Timestamp;
+use memchr::memchr;
+
+use crate::fields::Raw;
+
+/// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    SessionMeta,
+    TurnContext,
+    /// The history before it was replaced by a summary in what the model sees.
+    Compacted,
+    /// Says whether the message from another agent that follows opens a turn.
+    AgentMessageMeta,
+    /// Events: what happened, as the client shows it.
+    TaskStarted,
+    TaskComplete,
+    TurnAborted,
+    RolledBack,
+    TokenCount,
+    /// A prompt, in the legacy dialect.
+    PromptEvent,
+    /// A prompt, in the paginated dialect.
+    PromptItem,
+    ToolEvent,
+    ToolItem,
+    SubagentItem,
+    SubagentEvent,
+    ReviewEntered,
+    CompactionEvent,
+    Error,
+    /// Response items: what the model sees.
+    UserMessage,
+    Answer,
+    AgentMessage,
+    Reasoning,
+    Call,
+    Output,
+    Other,
+}
+
+impl Kind {
+    fn of(kind: &[u8], payload: &[u8]) -> Kind {
+        match kind {
+            b"response_item" => Kind::of_item(payload),
+            b"event_msg" => Kind::of_event(payload),
+            b"turn_context" => Kind::TurnContext,
+            b"session_meta" => Kind::SessionMeta,
+            b"compacted" => Kind::Compacted,
+            b"inter_agent_communication_metadata" => Kind::AgentMessageMeta,
+            _ => Kind::Other,
+        }
+    }
+
+    fn of_item(payload: &[u8]) -> Kind {
+        match type_of(payload) {
+            b"message" => match lazy_get(payload, b"role").and_then(Raw::plain) {
+                Some(b"user") => Kind::UserMessage,
+                Some(b"assistant") => Kind::Answer,
+                _ => Kind::Other,
+            },
+            b"agent_message" => Kind::AgentMessage,
+            b"reasoning" => Kind::Reasoning,
+            b"function_call" | b"custom_tool_call" | b"local_shell_call" | b"web_search_call" | b"tool_search_call"
+            | b"image_generation_call" => Kind::Call,
+            b"function_call_output" | b"custom_tool_call_output" | b"tool_search_output" => Kind::Output,
+            _ => Kind::Other,
+        }
+    }
+
+    fn of_event(payload: &[u8]) -> Kind {
+        match type_of(payload) {
+            b"item_completed" => Kind::of_completed(payload),
+            b"token_count" => Kind::TokenCount,
+            b"task_started" | b"turn_started" => Kind::TaskStarted,
+            b"task_complete" | b"turn_complete" => Kind::TaskComplete,
+            b"turn_aborted" => Kind::TurnAborted,
+            b"user_message" => Kind::PromptEvent,
+            b"thread_rolled_back" => Kind::RolledBack,
+            b"mcp_tool_call_end" | b"patch_apply_end" => Kind::ToolEvent,
+            b"sub_agent_activity" => Kind::SubagentEvent,
+            b"entered_review_mode" => Kind::ReviewEntered,
+            b"context_compacted" => Kind::CompactionEvent,
+            b"error" => Kind::Error,
+            _ => Kind::Other,
+        }
+    }
+
+    fn of_completed(payload: &[u8]) -> Kind {
+        match lazy_get(payload, b"item").map_or(&b""[..], |item| type_of(item.0)) {
+            b"UserMessage" => Kind::PromptItem,
+            b"McpToolCall" | b"FileChange" | b"DynamicToolCall" => Kind::ToolItem,
+            b"CollabAgentToolCall" | b"SubAgentActivity" => Kind::SubagentItem,
+            b"EnteredReviewMode" => Kind::ReviewEntered,
+            b"ContextCompaction" => Kind::CompactionEvent,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Whether a listing has no use for what the record holds, so that it need not be checked in full.
+    pub(super) fn is_bulk(self) -> bool {
+        matches!(
+            self,
+            Kind::Answer
+                | Kind::Reasoning
+                | Kind::Call
+                | Kind::Output
+                | Kind::ToolEvent
+                | Kind::ToolItem
+                | Kind::Compacted
+                | Kind::Other
+        )
+    }
+}
+
+/// One line: its short fields, and where its payload begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub kind: Kind,
+    pub ordinal: Option<u64>,
+    pub time: Option<&'a [u8]>,
+    /// The payload and what follows it on the line.
+    payload: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Looks at a line, or at the beginning of one that is too long to be held. Nothing for what is no JSON object.
+    pub(super) fn of(line: &'a [u8]) -> Option<Self> {
+        let (mut kind, mut ordinal, mut time, mut payload) = (None, None, None, None);
+        let mut fields = Short::of(line)?;
+        for (key, value) in fields.by_ref() {
+            match (key, value) {
+                (b"type", Value::Plain(value)) => kind = value.plain(),
+                (b"ordinal", Value::Plain(value)) => ordinal = value.number(),
+                (b"timestamp", Value::Plain(value)) => time = value.plain(),
+                (b"payload", Value::Nested(value)) => payload = Some(value),
+                _ => {}
+            }
+        }
+        if kind.is_none() || payload.is_none() {
+            // Somebody else wrote the line, with its fields in another order.
+            for (key, value) in Raw(line).fields() {
+                match key {
+                    b"type" => kind = value.plain(),
+                    b"ordinal" => ordinal = value.number(),
+                    b"timestamp" => time = value.plain(),
+                    b"payload" => payload = Some(value.0),
+                    _ => {}
+                }
+            }
+        }
+        let payload = payload.unwrap_or(b"");
+        Some(Record { kind: kind.map_or(Kind::Other, |kind| Kind::of(kind, payload)), ordinal, time, payload })
+    }
+
+    /// One field of the payload.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Raw<'a>> {
+        Raw(self.payload).get(key)
+    }
+
+    /// The fields of the payload.
+    pub(super) fn fields(&self) -> crate::fields::Fields<'a> {
+        Raw(self.payload).fields()
+    }
+
+    /// The payload's `type`.
+    pub(super) fn subtype(&self) -> &'a [u8] {
+        type_of(self.payload)
+    }
+
+    /// A text in the payload.
+    pub(super) fn text(&self, key: &[u8]) -> Option<String> {
+        self.get(key).and_then(Raw::string).map(|text| text.into_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// The payload's bytes, with what follows it.
+    pub(super) fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
+    /// When it was written.
+    pub(super) fn at(&self) -> Option<Timestamp> {
+        std::str::from_utf8(self.time?).ok()?.parse().ok()
+    }
+}
+
+/// The payload's `type`, which Codex writes first.
+fn type_of(object: &[u8]) -> &[u8] {
+    lazy_get(object, b"type").and_then(Raw::plain).unwrap_or(b"")
+}
+
+/// One field of an object, found without looking behind it where only short fields precede it. A nested value
+/// comes with whatever follows it.
+fn lazy_get<'a>(object: &'a [u8], key: &[u8]) -> Option<Raw<'a>> {
+    for (name, value) in Short::of(object)? {
+        match value {
+            Value::Plain(value) if name == key => return Some(value),
+            Value::Nested(value) if name == key => return Some(Raw(value)),
+            _ => {}
+        }
+    }
+    Raw(object).get(key)
+}
+
+/// The fields of an object up to and including the first nested one. The object need not be there in full.
+struct Short<'a> {
+    rest: &'a [u8],
+}
+
+enum Value<'a> {
+    Plain(Raw<'a>),
+    Nested(&'a [u8]),
+}
+
+impl<'a> Short<'a> {
+    fn of(bytes: &'a [u8]) -> Option<Self> {
+        let rest = bytes.trim_ascii_start().strip_prefix(b"{")?;
+        Some(Short { rest })
+    }
+
+    fn advance(&mut self) -> Option<(&'a [u8], Value<'a>)> {
+        let mut rest = self.rest.trim_ascii_start();
+        rest = rest.strip_prefix(b",").unwrap_or(rest).trim_ascii_start();
+        let key_end = string_end(rest)?;
+        let key = &rest[1..key_end - 1];
+        rest = rest[key_end..].trim_ascii_start().strip_prefix(b":")?.trim_ascii_start();
+        let end = match rest.first()? {
+            b'{' | b'[' => {
+                self.rest = b"";
+                return Some((key, Value::Nested(rest)));
+            }
+            b'"' => string_end(rest)?,
+            _ => rest.iter().position(|byte| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace())?,
+        };
+        self.rest = &rest[end..];
+        Some((key, Value::Plain(Raw(&rest[..end]))))
+    }
+}
+
+impl<'a> Iterator for Short<'a> {
+    type Item = (&'a [u8], Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let field = self.advance();
+        if field.is_none() {
+            self.rest = b"";
+        }
+        field
+    }
+}
+
+/// The index behind the closing quote of the string that `bytes` starts with.
+fn string_end(bytes: &[u8]) -> Option<usize> {
+    bytes.strip_prefix(b"\"")?;
+    let mut from = 1;
+    loop {
+        let quote = from + memchr(b'"', &bytes[from..])?;
+        let backslashes = bytes[1..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
+        if backslashes % 2 == 0 {
+            return Some(quote + 1);
+        }
+        from = quote + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_known_by_its_beginning() {
+        let check = |line: &str, expected: Kind| {
+            assert_eq!(Record::of(line.as_bytes()).unwrap().kind, expected, "{line}");
+            let spaced = line.replace(':', " : ").replace(',', " , ");
+            assert_eq!(Record::of(spaced.as_bytes()).unwrap().kind, expected, "{spaced}");
+            // The beginning is enough, for a line that is too long to be held.
+            let beginning = &line[..line.len() - 3];
+            assert_eq!(Record::of(beginning.as_bytes()).unwrap().kind, expected, "{beginning}");
+        };
+        let line = |kind: &str, payload: &str| {
+            format!(r#"{{"timestamp":"2026-11-15T20:45:44.762Z","ordinal":7,"type":"{kind}","payload":{payload}}}"#)
+        };
+        check(&line("session_meta", r#"{"id":"x","more":""}"#), Kind::SessionMeta);
+        check(&line("event_msg", r#"{"type":"task_started","more":""}"#), Kind::TaskStarted);
+        check(&line("event_msg", r#"{"type":"user_message","message":"a"}"#), Kind::PromptEvent);
+        let item = |item: &str| line("event_msg", &format!(r#"{{"type":"item_completed","turn_id":"t","item":{item}}}"#));
+        check(&item(r#"{"type":"UserMessage","id":"i","content":[]}"#), Kind::PromptItem);
+        check(&item(r#"{"type":"CommandExecution","id":"i","content":[]}"#), Kind::Other);
+        let message = |role: &str| {
+            line("response_item", &format!(r#"{{"type":"message","id":"m\"","role":"{role}","content":[]}}"#))
+        };
+        check(&message("user"), Kind::UserMessage);
+        check(&message("assistant"), Kind::Answer);
+        check(&message("developer"), Kind::Other);
+        check(&line("response_item", r#"{"type":"custom_tool_call","x":""}"#), Kind::Call);
+        check(&line("world_state", r#"{"full":true,"state":{}}"#), Kind::Other);
+        check(&line("from_the_future", r#"{"type":"message","role":"user"}"#), Kind::Other);
+    }
+
+    #[test]
+    fn the_order_of_the_fields_does_not_matter() {
+        let line = r#"{"payload":{"content":[{"type":"x"}],"role":"user","type":"message"},"type":"response_item","ordinal":3,"timestamp":"2026-11-15T20:45:44.762Z"}"#;
+        let record = Record::of(line.as_bytes()).unwrap();
+        assert_eq!((record.kind, record.ordinal), (Kind::UserMessage, Some(3)));
+        assert!(record.at().is_some());
+        assert_eq!(record.text(b"role").as_deref(), Some("user"));
+    }
+
+    #[test]
+    fn what_is_no_record_is_told() {
+        for line in ["", "garbage", "[1]", "\"x\"", "null"] {
+            assert!(Record::of(line.as_bytes()).is_none(), "{line}");
+        }
+        for line in ["{}", r#"{"type":3,"payload":[]}"#, r#"{"id":"old","timestamp":"x"}"#, r#"{"type":"message","role":"user"}"#] {
+            assert_eq!(Record::of(line.as_bytes()).unwrap().kind, Kind::Other, "{line}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! One pass over a history for the facts of the thread, near the speed of reading it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, TokenUse, text};
+
+use super::chain::{self, Segment};
+use super::home::{Home, Name, time_of};
+use super::meta::Meta;
+use super::record::{Kind, Record};
+use super::source::{Source, beginning_of_line};
+use super::turns::{Place, Step, Turns};
+use crate::fields::{Fields, Raw};
+use crate::lines::Line;
+
+/// What a title needs of a prompt.
+const TITLE_BYTES: usize = 200;
+
+/// What one pass finds.
+#[derive(Debug)]
+pub(super) struct Scan {
+    pub summary: Summary,
+    pub meta: Meta,
+    /// The files of the history, the oldest first, each with the offset at which the pass ended.
+    pub files: Vec<(PathBuf, u64)>,
+    /// What was taken back by going back to an earlier prompt: from the first place up to and including the second.
+    pub taken_back: Vec<(Place, Place)>,
+}
+
+/// Reads the history of the file at `path` once.
+pub(super) fn scan(home: &Home, path: &Path) -> Scan {
+    let id = Name::of_path(path).and_then(|name| SessionId::new(name.thread).ok());
+    let id = id.unwrap_or_else(|| SessionId::new("unknown").expect("a legal id"));
+    let mut pass = Pass {
+        home,
+        summary: Summary::new(Agent::Codex, id, path.to_owned()),
+        meta: None,
+        turns: Turns::default(),
+        steps: Vec::new(),
+        files: Vec::new(),
+        taken_back: Vec::new(),
+        known_records: 0,
+        head: true,
+        own: true,
+        time: Vec::new(),
+        tokens: Vec::new(),
+        context: Vec::new(),
+        own_context: false,
+    };
+    if pass.own_file(path).is_err() {
+        pass.summary.defects.add(DefectKind::Unreadable);
+    }
+    pass.finish()
+}
+
+struct Pass<'a> {
+    home: &'a Home,
+    summary: Summary,
+    meta: Option<Meta>,
+    turns: Turns,
+    steps: Vec<Step>,
+    files: Vec<(PathBuf, u64)>,
+    taken_back: Vec<(Place, Place)>,
+    known_records: u64,
+    /// Whether only `session_meta` records were seen so far.
+    head: bool,
+    /// Whether the records are the file's own, not those of its base.
+    own: bool,
+    time: Vec<u8>,
+    /// The last `token_count` and `turn_context`, looked at when all is read.
+    tokens: Vec<u8>,
+    context: Vec<u8>,
+    own_context: bool,
+}
+
+impl Pass<'_> {
+    fn own_file(&mut self, path: &Path) -> io::Result<()> {
+        let mut lines = Source::lines(path, None)?;
+        let mut end = 0;
+        let mut empty = true;
+        let result = loop {
+            let line = match lines.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            end = line.offset + line.len + u64::from(line.terminated);
+            empty &= line.is_blank();
+            let huge = line.bytes.is_none().then(|| beginning_of_line(path, line.offset)).flatten();
+            let Some(record) = self.check(&line, huge.as_deref()) else {
+                continue;
+            };
+            if record.kind == Kind::SessionMeta && self.meta.is_none() {
+                let meta = Meta::of(&record);
+                self.note_time(&record);
+                self.begin(&meta);
+                if let Some(base) = &meta.base {
+                    self.own = false;
+                    let (segments, complete) = chain::resolve(self.home, path, base);
+                    let mut whole = complete;
+                    for segment in &segments {
+                        whole &= self.segment(segment).unwrap_or(false);
+                    }
+                    if !whole {
+                        self.summary.defects.add(DefectKind::MissingBase);
+                    }
+                    self.own = true;
+                }
+                self.meta = Some(meta);
+                continue;
+            }
+            self.note_time(&record);
+            self.record(&record, Place { segment: self.files.len(), offset: line.offset });
+        };
+        if empty && result.is_ok() {
+            self.summary.defects.add(DefectKind::Empty);
+        }
+        self.files.push((path.to_owned(), end));
+        result
+    }
+
+    /// Reads a file that this one refers to; false where it ends too early.
+    fn segment(&mut self, segment: &Segment) -> io::Result<bool> {
+        let mut lines = Source::lines(&segment.path, None)?;
+        let (mut end, mut reached) = (0, false);
+        while let Some(line) = lines.next_line()? {
+            let huge = line.bytes.is_none().then(|| beginning_of_line(&segment.path, line.offset)).flatten();
+            let Some(record) = self.check(&line, huge.as_deref()) else {
+                end = line.offset + line.len + u64::from(line.terminated);
+                continue;
+            };
+            if segment.ends_before(&record, line.offset) {
+                reached = true;
+                break;
+            }
+            end = line.offset + line.len + u64::from(line.terminated);
+            reached = match (segment.end_ordinal, record.ordinal) {
+                (Some(wanted), Some(ordinal)) => ordinal + 1 >= wanted,
+                _ => segment.end_offset.is_none_or(|wanted| end >= wanted),
+            };
+            if record.kind == Kind::SessionMeta {
+                self.begin(&Meta::of(&record));
+            } else {
+                self.record(&record, Place { segment: self.files.len(), offset: line.offset });
+            }
+        }
+        self.files.push((segment.path.clone(), end));
+        Ok(reached)
+    }
+
+    fn begin(&mut self, meta: &Meta) {
+        self.known_records += 1;
+        if self.head {
+            self.turns.begin(&meta.began, meta.id.as_ref(), self.own && meta.helper.is_some());
+        }
+    }
+
+    /// The record on a line, or nothing with a defect noted. What a listing has no use for is not checked in full.
+    fn check<'line>(&mut self, line: &Line<'line>, huge: Option<&'line [u8]>) -> Option<Record<'line>> {
+        let Some(bytes) = line.bytes else {
+            self.summary.defects.add(DefectKind::HugeLine);
+            return huge.and_then(Record::of);
+        };
+        let record = Record::of(bytes).filter(|record| {
+            if record.kind.is_bulk() && line.terminated {
+                bytes.trim_ascii_end().ends_with(b"}")
+            } else {
+                Fields::of(bytes).finish()
+            }
+        });
+        if record.is_some() {
+            if std::str::from_utf8(bytes).is_err() {
+                self.summary.defects.add(DefectKind::InvalidUtf8);
+            }
+        } else if !line.is_blank() {
+            let kind = if line.terminated { DefectKind::BadLine } else { DefectKind::TruncatedLine };
+            self.summary.defects.add(kind);
+        }
+        record
+    }
+
+    fn note_time(&mut self, record: &Record<'_>) {
+        if let Some(time) = record.time {
+            self.time.clear();
+            self.time.extend_from_slice(time);
+        }
+    }
+
+    fn record(&mut self, record: &Record<'_>, place: Place) {
+        match record.kind {
+            Kind::SessionMeta => return self.begin(&Meta::of(record)),
+            Kind::TokenCount => {
+                if record.get(b"info").is_some_and(|info| info.0 != b"null") {
+                    keep(&mut self.tokens, record);
+                }
+            }
+            Kind::TurnContext => {
+                keep(&mut self.context, record);
+                self.own_context = self.own;
+            }
+            _ => {}
+        }
+        if record.kind != Kind::Other {
+            self.known_records += 1;
+        }
+        self.head = false;
+        self.turns.see(record, place, &mut self.steps);
+        self.take_steps(place);
+    }
+
+    fn take_steps(&mut self, place: Place) {
+        for step in self.steps.drain(..) {
+            match step {
+                Step::Prompt { message, steer: false, key, .. } => {
+                    self.summary.turn_keys.push(key);
+                    if self.summary.first_prompt.is_none() {
+                        // A title needs no more than the first of many lines.
+                        let line = text::one_line(text::prefix(&message.text, 8 * TITLE_BYTES));
+                        self.summary.first_prompt =
+                            Some(text::prefix(&line, TITLE_BYTES).to_owned()).filter(|line| !line.is_empty());
+                    }
+                }
+                Step::TakenBack(from) => {
+                    self.taken_back.push((from, place));
+                    self.summary.turn_keys.truncate(self.turns.count as usize);
+                    if self.turns.count == 0 {
+                        self.summary.first_prompt = None;
+                    }
+                }
+                Step::Prompt { .. } | Step::Shell(_) | Step::Injected(_) => {}
+            }
+        }
+    }
+
+    fn finish(mut self) -> Scan {
+        let end = Place { segment: self.files.len(), offset: 0 };
+        self.turns.finish(&mut self.steps);
+        self.take_steps(end);
+        let meta = self.meta.take().unwrap_or_default();
+        let summary = &mut self.summary;
+        if self.known_records == 0 && summary.defects.is_empty() {
+            summary.defects.add(DefectKind::UnknownFormat);
+        }
+        if let Some(id) = &meta.id {
+            summary.id = id.clone();
+        }
+        summary.turns = self.turns.count;
+        summary.mid_turn = self.turns.running;
+        summary.version = meta.version.clone();
+        summary.branch = meta.branch.clone();
+        summary.is_subagent = meta.helper.is_some();
+        let parent = meta.forked_from.as_ref().or(meta.spawned_by.as_ref());
+        summary.parent = parent.map(|id| ParentPointer { id: id.clone(), source: ParentSource::Agent });
+        summary.updated = std::str::from_utf8(&self.time).ok().and_then(|time| time.parse().ok());
+        summary.created = meta.began_at().or(summary.updated);
+        summary.tokens = token_use(Raw(&self.tokens));
+        let context = Raw(&self.context);
+        summary.model = context.get(b"model").and_then(Raw::string).map(|model| model.into_owned());
+        let moved = context.get(b"cwd").and_then(Raw::string).filter(|_| self.own_context && !is_copied(context, &meta));
+        summary.cwd = moved.map(|cwd| PathBuf::from(cwd.as_ref())).or_else(|| meta.cwd.clone());
+        Scan { summary: self.summary, meta, files: self.files, taken_back: self.taken_back }
+    }
+}
+
+fn keep(buffer: &mut Vec<u8>, record: &Record<'_>) {
+    buffer.clear();
+    buffer.extend_from_slice(record.payload());
+}
+
+/// A fork in the legacy dialect begins with copies of its source's records. A turn that is older than the thread
+/// says nothing of where the thread works.
+fn is_copied(context: Raw<'_>, meta: &Meta) -> bool {
+    let turn = context.get(b"turn_id").and_then(Raw::string).and_then(|id| time_of(&id));
+    let began = meta.began_at().map(|began| began.as_millisecond());
+    meta.forked_from.is_some() && turn.zip(began).is_some_and(|(turn, began)| turn < began)
+}
+
+fn token_use(count: Raw<'_>) -> Option<TokenUse> {
+    let info = count.get(b"info")?;
+    let last = info.get(b"last_token_usage")?;
+    Some(TokenUse {
+        input: last.get(b"input_tokens").and_then(Raw::number)?,
+        output: last.get(b"output_tokens").and_then(Raw::number).unwrap_or(0),
+        window: info.get(b"model_context_window").and_then(Raw::number),
+    })
+}

@@ -1,0 +1,60 @@
+//! Opening a rollout: plain, or compressed as Codex leaves those that it has not used for long.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+use crate::lines::LineReader;
+
+/// The bytes of a rollout. Offsets always count in the plain text.
+pub(super) enum Source {
+    Plain(File),
+    Compressed(Box<StreamingDecoder<io::BufReader<File>, FrameDecoder>>),
+}
+
+/// How much of a line that is too long to be held is looked at, to know what it is.
+const BEGINNING: u64 = 4096;
+
+impl Source {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if !is_compressed(path) {
+            return Ok(Source::Plain(file));
+        }
+        let decoder = StreamingDecoder::new(io::BufReader::new(file)).map_err(io::Error::other)?;
+        Ok(Source::Compressed(Box::new(decoder)))
+    }
+
+    /// The lines up to the offset `to`.
+    pub(super) fn lines(path: &Path, to: Option<u64>) -> io::Result<LineReader<Source>> {
+        Ok(LineReader::new(Source::open(path)?, 0, to))
+    }
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Source::Plain(file) => file.read(buffer),
+            Source::Compressed(decoder) => decoder.read(buffer),
+        }
+    }
+}
+
+/// The beginning of a line that is too long to be held. Nothing for a compressed file, which cannot be read from
+/// the middle.
+pub(super) fn beginning_of_line(path: &Path, offset: u64) -> Option<Vec<u8>> {
+    if is_compressed(path) {
+        return None;
+    }
+    let mut file = File::open(path).ok()?;
+    file.seek(SeekFrom::Start(offset)).ok()?;
+    let mut beginning = Vec::new();
+    file.take(BEGINNING).read_to_end(&mut beginning).ok()?;
+    Some(beginning)
+}
+
+fn is_compressed(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "zst")
+}

@@ -1,0 +1,70 @@
+//! What the engine knows of the world around it: folders, clock, current directory. The binary fills it in once;
+//! nothing below asks the environment.
+
+use std::path::PathBuf;
+
+use agents::Surroundings;
+use jiff::Timestamp;
+
+/// The world around one run of tine.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Where agents keep their files.
+    pub surroundings: Surroundings,
+    /// Where tine keeps its own.
+    pub paths: Paths,
+    /// The directory in which the person stands.
+    pub cwd: PathBuf,
+    /// The time, or a fixed one in tests.
+    pub clock: Clock,
+    /// Where programs are looked up.
+    pub search_path: Vec<PathBuf>,
+}
+
+/// tine's own folders.
+#[derive(Debug, Clone)]
+pub struct Paths {
+    /// The configuration file.
+    pub config: PathBuf,
+    /// The registry, which is precious.
+    pub registry: PathBuf,
+    /// The cache, which can be deleted at any time.
+    pub cache: PathBuf,
+}
+
+/// A source of the time.
+#[derive(Debug, Clone, Copy)]
+pub enum Clock {
+    /// The system's.
+    System,
+    /// Always this, for tests.
+    Fixed(Timestamp),
+}
+
+impl Clock {
+    /// The time now.
+    pub fn now(self) -> Timestamp {
+        match self {
+            Clock::System => Timestamp::now(),
+            Clock::Fixed(time) => time,
+        }
+    }
+}
+
+impl Context {
+    /// Where `program` is, as a shell would find it.
+    pub fn find_program(&self, program: &str) -> Option<PathBuf> {
+        self.search_path.iter().map(|folder| folder.join(program)).find(|path| is_executable(path))
+    }
+}
+
+#[cfg(unix)]
+fn is_executable(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &std::path::Path) -> bool {
+    path.is_file()
+}

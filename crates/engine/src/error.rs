@@ -1,0 +1,141 @@
+//! What can go wrong, in words that a person can act on. Each error has a kind for programs and, where there is one,
+//! a hint for people.
+
+use std::io;
+use std::path::PathBuf;
+
+use transcript::{NameError, PointError, SessionView};
+
+/// The result of anything in the engine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of the engine.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No session is known by that.
+    #[error("no session `{}`", transcript::text::one_line(.spec))]
+    UnknownSession {
+        /// What was asked for.
+        spec: String,
+        /// Names that are close to it.
+        similar: Vec<String>,
+    },
+    /// Several sessions are meant by that.
+    #[error("`{}` could be any of {} sessions", transcript::text::one_line(.spec), .matches.len())]
+    Ambiguous {
+        /// What was asked for.
+        spec: String,
+        /// All that match, newest first.
+        matches: Vec<SessionView>,
+    },
+    /// `.` in a directory in which nobody talked to an agent.
+    #[error("no session in {}", .0.display())]
+    NoSessionHere(PathBuf),
+    /// `-` before any session was used.
+    #[error("no session was used yet")]
+    NoLastSession,
+    /// A turn that the session does not have.
+    #[error("session `{session}` has no turn {}", asked(.source))]
+    NoTurn {
+        /// The session.
+        session: String,
+        /// What was asked for.
+        source: PointError,
+    },
+    /// What stands behind `@` is no turn.
+    #[error(transparent)]
+    BadPoint(PointError),
+    /// A name that breaks the rule.
+    #[error(transparent)]
+    BadName(#[from] NameError),
+    /// The session's file cannot be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file that is no session of any agent.
+    #[error("{} is not a session of an agent that tine knows", .0.display())]
+    NotASession(PathBuf),
+    /// The registry cannot be opened or used.
+    #[error("cannot use the registry {}: {message}", .path.display())]
+    Registry {
+        /// Its file.
+        path: PathBuf,
+        /// What SQLite or the system says.
+        message: String,
+    },
+    /// The registry was written by a newer tine.
+    #[error("the registry {} was written by a newer tine (format {found}, this one knows {known})", .path.display())]
+    NewerRegistry {
+        /// Its file.
+        path: PathBuf,
+        /// The format found.
+        found: i64,
+        /// The newest format that this version knows.
+        known: i64,
+    },
+}
+
+impl Error {
+    /// A word for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::UnknownSession { .. } => "unknown_session",
+            Error::Ambiguous { .. } => "ambiguous_session",
+            Error::NoSessionHere(_) => "no_session_here",
+            Error::NoLastSession => "no_last_session",
+            Error::NoTurn { .. } => "no_such_turn",
+            Error::BadPoint(_) => "bad_turn",
+            Error::BadName(_) => "bad_name",
+            Error::Unreadable { .. } => "unreadable",
+            Error::NotASession(_) => "not_a_session",
+            Error::Registry { .. } => "registry",
+            Error::NewerRegistry { .. } => "newer_registry",
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::UnknownSession { similar, .. } if similar.is_empty() => {
+                Some("`tine list --all` shows every session; a name, an id, its beginning or a path will do".into())
+            }
+            Error::UnknownSession { similar, .. } => Some(format!("did you mean {}?", similar.join(" or "))),
+            Error::Ambiguous { matches, .. } => {
+                let lines: Vec<String> = matches.iter().take(10).map(describe).collect();
+                let more = matches.len().saturating_sub(10);
+                let rest = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
+                Some(format!("say more of the id, or give the path:\n{}{rest}", lines.join("\n")))
+            }
+            Error::NoSessionHere(_) => Some("`tine list --all` shows the sessions of every directory".into()),
+            Error::NoLastSession => Some("name one; `tine list` shows them".into()),
+            Error::NoTurn { source: PointError::OutOfRange { turns, .. }, session } => Some(match turns {
+                0 => "nothing was asked in it yet".into(),
+                turns => format!("it ends at turn {turns}; `tine show {session}` lists them"),
+            }),
+            Error::NoTurn { .. } | Error::BadPoint(_) => {
+                Some("`SESSION@3` is the point after turn 3, `SESSION@-1` leaves out the last turn".into())
+            }
+            Error::BadName(_) => Some("for example `auth-fix`".into()),
+            Error::NewerRegistry { .. } => Some("update tine, or set TINE_REGISTRY to another file".into()),
+            Error::Registry { .. } => Some("is the disk full, or the folder read-only? `tine doctor` looks".into()),
+            Error::Unreadable { .. } | Error::NotASession(_) => None,
+        }
+    }
+}
+
+fn asked(error: &PointError) -> String {
+    match error {
+        PointError::NotATurn(text) => transcript::text::one_line(text),
+        PointError::OutOfRange { asked, .. } => asked.clone(),
+    }
+}
+
+fn describe(session: &SessionView) -> String {
+    let title = transcript::text::one_line(session.title.as_deref().unwrap_or("untitled"));
+    let path = transcript::text::one_line(&session.path.to_string_lossy());
+    format!("  {:<6} {}  {}  {path}", session.agent, session.id, transcript::text::clip(&title, 40))
+}

@@ -1,0 +1,221 @@
+//! What tine does: it keeps a catalog of sessions, a registry of names and lineage, and answers questions about them.
+//!
+//! Front ends see one façade, [`Tine`]. What is true of one agent only lives in `agents`; what a conversation is lives
+//! in `transcript`.
+
+mod catalog;
+mod context;
+mod doctor;
+mod error;
+mod lineage;
+mod project;
+mod registry;
+mod resolve;
+mod session;
+mod tree;
+
+use std::cell::{RefCell, RefMut};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use agents::{Blocks, Store};
+pub use catalog::{Progress, Quiet};
+pub use context::{Clock, Context, Paths};
+pub use doctor::{Check, Report, Verdict};
+pub use error::{Error, Result};
+pub use project::Project;
+pub use registry::{Lineage, Registry, SessionKey};
+pub use resolve::Selection;
+use session::Knowledge;
+pub use session::Session;
+use transcript::Agent;
+pub use tree::{Known, Node, forest};
+
+/// One run of tine over one person's sessions.
+pub struct Tine {
+    context: Context,
+    stores: Vec<Box<dyn Store>>,
+    registry: RefCell<Registry>,
+    warnings: RefCell<Vec<String>>,
+}
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only this agent's.
+    pub agent: Option<Agent>,
+    /// Only those of the project around this directory.
+    pub directory: Option<PathBuf>,
+}
+
+impl Tine {
+    /// Opens the registry. Where none can be kept, tine works without names and says so.
+    pub fn open(context: Context) -> Result<Self> {
+        let stores = agents::stores(&context.surroundings);
+        let mut warnings = Vec::new();
+        let registry = match Registry::open(&context.paths.registry) {
+            Ok(registry) => registry,
+            Err(error @ Error::NewerRegistry { .. }) => return Err(error),
+            Err(error) => {
+                warnings.push(format!("{error}; names and lineage are not kept"));
+                Registry::in_memory()?
+            }
+        };
+        Ok(Tine { context, stores, registry: RefCell::new(registry), warnings: RefCell::new(warnings) })
+    }
+
+    /// The world around.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The registry, for what only it knows.
+    pub fn registry(&self) -> RefMut<'_, Registry> {
+        self.registry.borrow_mut()
+    }
+
+    /// What did not work but was no reason to stop.
+    pub fn take_warnings(&self) -> Vec<String> {
+        self.warnings.take()
+    }
+
+    /// The agents' files.
+    pub fn stores(&self) -> &[Box<dyn Store>] {
+        &self.stores
+    }
+
+    /// The sessions that are asked for, newest first. Subagents' threads and empty files are left out.
+    pub fn sessions(&self, filter: &Filter, progress: &dyn Progress) -> Result<Vec<Session>> {
+        let catalog = catalog::refresh(&self.stores, &self.context.paths.cache, progress);
+        for (agent, path, kind) in &catalog.unreadable {
+            self.warnings.borrow_mut().push(format!("cannot look into {} of {agent}: {kind}", path.display()));
+        }
+        let notes: HashMap<_, _> = self.stores.iter().map(|store| (store.agent(), store.notes())).collect();
+        self.follow(&catalog)?;
+        self.note_lineage(&catalog, &notes)?;
+        let live = self.stores.iter().map(|store| (store.agent(), store.live())).collect();
+        let registry = self.registry.borrow();
+        let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, notes, live);
+        drop(registry);
+
+        let project = filter.directory.as_deref().map(Project::of);
+        let asked = |entry: &catalog::Entry| {
+            let summary = &entry.summary;
+            !summary.is_subagent
+                && !summary.is_empty
+                && filter.agent.is_none_or(|agent| agent == summary.agent)
+                && project
+                    .as_ref()
+                    .is_none_or(|project| summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)))
+        };
+        let mut sessions: Vec<Session> =
+            catalog.entries.into_iter().filter(asked).map(|entry| knowledge.session(entry)).collect();
+        sessions.sort_by(|a, b| b.updated().cmp(&a.updated()).then_with(|| a.view.path.cmp(&b.view.path)));
+        Ok(sessions)
+    }
+
+    /// Every session, newest first.
+    pub fn all_sessions(&self, progress: &dyn Progress) -> Result<Vec<Session>> {
+        self.sessions(&Filter::default(), progress)
+    }
+
+    /// Finds the session that `spec` means, among all.
+    pub fn resolve(&self, spec: &str, progress: &dyn Progress) -> Result<Selection> {
+        let sessions = self.all_sessions(progress)?;
+        self.resolve_among(&sessions, spec)
+    }
+
+    /// Finds the session that `spec` means, among `sessions`.
+    pub fn resolve_among(&self, sessions: &[Session], spec: &str) -> Result<Selection> {
+        resolve::resolve(self, sessions, spec)
+    }
+
+    /// The conversation, up to and including turn `until`.
+    pub fn read(&self, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
+        let path = &session.view.path;
+        let store = self.store(session.view.agent);
+        store.read(path, until).map_err(|source| Error::Unreadable { path: path.clone(), source })
+    }
+
+    /// Remembers that a session was used, so that `-` means it.
+    pub fn remember_use(&self, session: &Session) {
+        let key = session.key();
+        let value = serde_json::json!({ "agent": key.agent, "id": key.id, "path": key.path }).to_string();
+        // Not being able to remember is no reason to fail what was asked.
+        let _ = self.registry.borrow_mut().remember("last-session", &value);
+    }
+
+    pub(crate) fn last_used(&self) -> Result<Option<SessionKey>> {
+        let Some(value) = self.registry.borrow().recall("last-session")? else {
+            return Ok(None);
+        };
+        #[derive(serde::Deserialize)]
+        struct Used {
+            agent: Agent,
+            id: transcript::SessionId,
+            path: PathBuf,
+        }
+        let used: Option<Used> = serde_json::from_str(&value).ok();
+        Ok(used.map(|used| SessionKey { agent: used.agent, id: used.id, path: used.path }))
+    }
+
+    /// A session file that lies outside of the agents' folders.
+    pub(crate) fn outside_session(&self, path: &Path) -> Result<Session> {
+        let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
+        let metadata = std::fs::metadata(path).map_err(unreadable)?;
+        if !metadata.is_file() {
+            return Err(Error::NotASession(path.to_owned()));
+        }
+        std::fs::File::open(path).map_err(unreadable)?;
+        let agent = resolve::agent_of_file(path).ok_or_else(|| Error::NotASession(path.to_owned()))?;
+        let summary = self.store(agent).scan(path);
+        let stamp = agents::stamp(&metadata);
+        let registry = self.registry.borrow();
+        let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, HashMap::new(), HashMap::new());
+        Ok(knowledge.session(catalog::Entry { summary, stamp, is_fresh: true }))
+    }
+
+    pub(crate) fn store(&self, agent: Agent) -> &dyn Store {
+        let found = self.stores.iter().find(|store| store.agent() == agent);
+        found.expect("there is a store for every agent").as_ref()
+    }
+
+    /// Follows transcripts that were moved: a named session whose file is gone, and whose id turned up elsewhere.
+    fn follow(&self, catalog: &catalog::Catalog) -> Result<()> {
+        if catalog.scanned == 0 {
+            return Ok(());
+        }
+        let names = self.registry.borrow().names()?;
+        for key in names.keys() {
+            let mut homes = catalog.entries.iter().map(|entry| &entry.summary);
+            let mut same = homes.by_ref().filter(|summary| summary.agent == key.agent && summary.id == key.id);
+            if let (Some(only), None) = (same.next(), same.next())
+                && only.path != key.path
+                && !key.path.exists()
+            {
+                self.registry.borrow_mut().move_session(key, &only.path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads into the registry what new files tell of their origin.
+    fn note_lineage(&self, catalog: &catalog::Catalog, notes: &HashMap<Agent, agents::Notes>) -> Result<()> {
+        // A registry that has not seen this cache's sessions has to look at all of them once.
+        let seen = self.registry.borrow().recall("catalog")?;
+        let all = seen.as_deref() != Some(&catalog.generation);
+        if !all && catalog.scanned == 0 {
+            return Ok(());
+        }
+        let known = self.registry.borrow().lineage()?;
+        let found = lineage::infer(&catalog.entries, notes, |entry| {
+            all || (entry.is_fresh && !known.contains_key(&(entry.summary.agent, entry.summary.id.clone())))
+        });
+        let mut registry = self.registry.borrow_mut();
+        registry.note_lineage(&found, self.context.clock.now())?;
+        if all && !catalog.generation.is_empty() {
+            registry.remember("catalog", &catalog.generation)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Which directories belong together: a directory, and where it lies in a git repository, that repository with all
+//! of its worktrees. git's own files are read, because starting git costs more than a whole listing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A set of directories whose sessions are shown together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    roots: Vec<PathBuf>,
+}
+
+impl Project {
+    /// The project that `directory` lies in.
+    pub fn of(directory: &Path) -> Self {
+        let resolved = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
+        let mut roots = vec![directory.to_owned()];
+        let mut add = |root: PathBuf| {
+            if !roots.contains(&root) {
+                roots.push(root);
+            }
+        };
+        if let Some((top, common)) = repository(&resolved) {
+            add(top);
+            if common.file_name().is_some_and(|name| name == ".git")
+                && let Some(main) = common.parent()
+            {
+                add(main.to_owned());
+            }
+            for worktree in fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten() {
+                let link = fs::read_to_string(worktree.path().join("gitdir")).unwrap_or_default();
+                if let Some(root) = Path::new(link.trim()).parent().filter(|root| root.is_absolute()) {
+                    add(root.to_owned());
+                }
+            }
+        }
+        add(resolved);
+        Project { roots }
+    }
+
+    /// Whether a session that works in `directory` belongs to it.
+    pub fn contains(&self, directory: &Path) -> bool {
+        self.roots.iter().any(|root| directory.starts_with(root))
+    }
+}
+
+/// The top of the working tree and the common git folder of the repository around `directory`.
+fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
+    for top in directory.ancestors() {
+        let dot_git = top.join(".git");
+        let Ok(metadata) = fs::metadata(&dot_git) else {
+            continue;
+        };
+        if metadata.is_dir() {
+            return Some((top.to_owned(), dot_git));
+        }
+        // A worktree's `.git` is a file that names its folder inside the repository's.
+        let link = fs::read_to_string(&dot_git).ok()?;
+        let folder = top.join(link.strip_prefix("gitdir:")?.trim());
+        let common = match fs::read_to_string(folder.join("commondir")) {
+            Ok(common) => folder.join(common.trim()),
+            Err(_) => folder,
+        };
+        return Some((top.to_owned(), common.canonicalize().ok()?));
+    }
+    None
+}

@@ -1,0 +1,289 @@
+//! The registry: what tine itself knows of sessions. One SQLite file, the only store of tine.
+//!
+//! Invariants, enforced here: the file is readable by its owner alone; every write is one immediate transaction that
+//! waits for others instead of failing; the format only grows.
+
+mod schema;
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use transcript::{Agent, ParentSource, SessionId, SessionName};
+
+use crate::error::{Error, Result};
+
+/// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An open registry.
+#[derive(Debug)]
+pub struct Registry {
+    path: PathBuf,
+    connection: Connection,
+}
+
+/// Which session a row speaks of. The path tells apart sessions that share an id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionKey {
+    /// The agent.
+    pub agent: Agent,
+    /// The agent's id.
+    pub id: SessionId,
+    /// The transcript.
+    pub path: PathBuf,
+}
+
+/// Where a session comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lineage {
+    /// The parent's agent.
+    pub agent: Agent,
+    /// The parent's id.
+    pub id: SessionId,
+    /// After which of the parent's turns the fork was made.
+    pub turn: Option<u32>,
+    /// How it is known.
+    pub source: ParentSource,
+}
+
+impl Registry {
+    /// Opens the registry at `path`, creating or migrating it where needed.
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed =
+            |error: &dyn std::fmt::Display| Error::Registry { path: path.to_owned(), message: error.to_string() };
+        if let Some(folder) = path.parent() {
+            create_private_folder(folder).map_err(|error| failed(&error))?;
+        }
+        create_private_file(path).map_err(|error| failed(&error))?;
+        let connection = Connection::open(path).map_err(|error| failed(&error))?;
+        let mut registry = Registry { path: path.to_owned(), connection };
+        registry.prepare()?;
+        Ok(registry)
+    }
+
+    /// A registry that lives as long as the process, where none can be kept and in tests.
+    pub fn in_memory() -> Result<Self> {
+        let path = PathBuf::from(":memory:");
+        let connection = Connection::open_in_memory()
+            .map_err(|error| Error::Registry { path: path.clone(), message: error.to_string() })?;
+        let mut registry = Registry { path, connection };
+        registry.migrate()?;
+        Ok(registry)
+    }
+
+    /// Whether it is kept on disk.
+    pub fn is_kept(&self) -> bool {
+        self.path != Path::new(":memory:")
+    }
+
+    fn prepare(&mut self) -> Result<()> {
+        self.connection.busy_timeout(PATIENCE).map_err(|error| self.failed(&error))?;
+        let format = self.format()?;
+        if format < schema::MIGRATIONS.len() as i64 {
+            // Turning on the write-ahead log fails at once where another process is just doing the same, so the
+            // first opening is guarded by a lock file of its own.
+            let lock =
+                OpenOptions::new().create(true).truncate(false).write(true).open(self.path.with_extension("lock"));
+            let lock = lock.map_err(|error| self.failed(&error))?;
+            lock.lock().map_err(|error| self.failed(&error))?;
+            self.connection.pragma_update(None, "journal_mode", "wal").map_err(|error| self.failed(&error))?;
+            self.migrate()?;
+        } else if format > schema::MIGRATIONS.len() as i64 {
+            let known = schema::MIGRATIONS.len() as i64;
+            return Err(Error::NewerRegistry { path: self.path.clone(), found: format, known });
+        }
+        self.connection.pragma_update(None, "synchronous", "normal").map_err(|error| self.failed(&error))
+    }
+
+    fn format(&self) -> Result<i64> {
+        self.connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(|error| self.failed(&error))
+    }
+
+    fn migrate(&mut self) -> Result<()> {
+        self.write(|transaction| {
+            let format: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+            let done = usize::try_from(format).unwrap_or(0);
+            for migration in schema::MIGRATIONS.iter().skip(done) {
+                transaction.execute_batch(migration)?;
+            }
+            let format = schema::MIGRATIONS.len().max(done) as i64;
+            transaction.pragma_update(None, "user_version", format)
+        })
+    }
+
+    /// Runs `change` in one transaction that takes its place in the queue of writers at once.
+    pub fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
+        let path = self.path.clone();
+        let failed = |error: rusqlite::Error| Error::Registry { path: path.clone(), message: error.to_string() };
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+        let value = change(&transaction).map_err(failed)?;
+        transaction.commit().map_err(failed)?;
+        Ok(value)
+    }
+
+    fn failed(&self, error: &dyn std::fmt::Display) -> Error {
+        Error::Registry { path: self.path.clone(), message: error.to_string() }
+    }
+
+    /// Every name that is in use.
+    pub fn names(&self) -> Result<HashMap<SessionKey, SessionName>> {
+        let read = || -> rusqlite::Result<HashMap<SessionKey, SessionName>> {
+            let mut statement =
+                self.connection.prepare("SELECT agent, id, path, name FROM sessions WHERE name IS NOT NULL")?;
+            let rows = statement.query_map([], |row| {
+                let key = session_key(&row.get::<_, String>(0)?, row.get(1)?, row.get::<_, String>(2)?);
+                let name = SessionName::new(row.get::<_, String>(3)?).ok();
+                Ok(key.zip(name))
+            })?;
+            rows.filter_map(|row| row.transpose()).collect()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// Gives a session a name, or takes it away. False where another session has the name.
+    pub fn set_name(&mut self, key: &SessionKey, name: Option<&SessionName>, now: Timestamp) -> Result<bool> {
+        self.write(|transaction| {
+            if let Some(name) = name {
+                let holder: Option<(String, String, String)> = transaction
+                    .query_row("SELECT agent, id, path FROM sessions WHERE name = ?1", [name.as_str()], |row| {
+                        Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+                    })
+                    .optional()?;
+                let own = (key.agent.as_str().to_owned(), key.id.to_string(), key.path.to_string_lossy().into_owned());
+                if holder.is_some_and(|holder| holder != own) {
+                    return Ok(false);
+                }
+            }
+            transaction.execute(
+                "INSERT INTO sessions (agent, id, path, name, created) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (agent, id, path) DO UPDATE SET name = excluded.name",
+                params![
+                    key.agent.as_str(),
+                    key.id.as_str(),
+                    key.path.to_string_lossy(),
+                    name.map(SessionName::as_str),
+                    now.as_millisecond()
+                ],
+            )?;
+            Ok(true)
+        })
+    }
+
+    /// Follows a transcript that the agent moved, as `/cd` does.
+    pub fn move_session(&mut self, from: &SessionKey, to: &Path) -> Result<()> {
+        self.write(|transaction| {
+            transaction.execute(
+                "UPDATE OR IGNORE sessions SET path = ?4 WHERE agent = ?1 AND id = ?2 AND path = ?3",
+                params![from.agent.as_str(), from.id.as_str(), from.path.to_string_lossy(), to.to_string_lossy()],
+            )
+        })
+        .map(|_| ())
+    }
+
+    /// Every known parent.
+    pub fn lineage(&self) -> Result<HashMap<(Agent, SessionId), Lineage>> {
+        let read = || -> rusqlite::Result<HashMap<(Agent, SessionId), Lineage>> {
+            let mut statement = self
+                .connection
+                .prepare("SELECT agent, id, parent_agent, parent_id, parent_turn, source FROM lineage")?;
+            let rows = statement.query_map([], |row| {
+                let child = agent_and_id(&row.get::<_, String>(0)?, row.get(1)?);
+                let parent = agent_and_id(&row.get::<_, String>(2)?, row.get(3)?);
+                let turn = row.get(4)?;
+                let source = parent_source(&row.get::<_, String>(5)?);
+                Ok(child.zip(parent).map(|(child, (agent, id))| (child, Lineage { agent, id, turn, source })))
+            })?;
+            rows.filter_map(|row| row.transpose()).collect()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// Notes parents. What is known from a more trustworthy source stays.
+    pub fn note_lineage(&mut self, noted: &[((Agent, SessionId), Lineage)], now: Timestamp) -> Result<()> {
+        if noted.is_empty() {
+            return Ok(());
+        }
+        self.write(|transaction| {
+            let mut statement = transaction.prepare(
+                "INSERT INTO lineage (agent, id, parent_agent, parent_id, parent_turn, source, noted)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (agent, id) DO UPDATE SET
+                    parent_agent = excluded.parent_agent, parent_id = excluded.parent_id,
+                    parent_turn = excluded.parent_turn, source = excluded.source, noted = excluded.noted
+                 WHERE lineage.source <> 'tine' OR excluded.source = 'tine'",
+            )?;
+            for ((agent, id), parent) in noted {
+                statement.execute(params![
+                    agent.as_str(),
+                    id.as_str(),
+                    parent.agent.as_str(),
+                    parent.id.as_str(),
+                    parent.turn,
+                    parent.source.as_str(),
+                    now.as_millisecond()
+                ])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads one thing that tine was asked to remember.
+    pub fn recall(&self, key: &str) -> Result<Option<String>> {
+        self.connection
+            .query_row("SELECT value FROM memory WHERE key = ?1", [key], |row| row.get(0))
+            .optional()
+            .map_err(|error| self.failed(&error))
+    }
+
+    /// Remembers one thing.
+    pub fn remember(&mut self, key: &str, value: &str) -> Result<()> {
+        self.write(|transaction| {
+            transaction.execute(
+                "INSERT INTO memory (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value",
+                params![key, value],
+            )
+        })
+        .map(|_| ())
+    }
+}
+
+fn session_key(agent: &str, id: String, path: String) -> Option<SessionKey> {
+    let (agent, id) = agent_and_id(agent, id)?;
+    Some(SessionKey { agent, id, path: PathBuf::from(path) })
+}
+
+fn agent_and_id(agent: &str, id: String) -> Option<(Agent, SessionId)> {
+    // A row of an agent that only a newer tine knows is passed over, not an error.
+    Some((agent.parse().ok()?, SessionId::new(id).ok()?))
+}
+
+fn parent_source(word: &str) -> ParentSource {
+    match word {
+        "tine" => ParentSource::Tine,
+        "agent" => ParentSource::Agent,
+        _ => ParentSource::Inferred,
+    }
+}
+
+/// Makes a folder that only its owner can look into.
+pub(crate) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes a file that only its owner can read, before anything is written into it.
+pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(|_| ())
+}

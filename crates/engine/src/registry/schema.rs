@@ -1,0 +1,30 @@
+//! The registry's tables. Migrations are only ever appended: what stands here has been run on somebody's disk.
+
+/// Each entry takes the registry from the format of its index to the next.
+pub(super) const MIGRATIONS: &[&str] = &[
+    // 1: sessions with their names, previous ids and lineage; a small memory.
+    "CREATE TABLE sessions (
+        key           INTEGER PRIMARY KEY,
+        agent         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        path          TEXT NOT NULL,
+        name          TEXT UNIQUE,
+        created       INTEGER NOT NULL,
+        UNIQUE (agent, id, path)
+     ) STRICT;
+     CREATE TABLE lineage (
+        agent         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        parent_agent  TEXT NOT NULL,
+        parent_id     TEXT NOT NULL,
+        parent_turn   INTEGER,
+        source        TEXT NOT NULL,
+        noted         INTEGER NOT NULL,
+        PRIMARY KEY (agent, id)
+     ) STRICT, WITHOUT ROWID;
+     CREATE INDEX lineage_by_parent ON lineage (parent_agent, parent_id);
+     CREATE TABLE memory (
+        key           TEXT PRIMARY KEY,
+        value         TEXT NOT NULL
+     ) STRICT, WITHOUT ROWID;",
+];

@@ -1,0 +1,18 @@
+//! The real agents: where the `./test` script installed them, and how tests drive them.
+//!
+//! The versions are pinned by `crates/testkit/agents/package-lock.json`. This module finds and starts them; it never
+//! installs anything.
+
+mod claude;
+mod codex;
+mod install;
+
+pub use claude::ClaudeDriver;
+pub use codex::CodexDriver;
+pub use install::{cache_directory, installed};
+
+/// The versions of Claude Code that tests drive, the primary one first.
+pub const CLAUDE_VERSIONS: [&str; 2] = ["2.1.325", "2.1.197"];
+
+/// The versions of Codex that tests drive, the primary one first.
+pub const CODEX_VERSIONS: [&str; 2] = ["0.166.0", "0.140.0"];

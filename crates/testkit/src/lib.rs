@@ -1,0 +1,17 @@
+//! What tests of tine stand on: a hermetic home, a model double on loopback, drivers for the real agents, and
+//! builders of synthetic sessions.
+//!
+//! Nothing here is part of the product. It talks to loopback only, ends what it started, and panics with a message
+//! for the reader of a failed test instead of returning errors.
+
+pub mod agents;
+pub mod model;
+pub mod poll;
+pub mod process;
+pub mod sandbox;
+pub mod tmux;
+
+pub use agents::{ClaudeDriver, CodexDriver};
+pub use model::{Gate, Model, Reply};
+pub use sandbox::Sandbox;
+pub use tmux::{Pane, Tmux};

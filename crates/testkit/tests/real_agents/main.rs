@@ -1,0 +1,26 @@
+//! The real agents against the model double: what the rest of the tests takes for granted about both.
+//!
+//! Each case runs for every pinned version. The tests need the feature `real-agents`, which `./test` enables, and the
+//! agents that it installed; without those they fail and say so.
+
+/// Makes one test per version out of each case.
+macro_rules! for_each_version {
+    ($($module:ident = $version:literal),+ => $cases:tt) => {
+        $(for_each_version!(@module $module $version $cases);)+
+    };
+    (@module $module:ident $version:literal [$($case:ident),+ $(,)?]) => {
+        mod $module {
+            $(
+                #[test]
+                fn $case() {
+                    super::$case($version);
+                }
+            )+
+        }
+    };
+}
+
+mod claude;
+mod claude_interactive;
+mod codex;
+mod codex_interactive;

@@ -1,0 +1,69 @@
+//! The command line as it is typed. Each command's own options stand in the command's file.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::commands::{completions, demo, doctor, info, list, show, status, tree};
+
+/// Branch any conversation with a coding agent
+#[derive(Debug, Parser)]
+#[command(name = "tine", version, max_term_width = 100, propagate_version = true, subcommand_required = true)]
+#[command(arg_required_else_help = true, after_help = AFTER_HELP)]
+pub(crate) struct Cli {
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub color: ColorChoice,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "\
+SESSION is a name, an id, the beginning of one, a path to a transcript,
+`.` (the newest of this directory) or `-` (the last one used);
+SESSION@3 is the point after turn 3, SESSION@-1 leaves out the last turn.
+
+Examples:
+  tine list                   the sessions of this directory and its worktrees
+  tine show . --tools         the newest one here, with what its tools did
+  tine show 1f3a@4 --html     up to turn 4, as a page to send to somebody
+  tine demo                   see what this is, in a throw-away home";
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Even into a file or a pipe
+    Always,
+    /// Not at all
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    #[command(visible_alias = "ls")]
+    List(list::Args),
+    Tree(tree::Args),
+    Show(show::Args),
+    #[command(alias = "inspect")]
+    Info(info::Args),
+    Status(status::Args),
+    Doctor(doctor::Args),
+    Completions(completions::Args),
+    Demo(demo::Args),
+}
+
+impl Command {
+    /// Whether failures are told as JSON.
+    pub(crate) fn wants_json(&self) -> bool {
+        match self {
+            Command::List(args) => args.json,
+            Command::Tree(args) => args.json,
+            Command::Show(args) => args.json,
+            Command::Info(args) => args.json,
+            Command::Status(args) => args.json,
+            Command::Doctor(args) => args.json,
+            Command::Completions(_) | Command::Demo(_) => false,
+        }
+    }
+}

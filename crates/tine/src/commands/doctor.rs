@@ -1,0 +1,55 @@
+//! `tine doctor`: is everything as it should be?
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use engine::Verdict;
+use serde_json::json;
+use transcript::render::to_json_pretty;
+use transcript::text;
+
+use super::Desk;
+use crate::Outcome;
+use crate::ui::{self, Paint};
+
+/// Check agents, files, registry and cache, with hints for what is not as it should be
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Exits with 1 if something does not work.
+
+Examples:
+  tine doctor
+  tine doctor --json | jq '.checks[] | select(.verdict == \"bad\")'")]
+pub(crate) struct Args {
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let report = desk.tine.doctor()?;
+    let mut out = ui::out();
+    if args.json {
+        let value = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "healthy": report.is_healthy(),
+            "checks": report.checks,
+        });
+        writeln!(out, "{}", to_json_pretty(&value))?;
+    } else {
+        let paint = Paint(desk.surface.color);
+        for check in &report.checks {
+            let mark = match check.verdict {
+                Verdict::Good => paint.good("ok  "),
+                Verdict::Note => paint.note("note"),
+                Verdict::Bad => paint.bad("bad "),
+            };
+            writeln!(out, "{mark}  {}  {}", text::pad(&check.subject, 15), text::clean(&check.found))?;
+            if let Some(hint) = &check.hint {
+                writeln!(out, "      {}  {}", text::pad("", 15), paint.dim(&text::clean(hint)))?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(if report.is_healthy() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

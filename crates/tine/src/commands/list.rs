@@ -1,0 +1,121 @@
+//! `tine list`: sessions, newest first.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use engine::{Filter, Session};
+use transcript::render::to_json_pretty;
+use transcript::{Agent, State, text};
+
+use super::Desk;
+use crate::Outcome;
+use crate::environment::Surface;
+use crate::ui::{self, Bar, Paint};
+
+/// List sessions, newest first, of this directory and its worktrees
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tine list                       this directory, its repository and all worktrees of it
+  tine list --all --agent codex   every Codex session on this machine
+  tine ls --json | jq -r '.[].id'")]
+pub(crate) struct Args {
+    /// Only sessions of this agent
+    #[arg(long, value_name = "AGENT", value_parser = clap::value_parser!(Agent))]
+    pub agent: Option<Agent>,
+    /// Sessions of another directory
+    #[arg(long, value_name = "DIR", conflicts_with = "all")]
+    pub dir: Option<PathBuf>,
+    /// Sessions of every directory
+    #[arg(long, short)]
+    pub all: bool,
+    /// At most this many
+    #[arg(long, short = 'n', value_name = "N")]
+    pub limit: Option<usize>,
+    /// Print a JSON array
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let cwd = &desk.tine.context().cwd;
+    let directory = match (&args.dir, args.all) {
+        (Some(dir), _) => Some(cwd.join(dir)),
+        (None, false) => Some(cwd.clone()),
+        (None, true) => None,
+    };
+    let filter = Filter { agent: args.agent, directory };
+    let mut sessions = desk.tine.sessions(&filter, &Bar::new(&desk.surface))?;
+    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+
+    let mut out = ui::out();
+    if args.json {
+        let views: Vec<_> = sessions.iter().map(|session| &session.view).collect();
+        writeln!(out, "{}", to_json_pretty(&views))?;
+    } else if sessions.is_empty() {
+        ui::say(match &filter.directory {
+            Some(_) => "no sessions here; `tine list --all` shows those of every directory",
+            None => "no sessions yet; start an agent, or see `tine demo`",
+        });
+    } else {
+        let now = desk.tine.context().clock.now();
+        let table = Table::new(&desk.surface, now, args.all, &sessions);
+        for session in &sessions {
+            writeln!(out, "{}", table.row(session))?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The columns of a listing: what it is called, which agent, how old, how long, at work or not, what it is about.
+pub(crate) struct Table<'a> {
+    surface: &'a Surface,
+    paint: Paint,
+    now: jiff::Timestamp,
+    label: usize,
+    title: Option<usize>,
+    folder: Option<usize>,
+    live: bool,
+}
+
+impl<'a> Table<'a> {
+    pub(crate) fn new(surface: &'a Surface, now: jiff::Timestamp, folders: bool, sessions: &[Session]) -> Self {
+        let label = sessions.iter().map(|session| ui::label(&session.view).len()).max().unwrap_or(8).clamp(8, 28);
+        let live = sessions.iter().any(|session| session.view.state != State::Stopped);
+        // What is left of the line is shared by the title and, where it says something, the directory.
+        let fixed = label + 2 + 6 + 2 + 10 + 2 + 9 + 2 + if live { 9 } else { 0 };
+        let left = surface.width.map(|width| width.saturating_sub(fixed).max(20));
+        let folder = folders.then(|| left.map_or(usize::MAX, |left| left * 2 / 5));
+        let title = left.map(|left| left - folder.map_or(0, |folder| (folder + 2).min(left)));
+        Table { surface, paint: Paint(surface.color), now, label, title, folder, live }
+    }
+
+    pub(crate) fn row(&self, session: &Session) -> String {
+        let (view, paint) = (&session.view, self.paint);
+        let age = view.updated.map(|time| ui::short_age(time, self.now, &self.surface.zone)).unwrap_or_default();
+        let turns = ui::count(u64::from(view.turns), "turn");
+        let label = text::pad(ui::label(view), self.label);
+        let label = if view.name.is_some() { paint.name(&label) } else { paint.bold(&label) };
+        let mut row = format!("{label}  {:<6}  {}  {turns:>9}", view.agent, paint.dim(&format!("{age:>10}")));
+        if self.live {
+            let word = if view.state == State::Stopped { "" } else { view.state.as_str() };
+            row.push_str(&format!("  {}", paint.state(view.state, &format!("{word:<7}"))));
+        }
+        let title = ui::title(view);
+        let folder =
+            self.folder.map(|_| view.cwd.as_deref().map(|cwd| ui::path(self.surface, cwd)).unwrap_or_default());
+        match (folder, self.title, self.folder) {
+            (Some(folder), Some(title_width), Some(folder_width)) => {
+                let folder = text::clip(&folder, folder_width);
+                row.push_str(&format!("  {}  {}", text::pad(&title, title_width), paint.dim(&folder)));
+            }
+            (Some(folder), _, _) => row.push_str(&format!("  {title}  {folder}")),
+            (None, Some(width), _) => row.push_str(&format!("  {}", text::clip(&title, width))),
+            (None, None, _) => row.push_str(&format!("  {title}")),
+        }
+        row.truncate(row.trim_end().len());
+        row
+    }
+}

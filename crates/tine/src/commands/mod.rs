@@ -1,0 +1,72 @@
+//! One file per command: its options, and what it does with them.
+
+pub(crate) mod completions;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod info;
+pub(crate) mod list;
+pub(crate) mod show;
+pub(crate) mod status;
+pub(crate) mod tree;
+
+use engine::{Error, Selection, Session, Tine};
+
+use crate::Outcome;
+use crate::cli::{Cli, Command};
+use crate::environment::{self, Surface};
+use crate::failure::Failure;
+use crate::ui::{Bar, picker};
+
+/// What every command gets: the engine and the way to the person.
+pub(crate) struct Desk {
+    pub tine: Tine,
+    pub surface: Surface,
+}
+
+/// Runs the command that was asked for.
+pub(crate) fn run(cli: Cli) -> Outcome {
+    let surface = environment::surface(cli.color);
+    // These two need no registry, and must work where none can be opened.
+    let command = match cli.command {
+        Command::Completions(args) => return completions::run(&args),
+        Command::Demo(args) => return demo::run(&args, &surface),
+        command => command,
+    };
+    let tine = Tine::open(environment::context()?)?;
+    let desk = Desk { tine, surface };
+    let outcome = match command {
+        Command::List(args) => list::run(&desk, &args),
+        Command::Tree(args) => tree::run(&desk, &args),
+        Command::Show(args) => show::run(&desk, &args),
+        Command::Info(args) => info::run(&desk, &args),
+        Command::Status(args) => status::run(&desk, &args),
+        Command::Doctor(args) => doctor::run(&desk, &args),
+        Command::Completions(_) | Command::Demo(_) => unreachable!("ran above"),
+    };
+    for warning in desk.tine.take_warnings() {
+        crate::ui::warn(&warning);
+    }
+    outcome
+}
+
+impl Desk {
+    /// Finds the session that `spec` means; a person is asked where it could be several.
+    pub(crate) fn select(&self, spec: &str) -> Result<Selection, Failure> {
+        let sessions = self.tine.all_sessions(&Bar::new(&self.surface))?;
+        self.select_among(&sessions, spec)
+    }
+
+    pub(crate) fn select_among(&self, sessions: &[Session], spec: &str) -> Result<Selection, Failure> {
+        match self.tine.resolve_among(sessions, spec) {
+            Err(Error::Ambiguous { spec: word, matches }) if self.surface.is_interactive => {
+                let Some(chosen) = picker::choose(&self.surface, &word, &matches)? else {
+                    return Err(Error::Ambiguous { spec: word, matches }.into());
+                };
+                let point = spec.strip_prefix(&word).unwrap_or_default();
+                let exact = format!("{}{point}", chosen.path.display());
+                Ok(self.tine.resolve_among(sessions, &exact)?)
+            }
+            other => Ok(other?),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! `tine status`: which sessions are open now, and whether they are at work.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use engine::Session;
+use serde_json::{Value, json};
+use transcript::State;
+use transcript::render::to_json_pretty;
+
+use super::{Desk, list};
+use crate::Outcome;
+use crate::complete;
+use crate::ui::{self, Bar};
+
+/// Show which sessions are open now, and whether they are at work
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tine status                    every session that a process has open
+  tine status auth-fix           idle, busy, waiting or stopped
+  tine status --json | jq -r '.[] | select(.state == \"waiting\") | .id'")]
+pub(crate) struct Args {
+    /// Only this session
+    #[arg(value_name = "SESSION", add = complete::sessions())]
+    pub session: Option<String>,
+    /// Print JSON: an array, or one object where a session is named
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let sessions = desk.tine.all_sessions(&Bar::new(&desk.surface))?;
+    let mut out = ui::out();
+    if let Some(spec) = &args.session {
+        let session = desk.select_among(&sessions, spec)?.session;
+        match args.json {
+            true => writeln!(out, "{}", to_json_pretty(&as_json(&session)))?,
+            false => writeln!(out, "{}", session.view.state.as_str())?,
+        }
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let open: Vec<Session> = sessions.into_iter().filter(|session| session.view.state != State::Stopped).collect();
+    if args.json {
+        let values: Vec<Value> = open.iter().map(as_json).collect();
+        writeln!(out, "{}", to_json_pretty(&values))?;
+    } else if open.is_empty() {
+        ui::say("no session is open");
+    } else {
+        let table = list::Table::new(&desk.surface, desk.tine.context().clock.now(), true, &open);
+        for session in &open {
+            writeln!(out, "{}", table.row(session))?;
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(session: &Session) -> Value {
+    let mut value = serde_json::to_value(&session.view).unwrap_or_default();
+    if let Value::Object(fields) = &mut value {
+        let live = session.live.as_ref();
+        fields.insert("pid".into(), json!(live.and_then(|live| live.pid)));
+        fields.insert("waiting_for".into(), json!(live.and_then(|live| live.waiting_for.as_deref())));
+    }
+    value
+}

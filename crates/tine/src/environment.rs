@@ -1,0 +1,107 @@
+//! The one reader of the environment. Everybody else gets a [`Context`] or a [`Surface`].
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `TINE_CONFIG` | the configuration file, instead of `$XDG_CONFIG_HOME/tine/config.toml` |
+//! | `TINE_REGISTRY` | the registry, instead of `$XDG_DATA_HOME/tine/registry.db` |
+//! | `TINE_CACHE` | the cache folder, instead of `$XDG_CACHE_HOME/tine` |
+//! | `TINE_NOW` | the time to be taken for now, for tests |
+//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | the agents' own folders |
+//! | `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS`, `TERM` | how output looks |
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use agents::Surroundings;
+use engine::{Clock, Context, Paths};
+use jiff::tz::TimeZone;
+
+use crate::cli::ColorChoice;
+use crate::failure::Failure;
+
+/// Reads where everything is.
+pub(crate) fn context() -> Result<Context, Failure> {
+    let home = path("HOME").or_else(|| path("USERPROFILE")).ok_or_else(|| Failure::Other {
+        kind: "no_home",
+        message: "the environment names no home directory".into(),
+        hint: Some("set HOME".into()),
+    })?;
+    let cwd = env::current_dir().map_err(|error| Failure::Other {
+        kind: "no_directory",
+        message: format!("cannot tell the current directory: {error}"),
+        hint: Some("change into a directory that exists".into()),
+    })?;
+    let base = |variable: &str, default: &str| {
+        path(variable).filter(|path| path.is_absolute()).unwrap_or_else(|| home.join(default)).join("tine")
+    };
+    let paths = Paths {
+        config: path("TINE_CONFIG").unwrap_or_else(|| base("XDG_CONFIG_HOME", ".config").join("config.toml")),
+        registry: path("TINE_REGISTRY").unwrap_or_else(|| base("XDG_DATA_HOME", ".local/share").join("registry.db")),
+        cache: path("TINE_CACHE").unwrap_or_else(|| base("XDG_CACHE_HOME", ".cache")),
+    };
+    let proc = Path::new("/proc/self/stat").exists().then(|| PathBuf::from("/proc"));
+    let surroundings =
+        Surroundings { claude_config_dir: path("CLAUDE_CONFIG_DIR"), codex_home: path("CODEX_HOME"), proc, home };
+    let search_path = env::var_os("PATH").map(|list| env::split_paths(&list).collect()).unwrap_or_default();
+    let clock = match env::var("TINE_NOW").ok().and_then(|time| time.parse().ok()) {
+        Some(time) => Clock::Fixed(time),
+        None => Clock::System,
+    };
+    Ok(Context { surroundings, paths, cwd, clock, search_path })
+}
+
+/// How output reaches the person.
+#[derive(Debug, Clone)]
+pub(crate) struct Surface {
+    /// Whether questions can be asked: standard input and standard error are terminals.
+    pub is_interactive: bool,
+    /// Whether colour is wanted.
+    pub color: bool,
+    /// The columns to fill; nothing where output goes to a file or a program.
+    pub width: Option<usize>,
+    /// Where the person is.
+    pub zone: TimeZone,
+    /// The home directory, which is shown as `~`.
+    pub home: PathBuf,
+}
+
+/// Looks at the terminal.
+pub(crate) fn surface(choice: ColorChoice) -> Surface {
+    let is_terminal = io::stdout().is_terminal();
+    let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
+    let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let dumb = env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let color = match choice {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto if is_set("NO_COLOR") => false,
+        ColorChoice::Auto => is_set("CLICOLOR_FORCE") || (is_terminal && !dumb),
+    };
+    Surface {
+        is_interactive: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        color,
+        width: columns.or_else(|| is_terminal.then(|| measured().unwrap_or(80))),
+        zone: TimeZone::system(),
+        home: path("HOME").unwrap_or_default(),
+    }
+}
+
+/// Whether the command line, which could not be parsed, asks for JSON.
+pub(crate) fn arguments_ask_for_json() -> bool {
+    env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json")
+}
+
+/// The program's own path, which completion scripts call back.
+pub(crate) fn own_path() -> OsString {
+    env::args_os().next().unwrap_or_else(|| "tine".into())
+}
+
+fn path(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn is_set(variable: &str) -> bool {
+    env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
+}

@@ -1,0 +1,120 @@
+//! How failures look: `error:` and `hint:` on standard error, or one JSON object on standard output, and the exit code.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use serde_json::json;
+use transcript::render::to_json_line;
+use transcript::text;
+
+/// The user can fix it.
+const USER: u8 = 1;
+/// The command line makes no sense.
+const USAGE: u8 = 2;
+/// A bug of ours, as in sysexits.h.
+const BUG: i32 = 70;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The engine says so.
+    #[error(transparent)]
+    Engine(#[from] engine::Error),
+    /// Output could not be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[from] io::Error),
+    /// Anything that only the command line knows.
+    #[error("{message}")]
+    Other {
+        /// A word for programs.
+        kind: &'static str,
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+    },
+}
+
+impl Failure {
+    fn kind(&self) -> &'static str {
+        match self {
+            Failure::Engine(error) => error.kind(),
+            Failure::Output(_) => "output",
+            Failure::Other { kind, .. } => kind,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Failure::Engine(error) => error.hint(),
+            Failure::Output(_) => None,
+            Failure::Other { hint, .. } => hint.clone(),
+        }
+    }
+
+    /// Tells it and gives the exit code. A reader that went away, as `head` does, is no failure.
+    pub(crate) fn report(&self, as_json: bool) -> ExitCode {
+        if let Failure::Output(error) = self
+            && error.kind() == io::ErrorKind::BrokenPipe
+        {
+            return ExitCode::SUCCESS;
+        }
+        tell(self.kind(), &self.to_string(), self.hint().as_deref(), as_json);
+        ExitCode::from(USER)
+    }
+}
+
+/// Tells about a command line that makes no sense; `--help` and `--version` come this way, too.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let is_question = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if is_question || !crate::environment::arguments_ask_for_json() {
+        let _ = error.print();
+        let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        return if shown { ExitCode::SUCCESS } else { ExitCode::from(USAGE) };
+    }
+    let message = error.render().to_string();
+    let message = message.strip_prefix("error: ").unwrap_or(&message).trim();
+    let first = message.lines().next().unwrap_or_default();
+    tell("usage", first, Some("`tine --help` shows how"), true);
+    ExitCode::from(USAGE)
+}
+
+/// Makes a panic a short report and the exit code of a bug.
+pub(crate) fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let mut stderr = io::stderr().lock();
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let payload = panic.payload();
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_default();
+        let _ = writeln!(
+            stderr,
+            "error: this is a bug in tine {}: {}",
+            env!("CARGO_PKG_VERSION"),
+            text::one_line(&message)
+        );
+        let _ = writeln!(stderr, "hint: please report it with the command that you ran and this place: {place}");
+        std::process::exit(BUG);
+    }));
+}
+
+fn tell(kind: &str, message: &str, hint: Option<&str>, as_json: bool) {
+    if as_json {
+        let value = json!({ "error": { "kind": kind, "message": message, "hint": hint } });
+        let _ = writeln!(io::stdout().lock(), "{}", to_json_line(&value));
+        return;
+    }
+    let mut stderr = anstream::stderr().lock();
+    let (red, bold, plain) = ("\u{1b}[1;31m", "\u{1b}[1m", "\u{1b}[0m");
+    let _ = writeln!(stderr, "{red}error:{plain} {}", text::clean(message));
+    if let Some(hint) = hint {
+        let _ = writeln!(stderr, "{bold}hint:{plain} {}", text::clean(hint));
+    }
+}

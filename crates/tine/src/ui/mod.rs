@@ -1,0 +1,132 @@
+//! How things look to people: colour, times, sizes, tables, progress. Text from transcripts is cleaned on its way here.
+
+pub(crate) mod picker;
+mod progress;
+mod time;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(crate) use progress::Bar;
+pub(crate) use time::{ago, short_age};
+use transcript::{SessionView, State, text};
+
+use crate::environment::Surface;
+
+/// Colours by meaning, or nothing at all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint(pub bool);
+
+impl Paint {
+    fn wrap(self, code: &str, line: &str) -> String {
+        if self.0 && !line.is_empty() { format!("\u{1b}[{code}m{line}\u{1b}[0m") } else { line.to_owned() }
+    }
+
+    pub(crate) fn bold(self, line: &str) -> String {
+        self.wrap("1", line)
+    }
+
+    pub(crate) fn dim(self, line: &str) -> String {
+        self.wrap("2", line)
+    }
+
+    pub(crate) fn name(self, line: &str) -> String {
+        self.wrap("1;36", line)
+    }
+
+    pub(crate) fn good(self, line: &str) -> String {
+        self.wrap("32", line)
+    }
+
+    pub(crate) fn bad(self, line: &str) -> String {
+        self.wrap("1;31", line)
+    }
+
+    pub(crate) fn note(self, line: &str) -> String {
+        self.wrap("33", line)
+    }
+
+    /// A state's word in its colour.
+    pub(crate) fn state(self, state: State, line: &str) -> String {
+        match state {
+            State::Idle => self.good(line),
+            State::Busy => self.note(line),
+            State::Waiting => self.bad(line),
+            State::Stopped => self.dim(line),
+        }
+    }
+}
+
+/// What a session is called in a listing: its name, else the beginning of its id.
+pub(crate) fn label(session: &SessionView) -> &str {
+    session.label()
+}
+
+/// A session's title on one line, safe to print.
+pub(crate) fn title(session: &SessionView) -> String {
+    session
+        .title
+        .as_deref()
+        .map(text::one_line)
+        .filter(|title| !title.is_empty())
+        .unwrap_or_else(|| "(untitled)".into())
+}
+
+/// A path with the home directory as `~`, safe to print.
+pub(crate) fn path(surface: &Surface, path: &Path) -> String {
+    let shown = match path.strip_prefix(&surface.home) {
+        Ok(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Ok(rest) => format!("~/{}", rest.display()),
+        Err(_) => path.display().to_string(),
+    };
+    text::one_line(&shown)
+}
+
+/// A number of bytes in the unit that suits it.
+pub(crate) fn bytes(count: u64) -> String {
+    let mut value = count as f64;
+    for unit in ["B", "KB", "MB", "GB"] {
+        if value < 1000.0 {
+            let digits = usize::from(unit != "B" && value < 10.0);
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1000.0;
+    }
+    format!("{value:.1} TB")
+}
+
+/// One and many.
+pub(crate) fn count(number: u64, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
+}
+
+/// Standard output, buffered.
+pub(crate) fn out() -> io::BufWriter<io::StdoutLock<'static>> {
+    io::BufWriter::with_capacity(64 << 10, io::stdout().lock())
+}
+
+/// Says something beside the data.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", text::clean(line));
+}
+
+/// Warns of something that was no reason to stop.
+pub(crate) fn warn(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "warning: {}", text::clean(line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well() {
+        let check = |count: u64, expected: &str| assert_eq!(bytes(count), expected);
+        check(0, "0 B");
+        check(999, "999 B");
+        check(1500, "1.5 KB");
+        check(48_200, "48 KB");
+        check(1_073_741_824, "1.1 GB");
+        check(5_000_000_000_000, "5.0 TB");
+    }
+}

@@ -1,0 +1,83 @@
+//! What was wrong in a foreign file. A defect never ends a read: it is counted, and named where a person asks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of damage or surprise in an agent's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DefectKind {
+    /// A line that is not a JSON object.
+    BadLine,
+    /// A last line without its end: the agent was stopped while writing, or is writing now.
+    TruncatedLine,
+    /// A line with bytes that are not UTF-8.
+    InvalidUtf8,
+    /// A line too long to be kept in memory; its content is left out, its place in the history is kept.
+    HugeLine,
+    /// The file could not be opened or read.
+    Unreadable,
+    /// The file holds no record at all.
+    Empty,
+    /// The history that this session was forked from is missing.
+    MissingBase,
+    /// A record that names a parent which is not in the file.
+    BrokenLink,
+    /// A subagent's transcript that could not be read.
+    MissingSubagent,
+    /// A file in a format that this version of tine does not know.
+    UnknownFormat,
+}
+
+impl DefectKind {
+    /// One sentence for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            DefectKind::BadLine => "lines that are not JSON objects were passed over",
+            DefectKind::TruncatedLine => "the last line is cut off",
+            DefectKind::InvalidUtf8 => "lines with invalid UTF-8 were read with replacement characters",
+            DefectKind::HugeLine => "lines too long for memory are shown as placeholders",
+            DefectKind::Unreadable => "the file could not be read",
+            DefectKind::Empty => "the file is empty",
+            DefectKind::MissingBase => "the session that this one was forked from is missing",
+            DefectKind::BrokenLink => "records name a parent that is not in the file",
+            DefectKind::MissingSubagent => "a subagent's transcript could not be read",
+            DefectKind::UnknownFormat => "the format is not known to this version of tine",
+        }
+    }
+}
+
+/// The defects of one session, counted by kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Defects(BTreeMap<DefectKind, u64>);
+
+impl Defects {
+    /// Counts one more.
+    pub fn add(&mut self, kind: DefectKind) {
+        *self.0.entry(kind).or_default() += 1;
+    }
+
+    /// Adds all of another read.
+    pub fn merge(&mut self, other: &Defects) {
+        for (kind, count) in &other.0 {
+            *self.0.entry(*kind).or_default() += count;
+        }
+    }
+
+    /// How many there are of `kind`.
+    pub fn count(&self, kind: DefectKind) -> u64 {
+        self.0.get(&kind).copied().unwrap_or(0)
+    }
+
+    /// Whether nothing was wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every kind that was met, with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (DefectKind, u64)> + '_ {
+        self.0.iter().map(|(kind, count)| (*kind, *count))
+    }
+}

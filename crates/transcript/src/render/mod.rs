@@ -1,0 +1,48 @@
+//! Rendering a stream of blocks for people and programs.
+//!
+//! A renderer writes as blocks arrive and keeps none of them, so the first page is there at once and memory stays
+//! small whatever the size of the session.
+
+mod call;
+mod html;
+mod json;
+mod markdown;
+mod prose;
+mod safe_json;
+mod terminal;
+mod turns;
+mod words;
+
+use std::io;
+
+pub use html::Html;
+pub use json::Json;
+pub use markdown::Markdown;
+pub use safe_json::{SafeFormatter, to_json_line, to_json_pretty};
+pub use terminal::{Style, Terminal};
+
+use crate::{Block, Defects, SessionView};
+
+/// Something that turns a session into output, block by block.
+///
+/// `begin` is called once, then `block` for each block, then `end` once, which also flushes the writer. A block is
+/// at most one level deeper than the one before it, and only after a [`crate::BlockKind::Subagent`]; where a damaged
+/// file breaks that rule, the block is shown at the deepest level that is open.
+pub trait Renderer {
+    /// Writes what stands before the first block.
+    fn begin(&mut self, session: &SessionView) -> io::Result<()>;
+    /// Writes one block.
+    fn block(&mut self, block: &Block) -> io::Result<()>;
+    /// Writes what stands after the last block.
+    fn end(&mut self, defects: &Defects) -> io::Result<()>;
+}
+
+/// How much of the tools is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tools {
+    /// One line for each call.
+    #[default]
+    Brief,
+    /// Arguments, outputs, thinking and subagents in full.
+    Full,
+}

@@ -1,0 +1,318 @@
+//! A session as lines for a terminal or a pager.
+//!
+//! Invariant: everything from the transcript goes through `text::clean` or one of its kin on its way here, and
+//! again after Markdown is parsed; the only escape sequences in the output are our own.
+
+mod paint;
+mod prose;
+mod table;
+mod wrap;
+
+use std::io::{self, Write};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use self::paint::{Line, Look, Span, painted};
+use self::wrap::{at_columns, at_words};
+use super::turns::Turns;
+use super::{Renderer, Tools, call, words};
+use crate::text::{clean, clip, one_line, width};
+use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
+
+/// What the terminal can show.
+#[derive(Debug, Clone)]
+pub struct Style {
+    /// Whether looks and colours are written. What they say is said without them as well.
+    pub color: bool,
+    /// The columns of the terminal.
+    pub width: usize,
+    /// The zone that times are shown in.
+    pub zone: TimeZone,
+}
+
+/// Writes plain lines that a pager can show.
+#[derive(Debug)]
+pub struct Terminal<W> {
+    writer: W,
+    tools: Tools,
+    style: Style,
+    turns: Turns,
+    /// What was written last, which decides whether a blank line follows.
+    last: Option<(Piece, usize)>,
+    /// The call that was written just now; its output follows without being named.
+    last_call: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    /// What introduces the next piece: no blank line behind it.
+    Rule,
+    /// A call, an output or a notice: they stand close together.
+    Step,
+    /// Anything else: a blank line on both sides.
+    Paragraph,
+}
+
+/// Prose is not wider than this: longer lines are hard to read.
+const PROSE_COLUMNS: usize = 100;
+
+/// Narrower than this nothing can be laid out.
+const LEAST_COLUMNS: usize = 20;
+
+/// The line at the left of what a subagent did.
+const NESTED: &str = "┊ ";
+
+impl<W: Write> Terminal<W> {
+    /// A renderer that writes to `writer`.
+    pub fn new(writer: W, tools: Tools, style: Style) -> Self {
+        Terminal { writer, tools, style, turns: Turns::default(), last: None, last_call: None }
+    }
+
+    /// Writes lines of one piece, with a blank line before it unless it belongs to the one before.
+    fn piece(&mut self, piece: Piece, depth: usize, lines: Vec<Line>) -> io::Result<()> {
+        if let Some((last, last_depth)) = self.last {
+            match (last, piece) {
+                (Piece::Step, Piece::Step) | (Piece::Rule, Piece::Step | Piece::Paragraph) => {}
+                _ => self.line(depth.min(last_depth), Line::new())?,
+            }
+        }
+        self.last = Some((piece, depth));
+        lines.into_iter().try_for_each(|line| self.line(depth, line))
+    }
+
+    fn line(&mut self, depth: usize, mut line: Line) -> io::Result<()> {
+        let levels = self.levels(depth);
+        if levels > 0 {
+            line.insert(0, Span::new(NESTED.repeat(levels), Look::DIM));
+        }
+        writeln!(self.writer, "{}", painted(&line, self.style.color))
+    }
+
+    /// How many levels are shown by indents: no more than leave half of the line to the text.
+    fn levels(&self, depth: usize) -> usize {
+        depth.min(self.columns() / 2 / width(NESTED))
+    }
+
+    fn columns(&self) -> usize {
+        self.style.width.max(LEAST_COLUMNS)
+    }
+
+    /// The columns for calls and outputs, which use the whole terminal.
+    fn room(&self, depth: usize) -> usize {
+        self.columns() - width(NESTED) * self.levels(depth)
+    }
+
+    /// The columns for prose.
+    fn prose_room(&self, depth: usize) -> usize {
+        self.columns().min(PROSE_COLUMNS).saturating_sub(width(NESTED) * self.levels(depth)).max(LEAST_COLUMNS / 2)
+    }
+
+    fn rule(&self, depth: usize, label: &str) -> Line {
+        let room = self.prose_room(depth);
+        let label = clip(&format!("── {label} "), room);
+        let rest = "─".repeat(room - width(&label));
+        vec![Span::new(format!("{label}{rest}"), Look::DIM)]
+    }
+
+    fn time(&self, at: Timestamp) -> String {
+        at.to_zoned(self.style.zone.clone()).strftime("%H:%M · %Y-%m-%d").to_string()
+    }
+
+    fn turn(&mut self, block: &Block) -> io::Result<()> {
+        if block.turn == 0 {
+            return Ok(());
+        }
+        let time = block.at.map(|at| format!(" · {}", self.time(at))).unwrap_or_default();
+        let rule = self.rule(0, &format!("turn {}{time}", block.turn));
+        self.piece(Piece::Rule, 0, vec![rule])
+    }
+
+    fn prompt(&mut self, depth: usize, text: &str, steer: bool) -> io::Result<()> {
+        let text = clean(text);
+        let note = if steer { "(added while the agent was at work) " } else { "" };
+        let lead = [Span::new("❯ ", Look::CYAN.and(Look::BOLD)), Span::new(note, Look::DIM)];
+        let lines = self.plain_lines(depth, &lead, words::trimmed(&text), Look::BOLD);
+        self.piece(Piece::Paragraph, depth, lines)
+    }
+
+    fn thinking(&mut self, depth: usize, text: &str) -> io::Result<()> {
+        let look = Look::DIM.and(Look::ITALIC);
+        let text = clean(text);
+        let lead = [Span::new("∴ ", look), Span::new("thinking: ", look)];
+        let lines = self.plain_lines(depth, &lead, words::trimmed(&text), look);
+        self.piece(Piece::Paragraph, depth, lines)
+    }
+
+    /// Text that is not Markdown, broken at words; its own line breaks and indents stay. Nothing
+    /// is written under the mark at the left, and the note stands before the text.
+    fn plain_lines(&self, depth: usize, [mark, note]: &[Span; 2], text: &str, look: Look) -> Vec<Line> {
+        let indent_of_mark = width(&mark.text);
+        let room = self.prose_room(depth).saturating_sub(indent_of_mark);
+        let mut lines: Vec<Line> = Vec::new();
+        for (index, source) in text.split('\n').enumerate() {
+            let indent = (source.len() - source.trim_start_matches(' ').len()).min(room / 2);
+            let mut spans = vec![Span::new(source, look)];
+            if index == 0 {
+                spans.insert(0, note.clone());
+            }
+            for mut line in at_words(&spans, room - indent) {
+                let left = if lines.is_empty() { mark.clone() } else { Span::plain(" ".repeat(indent_of_mark)) };
+                line.splice(0..0, [left, Span::plain(" ".repeat(indent))]);
+                lines.push(line);
+            }
+        }
+        lines
+    }
+
+    fn prose(&mut self, depth: usize, text: &str) -> io::Result<()> {
+        let lines = prose::laid_out(&clean(text), self.prose_room(depth), self.style.color);
+        if lines.is_empty() { Ok(()) } else { self.piece(Piece::Paragraph, depth, lines) }
+    }
+
+    /// A step on one line, cut to the width.
+    fn step(&mut self, depth: usize, text: &str, look: Look) -> io::Result<()> {
+        let line = vec![Span::new(clip(text, self.room(depth)), look)];
+        self.piece(Piece::Step, depth, vec![line])
+    }
+
+    /// Lines of foreign text below a step, broken at the width.
+    fn below(&mut self, depth: usize, left: &str, text: &str) -> io::Result<()> {
+        let text = clean(text);
+        let room = self.room(depth).saturating_sub(width(left)).max(2);
+        let pieces = text.trim_end().split('\n').flat_map(|line| at_columns(line.trim_end(), room));
+        let lines = pieces.map(|piece| vec![Span::new(format!("{left}{piece}"), Look::DIM)]).collect();
+        self.piece(Piece::Step, depth, lines)
+    }
+
+    fn call(&mut self, depth: usize, id: &str, name: &str, input: &serde_json::Value) -> io::Result<()> {
+        let line = format!("  ⏺ {}  {}", words::tool(Some(name)), call::telling_argument(input));
+        self.step(depth, line.trim_end(), Look::DIM)?;
+        self.last_call = Some(id.to_owned());
+        if self.tools == Tools::Full && !(call::telling_is_all(input) && width(&line) <= self.room(depth)) {
+            self.below(depth, "      ", &call::all_arguments(input))?;
+        }
+        Ok(())
+    }
+
+    fn output(
+        &mut self,
+        depth: usize,
+        tool: &str,
+        text: &str,
+        outcome: Option<&str>,
+        follows_call: bool,
+    ) -> io::Result<()> {
+        match outcome {
+            Some(outcome) => self.step(depth, &format!("    ✗ {tool} {outcome}"), Look::RED)?,
+            None if !follows_call => self.step(depth, &format!("  ⏺ {tool}  (output)"), Look::DIM)?,
+            None => {}
+        }
+        self.below(depth, "    │ ", if text.trim().is_empty() { "(no output)" } else { text })
+    }
+
+    fn notice(&mut self, depth: usize, kind: NoticeKind, text: &str) -> io::Result<()> {
+        let text = clean(text);
+        let (first, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
+        let told = if self.tools == Tools::Full { first } else { text.as_str() };
+        let line = format!("  · {}: {}", words::notice(kind), words::short_line(told));
+        self.step(depth, line.trim_end().trim_end_matches(':'), Look::DIM)?;
+        let more = self.tools == Tools::Full && !rest.trim().is_empty();
+        if more { self.below(depth, "    │ ", rest) } else { Ok(()) }
+    }
+}
+
+impl<W: Write> Renderer for Terminal<W> {
+    fn begin(&mut self, session: &SessionView) -> io::Result<()> {
+        let room = self.prose_room(0);
+        let mut lines = at_words(&[Span::new(words::title(session), Look::BOLD)], room);
+        let time = |at: Option<Timestamp>| at.map(|at| words::moment(at, &self.style.zone));
+        let name = session.name.as_ref().map(ToString::to_string);
+        let identity = [name, Some(session.agent.product_name().into()), Some(session.id.to_string())];
+        let place = [
+            session.cwd.as_ref().map(|path| one_line(&path.to_string_lossy())),
+            session.branch.as_deref().map(one_line),
+            Some(format!("{} turn{}", session.turns, if session.turns == 1 { "" } else { "s" })),
+            time(session.updated.or(session.created)),
+            session.parent.as_ref().map(|parent| format!("forked from {}", words::parent(parent))),
+        ];
+        for facts in [identity.as_slice(), place.as_slice()] {
+            lines.extend(joined(facts.iter().flatten(), room));
+        }
+        self.piece(Piece::Paragraph, 0, lines)
+    }
+
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        let position = self.turns.next(block);
+        let depth = position.depth;
+        if position.opens_turn {
+            self.turn(block)?;
+        }
+        if !words::shows_depth(self.tools, depth) {
+            return Ok(());
+        }
+        let full = self.tools == Tools::Full;
+        let before = self.last_call.take();
+        match &block.kind {
+            BlockKind::Prompt { text, steer } => self.prompt(depth, text, *steer),
+            BlockKind::Answer { text, .. } => self.prose(depth, text),
+            BlockKind::Thinking { text } if full && !text.trim().is_empty() => self.thinking(depth, text),
+            BlockKind::Thinking { .. } => Ok(()),
+            BlockKind::Call { id, name, input } => self.call(depth, id, name, input),
+            BlockKind::Output { call, name, text, error, exit_code } => {
+                let tool = words::tool(name.as_deref());
+                let outcome = words::outcome(*error, *exit_code);
+                match (full, outcome) {
+                    (true, outcome) => {
+                        self.output(depth, &tool, text, outcome.as_deref(), before.as_ref() == Some(call))
+                    }
+                    (false, Some(outcome)) if *error => {
+                        let line = format!("    ✗ {tool} {outcome}: {}", words::first_line(text));
+                        self.step(depth, line.trim_end().trim_end_matches(':'), Look::RED)
+                    }
+                    (false, _) => Ok(()),
+                }
+            }
+            BlockKind::Media { media_type, bytes } => {
+                self.step(depth, &format!("  · {}", words::media(media_type, *bytes)), Look::DIM)
+            }
+            BlockKind::Compaction { summary } => {
+                let rule = self.rule(depth, "history compacted");
+                self.piece(Piece::Rule, depth, vec![rule])?;
+                if full { self.prose(depth, summary) } else { Ok(()) }
+            }
+            BlockKind::Notice { notice, text } => self.notice(depth, *notice, text),
+            BlockKind::Subagent { id, role, description } => {
+                let label = words::subagent(id, role.as_deref(), description.as_deref());
+                self.step(depth, &format!("  ⏺ subagent  {label}"), Look::DIM)
+            }
+        }
+    }
+
+    fn end(&mut self, defects: &Defects) -> io::Result<()> {
+        let room = self.prose_room(0);
+        let lines = words::defects(defects)
+            .into_iter()
+            .flat_map(|line| at_words(&[Span::new(format!("! {line}"), Look::RED)], room))
+            .collect::<Vec<Line>>();
+        if !lines.is_empty() {
+            self.piece(Piece::Paragraph, 0, lines)?;
+        }
+        self.writer.flush()
+    }
+}
+
+/// Facts side by side, in as many lines as they need; none of them is broken.
+fn joined<'a>(facts: impl Iterator<Item = &'a String>, room: usize) -> Vec<Line> {
+    let mut lines: Vec<String> = Vec::new();
+    for fact in facts.filter(|fact| !fact.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(" · ") + width(fact) <= room => {
+                line.push_str(" · ");
+                line.push_str(fact);
+            }
+            _ => lines.push(fact.clone()),
+        }
+    }
+    lines.into_iter().map(|line| vec![Span::new(line, Look::DIM)]).collect()
+}

@@ -1,0 +1,135 @@
+//! What is known of a session without reading it aloud: the facts that listings, lineage and resolution need.
+
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{Agent, Defects, SessionId};
+
+/// The facts of one session as its agent's own files tell them.
+///
+/// Names that people gave in tine, and lineage that tine recorded, are not here: they are in the registry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The agent whose session it is.
+    pub agent: Agent,
+    /// The agent's id for it.
+    pub id: SessionId,
+    /// The transcript.
+    pub path: PathBuf,
+    /// The title that a person gave inside the agent.
+    pub custom_title: Option<String>,
+    /// The title that the agent made up.
+    pub agent_title: Option<String>,
+    /// The first thing that was asked, shortened to what a title needs.
+    pub first_prompt: Option<String>,
+    /// The directory it works in.
+    pub cwd: Option<PathBuf>,
+    /// The git branch it was last seen on.
+    pub branch: Option<String>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// The agent's version that wrote last.
+    pub version: Option<String>,
+    /// When it began.
+    pub created: Option<Timestamp>,
+    /// When it was last written to.
+    pub updated: Option<Timestamp>,
+    /// Turns on the active history.
+    pub turns: u32,
+    /// One fingerprint per turn, equal in a session and in its forks; lineage is inferred from them.
+    pub turn_keys: Vec<u64>,
+    /// The token use that the agent last reported.
+    pub tokens: Option<TokenUse>,
+    /// What the agent itself recorded of the session's origin.
+    pub parent: Option<ParentPointer>,
+    /// Whether this is a helper's thread, which listings leave out.
+    pub is_subagent: bool,
+    /// Whether nothing was said in it; agents leave such files behind, and listings leave them out.
+    pub is_empty: bool,
+    /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
+    pub mid_turn: bool,
+    /// What was wrong in the files.
+    pub defects: Defects,
+}
+
+impl Summary {
+    /// A session of which nothing is known yet.
+    pub fn new(agent: Agent, id: SessionId, path: PathBuf) -> Self {
+        Summary {
+            agent,
+            id,
+            path,
+            custom_title: None,
+            agent_title: None,
+            first_prompt: None,
+            cwd: None,
+            branch: None,
+            model: None,
+            version: None,
+            created: None,
+            updated: None,
+            turns: 0,
+            turn_keys: Vec::new(),
+            tokens: None,
+            parent: None,
+            is_subagent: false,
+            is_empty: false,
+            mid_turn: false,
+            defects: Defects::default(),
+        }
+    }
+
+    /// The title to show: a person's before the agent's before the first prompt.
+    pub fn title(&self) -> Option<&str> {
+        [&self.custom_title, &self.agent_title, &self.first_prompt]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .find(|title| !title.trim().is_empty())
+    }
+}
+
+/// Tokens that the agent reported for its last request and answer, which together are the context so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenUse {
+    /// Everything sent, cached or not.
+    pub input: u64,
+    /// The answer.
+    pub output: u64,
+    /// The context window, where the agent says it.
+    pub window: Option<u64>,
+}
+
+/// A session's origin, as far as the agents' files tell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentPointer {
+    /// The session that this one was forked from.
+    pub id: SessionId,
+    /// How it is known.
+    pub source: ParentSource,
+}
+
+/// How a parent is known, the most trustworthy first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ParentSource {
+    /// tine made the fork, or a person said so.
+    Tine,
+    /// The agent's files name the parent.
+    Agent,
+    /// Both sessions hold the same messages, and the order of the files decides who is the parent.
+    Inferred,
+}
+
+impl ParentSource {
+    /// The word for it in JSON and in the registry.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ParentSource::Tine => "tine",
+            ParentSource::Agent => "agent",
+            ParentSource::Inferred => "inferred",
+        }
+    }
+}
