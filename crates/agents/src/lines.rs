@@ -214,6 +214,7 @@ mod tests {
                     joined.push(b'\n');
                 }
             }
+            drop(reader);
             prop_assert_eq!(joined, bytes);
         }
     }

@@ -1,14 +1,16 @@
-//! Which records of a transcript make up the history that a resumed session continues.
+//! Which records of a transcript make up the history that a resumed session continues, and in which order.
 //!
 //! Records form a tree by `parentUuid`; a rewind, a second process or a retry leaves side branches in the file. The
 //! active history runs from the tip to the root:
-//! - The tip is the last chain record in file order, which is always a leaf; but if the last `last-prompt` names a
-//!   record that is in the file and is no ancestor of that tip, that record is the tip.
+//! - The tip is the last leaf in file order; but if the last `last-prompt` names a record that is in the file and is no
+//!   ancestor of that tip, that record is the tip.
 //! - A compaction boundary has no parent but a logical one; what lies before it stays part of the history that people
 //!   see, so the walk goes on there.
 //! - Calls that ran in parallel hang their results each below its own call, so only one of them lies on the way to the
 //!   root. The client sends them all; so results of active calls, and further lines of an active message, are
 //!   active as well.
+//! - Lines are buffered, so a record can stand before its parent (seen with 2.1.197: the first answer before the first
+//!   prompt). The order of the history is that of the links, not that of the file.
 //!
 //! Nearly every record's parent is the record before it. Only the others are stored, so that the history of a
 //! transcript of 10 GB takes a few bits per record.
@@ -24,13 +26,35 @@ const WINDOW: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct History {
     active: Bits,
-    /// Whether every chain record is active.
+    /// Whether every chain record is active, in file order.
     linear: bool,
+    /// Ranges of indices in the order of the history; empty where that is the order of the file.
+    spans: Vec<Span>,
 }
+
+/// Consecutive records, first and last.
+type Span = (u32, u32);
 
 impl History {
     pub(super) fn is_active(&self, index: u32) -> bool {
         self.linear || self.active.get(index)
+    }
+
+    /// The ranges of indices in the order of the history, where that differs from the order of the file.
+    pub(super) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// Where an active record stands in the order of the history; larger is later.
+    pub(super) fn rank(&self, index: u32) -> u64 {
+        let mut before = 0;
+        for (first, last) in &self.spans {
+            if (*first..=*last).contains(&index) {
+                return before + u64::from(index - first);
+            }
+            before += u64::from(last - first) + 1;
+        }
+        u64::from(index)
     }
 }
 
@@ -38,7 +62,7 @@ impl History {
 enum Parent {
     Root,
     At(u32),
-    Far(u64),
+    Unknown(u64),
 }
 
 /// Collects the chain records of one file, in file order.
@@ -47,11 +71,14 @@ pub(super) struct HistoryBuilder {
     count: u32,
     /// Id and message of the latest records, as a ring.
     recent: Vec<(u64, u64)>,
-    /// Records whose parent is not the record before.
+    /// Records whose parent is not the record before, with their parents.
     jumps: Vec<(u32, Parent)>,
+    /// Positions in `jumps` that wait for a parent which was not seen yet.
+    waiting: HashMap<u64, Vec<usize>>,
     results: Bits,
     /// Records of the same message as their parent.
     continued: Bits,
+    parents: Bits,
     leaf: Option<Leaf>,
 }
 
@@ -62,34 +89,36 @@ struct Leaf {
 }
 
 impl HistoryBuilder {
+    /// Whether no chain record was added.
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Adds a chain record and returns its index.
     pub(super) fn push(&mut self, record: &Record<'_>, is_result: bool, message: u64) -> u32 {
         let index = self.count;
         self.count += 1;
         let key = record.uuid.unwrap_or_default();
-        let parent_key = record.parent.or(record.logical_parent);
-        let parent = match parent_key {
+        let parent = match record.parent.or(record.logical_parent) {
             None => Parent::Root,
-            Some(key) => self.find(key, index).map_or(Parent::Far(key), Parent::At),
+            Some(parent) => self.find(parent, index).map_or(Parent::Unknown(parent), Parent::At),
         };
-        // The first record has nothing before it, whatever it names: a fork's parent may not have been copied.
-        if index > 0 && parent != Parent::At(index - 1) {
+        match parent {
+            Parent::At(at) => {
+                self.parents.set(at);
+                if message != 0 && self.recent[at as usize % WINDOW].1 == message {
+                    self.continued.set(index);
+                }
+            }
+            Parent::Unknown(parent) => self.waiting.entry(parent).or_default().push(self.jumps.len()),
+            Parent::Root => {}
+        }
+        if index == 0 || parent != Parent::At(index - 1) {
             self.jumps.push((index, parent));
         }
-        if let Parent::At(at) = parent
-            && message != 0
-            && self.recent[at as usize % WINDOW].1 == message
-        {
-            self.continued.set(index);
-        }
+        self.arrived(key, index);
         if is_result {
             self.results.set(index);
-        }
-        if let Some(leaf) = &mut self.leaf
-            && leaf.at.is_none()
-            && leaf.key == key
-        {
-            leaf.at = Some(index);
         }
         if self.recent.len() < WINDOW {
             self.recent.push((key, message));
@@ -99,14 +128,25 @@ impl HistoryBuilder {
         index
     }
 
-    /// Whether no chain record was added.
-    pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
-    }
-
     /// Notes what a `last-prompt` record says; the last one counts.
     pub(super) fn last_prompt(&mut self, key: u64) {
         self.leaf = Some(Leaf { key, at: self.find(key, self.count) });
+    }
+
+    /// Settles what waited for the record `key`.
+    fn arrived(&mut self, key: u64, index: u32) {
+        if let Some(jumps) = (!self.waiting.is_empty()).then(|| self.waiting.remove(&key)).flatten() {
+            for jump in jumps {
+                self.jumps[jump].1 = Parent::At(index);
+            }
+            self.parents.set(index);
+        }
+        if let Some(leaf) = &mut self.leaf
+            && leaf.at.is_none()
+            && leaf.key == key
+        {
+            leaf.at = Some(index);
+        }
     }
 
     /// The index of a record among the latest.
@@ -118,77 +158,131 @@ impl HistoryBuilder {
     /// Works out the active history. `locate` makes a second pass over the file for the given ids and is called only
     /// where it is needed. Returns the number of links whose target is nowhere in the file as well.
     pub(super) fn finish(mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> (History, u64) {
-        let mut wanted: HashSet<u64> = HashSet::new();
-        wanted.extend(self.jumps.iter().filter_map(|(_, parent)| match parent {
-            Parent::Far(key) => Some(*key),
-            _ => None,
-        }));
-        wanted.extend(self.leaf.filter(|leaf| leaf.at.is_none()).map(|leaf| leaf.key));
-        let mut broken = 0;
-        if !wanted.is_empty() {
-            let found = locate(&wanted);
-            for (child, parent) in &mut self.jumps {
-                if let Parent::Far(key) = *parent {
-                    *parent = match found.get(&key) {
-                        Some(at) if *at < *child => Parent::At(*at),
-                        // The client goes on with what stands before.
-                        _ => {
-                            broken += 1;
-                            Parent::At(*child - 1)
-                        }
-                    };
-                }
-            }
-            if let Some(leaf) = &mut self.leaf
-                && leaf.at.is_none()
-            {
-                leaf.at = found.get(&leaf.key).copied();
-            }
+        if self.count == 0 {
+            return (History::default(), 0);
         }
-        if self.jumps.is_empty() {
-            return (History { active: Bits::default(), linear: true }, broken);
+        let broken = self.settle(locate);
+        // The first record starts the history, whatever it names: a fork's parent may not have been copied.
+        let bent = self.jumps.iter().any(|(child, parent)| *child > 0 || matches!(parent, Parent::At(_)));
+        if !bent {
+            return (History { linear: true, ..History::default() }, broken);
         }
-        let mut active = self.walk(self.count - 1);
+        let tip = (0..self.count).rev().find(|index| !self.parents.get(*index)).unwrap_or(self.count - 1);
+        let mut walk = self.walk(tip);
         if let Some(leaf) = self.leaf.and_then(|leaf| leaf.at)
-            && !active.get(leaf)
+            && !walk.active.get(leaf)
         {
-            active = self.walk(leaf);
+            walk = self.walk(leaf);
         }
-        self.rejoin(&mut active);
-        (History { active, linear: false }, broken)
+        self.rejoin(&mut walk);
+        let spans = if walk.is_ordered() { Vec::new() } else { walk.spans };
+        (History { active: walk.active, linear: false, spans }, broken)
     }
 
-    fn walk(&self, tip: u32) -> Bits {
-        let mut active = Bits::default();
-        let mut at = tip;
-        while !active.get(at) {
-            active.set(at);
-            match self.parent_of(at) {
-                Some(parent) => at = parent,
-                None => break,
+    /// Finds the parents that are still unknown.
+    fn settle(&mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> u64 {
+        let missing_leaf = self.leaf.filter(|leaf| leaf.at.is_none()).map(|leaf| leaf.key);
+        let wanted: HashSet<u64> = self.waiting.keys().copied().chain(missing_leaf).collect();
+        // Where all records fit into the window, what was not found there is not in the file.
+        let found = match wanted.is_empty() || self.count as usize <= WINDOW {
+            true => HashMap::new(),
+            false => locate(&wanted),
+        };
+        let mut broken = 0;
+        for (child, parent) in &mut self.jumps {
+            if let Parent::Unknown(key) = *parent {
+                *parent = match found.get(&key) {
+                    Some(at) => Parent::At(*at),
+                    None if *child == 0 => Parent::Root,
+                    // The client goes on with what stands before.
+                    None => {
+                        broken += 1;
+                        Parent::At(*child - 1)
+                    }
+                };
+                if let Parent::At(at) = *parent {
+                    self.parents.set(at);
+                }
             }
         }
-        active
+        if let Some(leaf) = &mut self.leaf
+            && leaf.at.is_none()
+        {
+            leaf.at = found.get(&leaf.key).copied();
+        }
+        broken
+    }
+
+    fn walk(&self, tip: u32) -> Walk {
+        let mut walk = Walk::default();
+        let mut at = tip;
+        let mut last = tip;
+        while !walk.active.get(at) {
+            walk.active.set(at);
+            match self.parent_of(at) {
+                Some(parent) if parent + 1 == at && !walk.active.get(parent) => at = parent,
+                Some(parent) => {
+                    walk.spans.push((at, last));
+                    (at, last) = (parent, parent);
+                    if walk.active.get(parent) {
+                        break;
+                    }
+                }
+                None => {
+                    walk.spans.push((at, last));
+                    break;
+                }
+            }
+        }
+        walk.spans.reverse();
+        walk
     }
 
     fn parent_of(&self, index: u32) -> Option<u32> {
         match self.jumps.binary_search_by_key(&index, |(child, _)| *child) {
             Ok(found) => match self.jumps[found].1 {
                 Parent::At(at) => Some(at),
-                Parent::Root | Parent::Far(_) => None,
+                Parent::Root | Parent::Unknown(_) => None,
             },
             Err(_) => index.checked_sub(1),
         }
     }
 
     /// Takes in results and lines of active messages that do not lie on the way to the root.
-    fn rejoin(&self, active: &mut Bits) {
+    fn rejoin(&self, walk: &mut Walk) {
+        let mut joined = Vec::new();
         for index in 0..self.count {
             let may_join = self.results.get(index) || self.continued.get(index);
-            if may_join && !active.get(index) && self.parent_of(index).is_some_and(|parent| active.get(parent)) {
-                active.set(index);
+            if may_join && !walk.active.get(index) && self.parent_of(index).is_some_and(|at| walk.active.get(at)) {
+                walk.active.set(index);
+                joined.push(index);
             }
         }
+        if !walk.is_ordered() {
+            for index in joined {
+                walk.insert(index);
+            }
+        }
+    }
+}
+
+/// The way from the root to a tip.
+#[derive(Debug, Default)]
+struct Walk {
+    active: Bits,
+    spans: Vec<Span>,
+}
+
+impl Walk {
+    fn is_ordered(&self) -> bool {
+        self.spans.windows(2).all(|pair| pair[0].1 < pair[1].0)
+    }
+
+    /// Puts a record where the file has it: behind the span that ends before it and follows on it.
+    fn insert(&mut self, index: u32) {
+        let gap = self.spans.windows(2).position(|pair| pair[0].1 < index && index < pair[1].0);
+        let place = gap.map_or(self.spans.len(), |gap| gap + 1);
+        self.spans.insert(place, (index, index));
     }
 }
 
@@ -209,3 +303,7 @@ impl Bits {
         self.0.get(index as usize / 64).is_some_and(|word| word & 1 << (index % 64) != 0)
     }
 }
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

@@ -3,6 +3,7 @@
 mod history;
 mod home;
 mod notes;
+mod order;
 mod read;
 mod record;
 mod scan;

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind};
 
+use super::order::Order;
 use super::record::{Kind, Record, UserPart};
 use super::scan::{Scan, huge_record};
 use super::subagents::Subagents;
@@ -29,6 +30,7 @@ pub(super) struct ClaudeBlocks {
     /// The active history; nothing for a subagent's file, where every record counts.
     scan: Option<Scan>,
     index: u32,
+    order: Order,
     /// The next record that opens a turn, as a position in the scan's prompts.
     next_prompt: usize,
     turn: u32,
@@ -48,11 +50,13 @@ impl ClaudeBlocks {
     pub(super) fn session(path: &Path, scan: Scan, until: Option<u32>) -> io::Result<Self> {
         let lines = LineReader::open(path, 0, Some(scan.size))?;
         let defects = scan.summary.defects.clone();
+        let order = Order::new(scan.history.spans());
         Ok(ClaudeBlocks {
             path: path.to_owned(),
             lines,
             scan: Some(scan),
             index: 0,
+            order,
             next_prompt: 0,
             turn: 0,
             until,
@@ -73,6 +77,7 @@ impl ClaudeBlocks {
             lines: LineReader::open(path, 0, None)?,
             scan: None,
             index: 0,
+            order: Order::default(),
             next_prompt: 0,
             turn,
             until: None,
@@ -117,12 +122,30 @@ impl ClaudeBlocks {
             if !self.takes(&record) {
                 continue;
             }
-            let opens = self.opens_turn(index, &record);
-            if opens && self.until.is_some_and(|until| self.turn >= until) {
+            if self.order.waits(index) {
+                self.order.hold(index, bytes);
+                continue;
+            }
+            if !self.emit(index, &record) {
                 return false;
             }
-            self.record(&record, opens);
+            while let Some((index, bytes)) = self.order.next_held() {
+                if !self.emit(index, &Record::of(&bytes)) {
+                    return false;
+                }
+            }
         }
+        true
+    }
+
+    /// Makes blocks of an active record; false where the asked turns are over.
+    fn emit(&mut self, index: u32, record: &Record<'_>) -> bool {
+        self.order.passed(index);
+        let opens = self.opens_turn(index, record);
+        if opens && self.until.is_some_and(|until| self.turn >= until) {
+            return false;
+        }
+        self.record(record, opens);
         true
     }
 

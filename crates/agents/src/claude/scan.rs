@@ -26,7 +26,7 @@ const TITLE_BYTES: usize = 200;
 pub(super) struct Scan {
     pub summary: Summary,
     pub history: History,
-    /// The chain records that open turns, by index, in order.
+    /// The chain records that open turns, by index, in the order of the history.
     pub prompts: Vec<u32>,
     /// The file's size when the pass began; nothing behind it was looked at.
     pub size: u64,
@@ -145,10 +145,13 @@ impl Pass {
         }
         self.seen += 1;
         if let Some(time) = record.timestamp.and_then(Raw::plain) {
-            if self.first_time.is_empty() {
-                self.first_time.extend_from_slice(time);
+            // All are written in UTC with equal precision, so the order of bytes is the order of time.
+            if self.first_time.is_empty() || time < self.first_time.as_slice() {
+                keep(&mut self.first_time, time);
             }
-            keep(&mut self.last_time, time);
+            if time > self.last_time.as_slice() {
+                keep(&mut self.last_time, time);
+            }
         }
         if record.is_chain() {
             self.chain(&record, line);
@@ -267,7 +270,8 @@ impl Pass {
         for _ in 0..broken {
             summary.defects.add(DefectKind::BrokenLink);
         }
-        let prompts: Vec<Mark> = prompts.into_iter().filter(|mark| history.is_active(mark.index)).collect();
+        let mut prompts: Vec<Mark> = prompts.into_iter().filter(|mark| history.is_active(mark.index)).collect();
+        prompts.sort_by_key(|mark| history.rank(mark.index));
         summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         summary.turn_keys = prompts.iter().map(|mark| mark.key).collect();
         summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark));
@@ -280,9 +284,11 @@ impl Pass {
             .forked_from
             .map(|id| ParentPointer { id, source: ParentSource::Agent })
             .filter(|parent| parent.id != summary.id);
-        let last = tail.iter().rev().find(|tail| history.is_active(tail.index));
+        let mut tail: Vec<Tail> = tail.into_iter().filter(|tail| history.is_active(tail.index)).collect();
+        tail.sort_by_key(|tail| history.rank(tail.index));
+        let last = tail.last();
         summary.mid_turn = last.is_some_and(|last| last.part == TailPart::Asked);
-        let answer = tail.iter().rev().find(|tail| tail.part == TailPart::Assistant && history.is_active(tail.index));
+        let answer = tail.iter().rev().find(|tail| tail.part == TailPart::Assistant);
         if let Some(answer) = answer
             && let Some(message) = last_message(path, answer)
         {

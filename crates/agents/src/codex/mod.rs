@@ -1,36 +1,83 @@
-//! Placeholder so that the workspace compiles; the helper who owns this folder overwrites it.
-use crate::*;
+//! Codex: threads in `<home>/sessions/`, one or more JSONL files each. The format: docs/formats/codex.md.
+
+mod chain;
+mod home;
+mod message;
+mod meta;
+mod notes;
+mod read;
+mod record;
+mod scan;
+mod source;
+mod state;
+mod subagents;
+mod tools;
+mod turns;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
 use std::path::{Path, PathBuf};
+
+use transcript::{Agent, SessionId, Summary};
+
+use self::home::Home;
+use crate::{Blocks, Discovery, Live, Notes, Store, Surroundings};
+
 /// Codex's files.
+#[derive(Debug, Clone)]
 pub struct Codex {
-    home: PathBuf,
+    home: Home,
+    proc: Option<PathBuf>,
 }
+
 impl Codex {
-    /// Finds the home.
-    pub fn new(s: &Surroundings) -> Self {
-        Codex { home: s.codex_home.clone().unwrap_or_else(|| s.home.join(".codex")) }
+    /// Finds the folder: `CODEX_HOME`, else `~/.codex`.
+    pub fn new(surroundings: &Surroundings) -> Self {
+        let root = surroundings.codex_home.clone().unwrap_or_else(|| surroundings.home.join(".codex"));
+        Codex { home: Home::new(root), proc: surroundings.proc.clone() }
+    }
+
+    /// The current file of a thread, wherever it is.
+    pub fn find(&self, id: &SessionId) -> Option<PathBuf> {
+        self.home.find_thread(id.as_str())
+    }
+
+    /// The threads of the helpers that a thread started, with their files, oldest first.
+    ///
+    /// Looks at the beginning of every thread that is younger than the parent.
+    pub fn subagents_of(&self, parent: &SessionId) -> Vec<(SessionId, PathBuf)> {
+        subagents::of(&self.home, parent)
     }
 }
+
 impl Store for Codex {
     fn agent(&self) -> Agent {
         Agent::Codex
     }
+
     fn home(&self) -> &Path {
-        &self.home
+        self.home.root()
     }
+
     fn discover(&self) -> Discovery {
-        Discovery::default()
+        self.home.discover()
     }
+
     fn scan(&self, path: &Path) -> Summary {
-        Summary::new(Agent::Codex, SessionId::new("x").unwrap(), path.into())
+        scan::scan(&self.home, path).summary
     }
-    fn read(&self, _: &Path, _: Option<u32>) -> io::Result<Box<dyn Blocks>> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn read(&self, path: &Path, until: Option<u32>) -> io::Result<Box<dyn Blocks>> {
+        Ok(Box::new(read::open(&self.home, path, until)?))
     }
+
     fn notes(&self) -> Notes {
-        Notes::default()
+        notes::read(self.home.root())
     }
+
     fn live(&self) -> Live {
-        Live::default()
+        state::live(self.home.root(), self.proc.as_deref())
     }
 }

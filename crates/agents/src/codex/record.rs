@@ -6,7 +6,8 @@
 use jiff::Timestamp;
 use memchr::memchr;
 
-use crate::fields::Raw;
+use crate::fields::{Fields, Raw};
+use crate::lines::Line;
 
 /// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,8 +103,8 @@ impl Kind {
         }
     }
 
-    /// Whether a listing has no use for what the record holds, so that it need not be checked in full.
-    pub(super) fn is_bulk(self) -> bool {
+    /// Whether a listing has no use for what the record holds.
+    fn is_bulk(self) -> bool {
         matches!(
             self,
             Kind::Answer
@@ -158,13 +159,26 @@ impl<'a> Record<'a> {
         Some(Record { kind: kind.map_or(Kind::Other, |kind| Kind::of(kind, payload)), ordinal, time, payload })
     }
 
+    /// The record on a line that is held in full; nothing where the line is damaged. What a listing has no use for is
+    /// not checked to its end, unless the end may be missing.
+    pub(super) fn of_line(line: &Line<'a>) -> Option<Self> {
+        let bytes = line.bytes?;
+        let record = Record::of(bytes)?;
+        let whole = if record.kind.is_bulk() && line.terminated {
+            bytes.trim_ascii_end().ends_with(b"}")
+        } else {
+            Fields::of(bytes).finish()
+        };
+        whole.then_some(record)
+    }
+
     /// One field of the payload.
     pub(super) fn get(&self, key: &[u8]) -> Option<Raw<'a>> {
         Raw(self.payload).get(key)
     }
 
     /// The fields of the payload.
-    pub(super) fn fields(&self) -> crate::fields::Fields<'a> {
+    pub(super) fn fields(&self) -> Fields<'a> {
         Raw(self.payload).fields()
     }
 

@@ -11,7 +11,7 @@ use super::meta::Meta;
 use super::record::{Kind, Record};
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
-use crate::fields::{Fields, Raw};
+use crate::fields::Raw;
 use crate::lines::Line;
 
 /// What a title needs of a prompt.
@@ -41,7 +41,6 @@ pub(super) fn scan(home: &Home, path: &Path) -> Scan {
         files: Vec::new(),
         taken_back: Vec::new(),
         known_records: 0,
-        head: true,
         own: true,
         time: Vec::new(),
         tokens: Vec::new(),
@@ -63,8 +62,6 @@ struct Pass<'a> {
     files: Vec<(PathBuf, u64)>,
     taken_back: Vec<(Place, Place)>,
     known_records: u64,
-    /// Whether only `session_meta` records were seen so far.
-    head: bool,
     /// Whether the records are the file's own, not those of its base.
     own: bool,
     time: Vec<u8>,
@@ -94,7 +91,8 @@ impl Pass<'_> {
             if record.kind == Kind::SessionMeta && self.meta.is_none() {
                 let meta = Meta::of(&record);
                 self.note_time(&record);
-                self.begin(&meta);
+                self.turns.helper = meta.helper.is_some();
+                self.record(&record, Place::default());
                 if let Some(base) = &meta.base {
                     self.own = false;
                     let (segments, complete) = chain::resolve(self.home, path, base);
@@ -139,36 +137,19 @@ impl Pass<'_> {
                 (Some(wanted), Some(ordinal)) => ordinal + 1 >= wanted,
                 _ => segment.end_offset.is_none_or(|wanted| end >= wanted),
             };
-            if record.kind == Kind::SessionMeta {
-                self.begin(&Meta::of(&record));
-            } else {
-                self.record(&record, Place { segment: self.files.len(), offset: line.offset });
-            }
+            self.record(&record, Place { segment: self.files.len(), offset: line.offset });
         }
         self.files.push((segment.path.clone(), end));
         Ok(reached)
     }
 
-    fn begin(&mut self, meta: &Meta) {
-        self.known_records += 1;
-        if self.head {
-            self.turns.begin(&meta.began, meta.id.as_ref(), self.own && meta.helper.is_some());
-        }
-    }
-
-    /// The record on a line, or nothing with a defect noted. What a listing has no use for is not checked in full.
+    /// The record on a line, or nothing with a defect noted.
     fn check<'line>(&mut self, line: &Line<'line>, huge: Option<&'line [u8]>) -> Option<Record<'line>> {
         let Some(bytes) = line.bytes else {
             self.summary.defects.add(DefectKind::HugeLine);
             return huge.and_then(Record::of);
         };
-        let record = Record::of(bytes).filter(|record| {
-            if record.kind.is_bulk() && line.terminated {
-                bytes.trim_ascii_end().ends_with(b"}")
-            } else {
-                Fields::of(bytes).finish()
-            }
-        });
+        let record = Record::of_line(line);
         if record.is_some() {
             if std::str::from_utf8(bytes).is_err() {
                 self.summary.defects.add(DefectKind::InvalidUtf8);
@@ -189,7 +170,6 @@ impl Pass<'_> {
 
     fn record(&mut self, record: &Record<'_>, place: Place) {
         match record.kind {
-            Kind::SessionMeta => return self.begin(&Meta::of(record)),
             Kind::TokenCount => {
                 if record.get(b"info").is_some_and(|info| info.0 != b"null") {
                     keep(&mut self.tokens, record);
@@ -204,7 +184,6 @@ impl Pass<'_> {
         if record.kind != Kind::Other {
             self.known_records += 1;
         }
-        self.head = false;
         self.turns.see(record, place, &mut self.steps);
         self.take_steps(place);
     }

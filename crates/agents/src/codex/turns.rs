@@ -4,8 +4,6 @@
 //! person's words from injected ones for sure, so a message is held back until what follows it decides. Files that
 //! somebody made by hand have messages alone; there a message is a prompt.
 
-use transcript::SessionId;
-
 use super::message::{Author, Message};
 use super::record::{Kind, Record};
 use crate::fields::Raw;
@@ -45,7 +43,8 @@ pub(super) struct Turns {
     /// Whether the file has events, so that a message alone is no prompt.
     has_events: bool,
     has_tasks: bool,
-    helper: bool,
+    /// Whether it is a helper's thread, where other agents ask.
+    pub helper: bool,
     /// The time at which the first thread of the lineage began; tells equal prompts of different lineages apart
     /// where there are no ids.
     origin: u64,
@@ -73,16 +72,14 @@ struct Mark {
 }
 
 impl Turns {
-    /// Notes a `session_meta` at the head of a history. The last one is the oldest ancestor's.
-    pub(super) fn begin(&mut self, began: &[u8], id: Option<&SessionId>, helper: bool) {
-        let name = if began.is_empty() { id.map_or(&b""[..], |id| id.as_str().as_bytes()) } else { began };
-        self.origin = fingerprint(name);
-        self.helper |= helper;
-    }
-
     /// Takes the next record and adds what it means to `steps`.
     pub(super) fn see(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         match record.kind {
+            // At the head of a history stand the thread's own and those of its ancestors; the last is the oldest.
+            Kind::SessionMeta if self.is_fresh() => {
+                let began = record.get(b"timestamp").or_else(|| record.get(b"id")).and_then(Raw::plain);
+                self.origin = began.map_or(0, fingerprint);
+            }
             Kind::TokenCount => return,
             Kind::UserMessage => return self.user_message(record, place, steps),
             Kind::PromptEvent | Kind::PromptItem => return self.prompt_event(record, place, steps),
@@ -114,6 +111,10 @@ impl Turns {
     /// Ends the history: what is still held back is decided.
     pub(super) fn finish(&mut self, steps: &mut Vec<Step>) {
         self.settle(steps);
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.count == 0 && self.held.is_none()
     }
 
     fn user_message(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {

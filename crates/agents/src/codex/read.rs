@@ -1,0 +1,420 @@
+//! A thread as blocks, streamed: from what the model sees, with events where only they tell.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, SessionId};
+
+use super::home::Home;
+use super::message::{Media, Message, shell_command};
+use super::record::{Kind, Record};
+use super::scan::{Scan, scan};
+use super::source::{Source, beginning_of_line};
+use super::subagents::{self, Spawn};
+use super::tools;
+use super::turns::{Place, Step, Turns};
+use crate::Blocks;
+use crate::fields::Raw;
+use crate::lines::{Line, LineReader};
+
+/// The deepest nesting of subagents that is followed.
+const DEEPEST: u8 = 8;
+
+/// The blocks of one thread.
+pub(super) struct CodexBlocks {
+    home: Home,
+    thread: SessionId,
+    files: Vec<(PathBuf, u64)>,
+    /// The file that is being read, as an index.
+    file: usize,
+    lines: Option<LineReader<Source>>,
+    taken_back: Vec<(Place, Place)>,
+    turns: Turns,
+    steps: Vec<Step>,
+    until: Option<u32>,
+    /// Set in a subagent's thread.
+    nested: Option<Nested>,
+    model: Option<String>,
+    queue: VecDeque<Item>,
+    /// The calls of the running task, by id.
+    calls: HashMap<String, Called>,
+    /// Calls that failed according to an event, which comes before the output.
+    failed: HashSet<String>,
+    /// The turns of this thread, which a subagent's thread may begin with a copy of.
+    turn_keys: Vec<u64>,
+    spawned: HashSet<String>,
+    /// When a review began whose prompt is still to come.
+    review: Option<Timestamp>,
+    /// A compaction was shown, and its event is still to come.
+    compacted: bool,
+    defects: Defects,
+    ended: bool,
+}
+
+enum Item {
+    Block(Block),
+    Thread(Box<CodexBlocks>),
+}
+
+struct Called {
+    name: String,
+    /// What a subagent was started for.
+    task: Option<String>,
+}
+
+/// What a subagent's thread knows of the threads around it.
+struct Nested {
+    turn: u32,
+    depth: u8,
+    ancestors: Vec<String>,
+    /// The turns that are copies of the parent's.
+    copied: HashSet<u64>,
+    skipping: bool,
+}
+
+impl CodexBlocks {
+    /// Reads the thread whose file was scanned, up to and including the turn `until`.
+    pub(super) fn thread(home: &Home, scan: Scan, until: Option<u32>) -> Self {
+        let mut turns = Turns::default();
+        turns.helper = scan.meta.helper.is_some();
+        CodexBlocks {
+            home: home.clone(),
+            thread: scan.summary.id,
+            files: scan.files,
+            file: 0,
+            lines: None,
+            taken_back: scan.taken_back,
+            turns,
+            steps: Vec::new(),
+            until,
+            nested: None,
+            model: None,
+            queue: VecDeque::new(),
+            calls: HashMap::new(),
+            failed: HashSet::new(),
+            turn_keys: scan.summary.turn_keys,
+            spawned: HashSet::new(),
+            review: None,
+            compacted: false,
+            defects: scan.summary.defects,
+            ended: false,
+        }
+    }
+
+    /// Reads on by one line, or notes the end.
+    fn advance(&mut self) {
+        let mut lines = match self.lines.take() {
+            Some(lines) => lines,
+            None => match self.files.get(self.file).map(|(path, end)| Source::lines(path, Some(*end))) {
+                Some(Ok(lines)) => lines,
+                Some(Err(_)) => return self.next_file(true),
+                None => {
+                    self.turns.finish(&mut self.steps);
+                    self.take_steps();
+                    self.ended = true;
+                    return;
+                }
+            },
+        };
+        match lines.next_line() {
+            Ok(Some(line)) => {
+                self.line(&line);
+                self.lines = Some(lines);
+            }
+            Ok(None) => self.next_file(false),
+            Err(_) => self.next_file(true),
+        }
+    }
+
+    fn next_file(&mut self, broken: bool) {
+        if broken && self.defects.count(DefectKind::Unreadable) == 0 {
+            self.defects.add(DefectKind::Unreadable);
+        }
+        self.file += 1;
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        let place = Place { segment: self.file, offset: line.offset };
+        if self.taken_back.iter().any(|(from, to)| (*from..=*to).contains(&place)) {
+            return;
+        }
+        if line.bytes.is_some() {
+            if let Some(record) = Record::of_line(line) {
+                self.record(&record, place);
+            }
+            return;
+        }
+        let beginning = beginning_of_line(&self.files[self.file].0, line.offset);
+        let record = beginning.as_deref().and_then(Record::of);
+        if record.is_some_and(|record| record.kind == Kind::Other || !self.shows(&record, place)) {
+            return;
+        }
+        let text = format!("a record of {} MB is left out", line.len >> 20);
+        self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
+    }
+
+    /// Counts a record that is too long to be shown; whether anything would have been shown of it.
+    fn shows(&mut self, record: &Record<'_>, place: Place) -> bool {
+        self.turns.see(record, place, &mut self.steps);
+        self.take_steps();
+        !matches!(record.kind, Kind::ToolItem | Kind::ToolEvent | Kind::SessionMeta | Kind::TurnContext)
+    }
+
+    fn record(&mut self, record: &Record<'_>, place: Place) {
+        self.turns.see(record, place, &mut self.steps);
+        self.take_steps();
+        if self.ended {
+            return;
+        }
+        match record.kind {
+            Kind::TurnContext => self.model = record.text(b"model").or(self.model.take()),
+            Kind::TaskStarted => {
+                self.calls.clear();
+                self.failed.clear();
+            }
+            Kind::TaskComplete => self.task_complete(record),
+            Kind::TurnAborted => {
+                let text = record.text(b"reason").unwrap_or_default();
+                self.push_of(record, BlockKind::Notice { notice: NoticeKind::Interrupted, text });
+            }
+            Kind::Error => {
+                let text = record.text(b"message").unwrap_or_default();
+                self.push_of(record, BlockKind::Notice { notice: NoticeKind::Error, text });
+            }
+            Kind::Answer => self.answer(record),
+            Kind::Reasoning => self.push_of(record, BlockKind::Thinking { text: thinking(record) }),
+            Kind::Call => self.call(record),
+            Kind::Output => self.output(record),
+            Kind::ToolEvent | Kind::ToolItem => self.failed.extend(tools::failure(record)),
+            Kind::SubagentItem | Kind::SubagentEvent => {
+                for spawn in subagents::spawns(record) {
+                    self.subagent(record.at(), spawn);
+                }
+            }
+            Kind::ReviewEntered => self.review = record.at(),
+            Kind::Compacted => self.compaction(record),
+            Kind::CompactionEvent => {
+                if !std::mem::take(&mut self.compacted) {
+                    self.push_of(record, BlockKind::Compaction { summary: String::new() });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn take_steps(&mut self) {
+        for step in std::mem::take(&mut self.steps) {
+            if self.ended {
+                return;
+            }
+            match step {
+                Step::Prompt { message, steer, turn, key } => self.prompt(message, steer, turn, key),
+                Step::Shell(message) => {
+                    let text = shell_command(&message.text);
+                    self.push(message.at, message.id, BlockKind::Notice { notice: NoticeKind::Command, text });
+                }
+                Step::Injected(Message { at, id, text, media }) => {
+                    if !text.trim().is_empty() {
+                        self.push(at, id, BlockKind::Notice { notice: NoticeKind::Info, text });
+                    }
+                    self.pictures(at, media);
+                }
+                // The scan has told what was taken back, so it never came here.
+                Step::TakenBack(_) => {}
+            }
+        }
+    }
+
+    fn prompt(&mut self, message: Message, steer: bool, turn: u32, key: u64) {
+        if self.nested.is_none() && self.until.is_some_and(|until| turn > until) {
+            self.ended = true;
+            return;
+        }
+        if let Some(nested) = &mut self.nested {
+            nested.skipping = nested.copied.contains(&key);
+        }
+        let Message { at, id, text, media } = message;
+        self.push(at, id, BlockKind::Prompt { text, steer });
+        self.pictures(at, media);
+        if let Some(began) = self.review.take()
+            && let Some(id) = subagents::review(&self.home, &self.thread, began, &self.spawned)
+        {
+            self.subagent(at, Spawn { thread: id, role: Some("review".to_owned()), task: None });
+        }
+    }
+
+    fn task_complete(&mut self, record: &Record<'_>) {
+        let message = record.get(b"error").and_then(|error| error.get(b"message")).and_then(Raw::string);
+        if let Some(message) = message {
+            let text = message.into_owned();
+            self.push_of(record, BlockKind::Notice { notice: NoticeKind::Error, text });
+        }
+    }
+
+    fn answer(&mut self, record: &Record<'_>) {
+        let mut text = String::new();
+        for element in record.get(b"content").map(Raw::elements).into_iter().flatten() {
+            let words = element.get(b"text").or_else(|| element.get(b"refusal")).and_then(Raw::string);
+            text.push_str(&words.unwrap_or_default());
+        }
+        if !text.is_empty() {
+            let model = self.model.clone();
+            self.push_of(record, BlockKind::Answer { text, model });
+        }
+    }
+
+    fn call(&mut self, record: &Record<'_>) {
+        let (call, pictures) = tools::call(record);
+        if let BlockKind::Call { id, name, input } = &call {
+            let task = input.get("message").and_then(|message| message.as_str()).map(str::to_owned);
+            let task = task.filter(|_| name == subagents::SPAWN);
+            self.calls.insert(id.clone(), Called { name: name.clone(), task });
+        }
+        self.push_of(record, call);
+        self.pictures(record.at(), pictures);
+    }
+
+    fn output(&mut self, record: &Record<'_>) {
+        let called = record.text(b"call_id").and_then(|id| self.calls.remove(&id));
+        let is_mcp = called.as_ref().is_some_and(|called| called.name.starts_with("mcp__"));
+        let output = tools::output(record, is_mcp);
+        let name = called.as_ref().map(|called| called.name.clone());
+        if name.as_deref() == Some(subagents::SPAWN)
+            && let Some(thread) = subagents::spawned_thread(&output.text)
+        {
+            let task = called.and_then(|called| called.task);
+            self.subagent(record.at(), Spawn { thread, role: None, task });
+        }
+        let error = self.failed.remove(&output.call) || output.failed;
+        let (call, text, exit_code) = (output.call, output.text, output.exit_code);
+        self.push_of(record, BlockKind::Output { call, name, text, error, exit_code });
+        self.pictures(record.at(), output.pictures);
+    }
+
+    /// The model's summary is recorded as an answer first; it is shown once.
+    fn compaction(&mut self, record: &Record<'_>) {
+        let mut summary = record.text(b"message").unwrap_or_default();
+        if let Some(Item::Block(Block { kind: BlockKind::Answer { text, .. }, .. })) = self.queue.back()
+            && summary.trim_end().ends_with(text.trim_end())
+        {
+            summary = text.clone();
+            self.queue.pop_back();
+        }
+        self.compacted = true;
+        self.push_of(record, BlockKind::Compaction { summary });
+    }
+
+    fn subagent(&mut self, at: Option<Timestamp>, spawn: Spawn) {
+        let Spawn { thread, role, task } = spawn;
+        if self.skipping() || !self.spawned.insert(thread.clone()) {
+            return;
+        }
+        let scanned = self.home.find_thread(&thread).map(|path| scan(&self.home, &path));
+        let meta = scanned.as_ref().map(|scan| scan.meta.clone()).unwrap_or_default();
+        let description = task.or(meta.agent_path).or(meta.nickname);
+        self.push(at, None, BlockKind::Subagent { id: thread.clone(), role: role.or(meta.role), description });
+        let Some(scanned) = scanned else {
+            self.defects.add(DefectKind::MissingSubagent);
+            return;
+        };
+        let mut ancestors = self.nested.as_ref().map(|nested| nested.ancestors.clone()).unwrap_or_default();
+        ancestors.push(self.thread.as_str().to_owned());
+        if self.depth() >= DEEPEST || ancestors.contains(&thread) {
+            return;
+        }
+        let mut blocks = CodexBlocks::thread(&self.home, scanned, None);
+        let copied = if meta.forked_from.is_some() { self.turn_keys.iter().copied().collect() } else { HashSet::new() };
+        let nested = Nested { turn: self.turn(), depth: self.depth() + 1, ancestors, copied, skipping: false };
+        blocks.nested = Some(nested);
+        self.queue.push_back(Item::Thread(Box::new(blocks)));
+    }
+
+    fn pictures(&mut self, at: Option<Timestamp>, media: Vec<Media>) {
+        for Media { media_type, bytes } in media {
+            self.push(at, None, BlockKind::Media { media_type, bytes });
+        }
+    }
+
+    fn push_of(&mut self, record: &Record<'_>, kind: BlockKind) {
+        self.push(record.at(), record.text(b"id"), kind);
+    }
+
+    fn push(&mut self, at: Option<Timestamp>, message: Option<String>, kind: BlockKind) {
+        if !self.skipping() {
+            self.queue.push_back(Item::Block(Block { turn: self.turn(), depth: self.depth(), at, message, kind }));
+        }
+    }
+
+    fn skipping(&self) -> bool {
+        self.nested.as_ref().is_some_and(|nested| nested.skipping)
+    }
+
+    /// A subagent's blocks belong to the turn that started it.
+    fn turn(&self) -> u32 {
+        self.nested.as_ref().map_or(self.turns.count, |nested| nested.turn)
+    }
+
+    fn depth(&self) -> u8 {
+        self.nested.as_ref().map_or(0, |nested| nested.depth)
+    }
+}
+
+impl Blocks for CodexBlocks {
+    fn next_block(&mut self) -> Option<Block> {
+        loop {
+            match self.queue.front_mut() {
+                Some(Item::Thread(thread)) => match thread.next_block() {
+                    Some(block) => return Some(block),
+                    None => {
+                        let defects = thread.defects.clone();
+                        self.defects.merge(&defects);
+                        self.queue.pop_front();
+                    }
+                },
+                // An answer waits for the next block, which may turn it into a summary.
+                Some(Item::Block(block)) => {
+                    let may_be_summary = matches!(block.kind, BlockKind::Answer { .. });
+                    if may_be_summary && self.queue.len() == 1 && !self.ended {
+                        self.advance();
+                        continue;
+                    }
+                    if let Some(Item::Block(block)) = self.queue.pop_front() {
+                        return Some(block);
+                    }
+                }
+                None if self.ended => return None,
+                None => self.advance(),
+            }
+        }
+    }
+
+    fn defects(&self) -> &Defects {
+        &self.defects
+    }
+}
+
+/// The words of a reasoning item: its summary, or its content where there is no summary.
+fn thinking(record: &Record<'_>) -> String {
+    for key in [&b"summary"[..], b"content"] {
+        let texts: Vec<String> = record
+            .get(key)
+            .map(Raw::elements)
+            .into_iter()
+            .flatten()
+            .filter_map(|element| element.get(b"text").and_then(Raw::string).map(|text| text.into_owned()))
+            .collect();
+        if !texts.is_empty() {
+            return texts.join("\n\n");
+        }
+    }
+    String::new()
+}
+
+/// Opens the thread at `path` for reading.
+pub(super) fn open(home: &Home, path: &Path, until: Option<u32>) -> io::Result<CodexBlocks> {
+    // A missing or unreadable file is an error here, where somebody asked for this very thread.
+    Source::open(path)?;
+    Ok(CodexBlocks::thread(home, scan(home, path), until))
+}

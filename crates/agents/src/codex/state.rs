@@ -1,0 +1,174 @@
+//! Which threads a process has open: those whose `thread-writer-locks/<id>.lock` is locked.
+//!
+//! The locks are looked up in `/proc/locks` and never tried: a lock of ours, held for a moment, would make Codex
+//! refuse the thread. Whether an open thread is at work is told by its transcript.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use transcript::SessionId;
+
+use crate::{Live, LiveSession};
+
+pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
+    let mut live = Live::default();
+    let Some(proc) = proc else {
+        live.weak = Some("this system has no /proc, so a running Codex is not noticed");
+        return live;
+    };
+    let folder = root.join("thread-writer-locks");
+    let Ok(entries) = fs::read_dir(&folder) else {
+        return live;
+    };
+    let Ok(locks) = fs::read_to_string(proc.join("locks")) else {
+        live.weak = Some("/proc/locks cannot be read, so a running Codex is not noticed");
+        return live;
+    };
+    let holders = holders(&locks);
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".lock")) else {
+            continue;
+        };
+        let (Ok(id), Ok(metadata)) = (SessionId::new(id), entry.metadata()) else {
+            continue;
+        };
+        let path = entry.path();
+        let holder = holders.get(&inode(&metadata)).into_iter().flatten().find(|holder| {
+            // On some file systems (btrfs) the lock names another device than the file does.
+            holder.device == device(&metadata) || has_open(proc, holder.pid, &path)
+        });
+        if let Some(holder) = holder {
+            let session = LiveSession { pid: Some(holder.pid), state: None, waiting_for: None, cwd: None };
+            live.sessions.insert(id, session);
+        }
+    }
+    live
+}
+
+/// A process that holds a lock.
+struct Holder {
+    pid: u32,
+    /// Major and minor number.
+    device: (u64, u64),
+}
+
+/// The holders of `flock` locks by inode. A line reads `3: FLOCK  ADVISORY  WRITE 19458 fe:00:10022679 0 EOF`; one
+/// that only waits for a lock has an arrow behind its number.
+fn holders(locks: &str) -> HashMap<u64, Vec<Holder>> {
+    let mut holders: HashMap<u64, Vec<Holder>> = HashMap::new();
+    for line in locks.lines() {
+        let mut words = line.split_ascii_whitespace().skip(1);
+        if words.next() != Some("FLOCK") {
+            continue;
+        }
+        let (Some(pid), Some(file)) = (words.nth(2), words.next()) else {
+            continue;
+        };
+        let mut parts = file.split(':');
+        let mut hex = || u64::from_str_radix(parts.next()?, 16).ok();
+        let device = hex().zip(hex());
+        let inode = parts.next().and_then(|inode| inode.parse::<u64>().ok());
+        if let (Ok(pid), Some(device), Some(inode)) = (pid.parse(), device, inode) {
+            holders.entry(inode).or_default().push(Holder { pid, device });
+        }
+    }
+    holders
+}
+
+fn has_open(proc: &Path, pid: u32, path: &Path) -> bool {
+    let files = fs::read_dir(proc.join(pid.to_string()).join("fd"));
+    files.into_iter().flatten().flatten().any(|file| fs::read_link(file.path()).is_ok_and(|target| target == path))
+}
+
+#[cfg(unix)]
+fn inode(metadata: &fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(metadata)
+}
+
+/// The major and minor number of the device, as Linux packs them.
+#[cfg(unix)]
+fn device(metadata: &fs::Metadata) -> (u64, u64) {
+    let device = std::os::unix::fs::MetadataExt::dev(metadata);
+    let major = (device >> 8 & 0xfff) | (device >> 32 & !0xfff);
+    let minor = (device & 0xff) | (device >> 12 & !0xff);
+    (major, minor & 0xffff_ffff)
+}
+
+#[cfg(not(unix))]
+fn inode(_: &fs::Metadata) -> u64 {
+    0
+}
+
+#[cfg(not(unix))]
+fn device(_: &fs::Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREAD: &str = "01a1e0fe-7293-7442-aefc-f15b88018457";
+
+    fn home() -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = folder.path().join("thread-writer-locks");
+        fs::create_dir(&locks).unwrap();
+        for name in [".coordination.lock", &format!("{THREAD}.lock"), "not-locked.lock", "other.txt"] {
+            fs::write(locks.join(name), "").unwrap();
+        }
+        (folder, locks)
+    }
+
+    fn open_threads(live: &Live) -> Vec<(&str, Option<u32>)> {
+        live.sessions.iter().map(|(id, session)| (id.as_str(), session.pid)).collect()
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_locked_thread_is_open() {
+        let (folder, locks) = home();
+        let lock = fs::File::open(locks.join(format!("{THREAD}.lock"))).unwrap();
+        let check = |expected: &[(&str, Option<u32>)]| {
+            assert_eq!(open_threads(&live(folder.path(), Some(Path::new("/proc")))), expected);
+        };
+        check(&[]);
+        lock.lock().unwrap();
+        check(&[(THREAD, Some(std::process::id()))]);
+        lock.unlock().unwrap();
+        check(&[]);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn only_held_locks_of_the_same_file_count() {
+        let (folder, locks) = home();
+        let path = locks.join(format!("{THREAD}.lock"));
+        let metadata = fs::metadata(&path).unwrap();
+        let (inode, (major, minor)) = (inode(&metadata), device(&metadata));
+        let proc = folder.path().join("proc");
+        fs::create_dir_all(proc.join("77/fd")).unwrap();
+        std::os::unix::fs::symlink(&path, proc.join("77/fd/3")).unwrap();
+        let check = |lock: &str, expected: &[(&str, Option<u32>)]| {
+            fs::write(proc.join("locks"), lock).unwrap();
+            assert_eq!(open_threads(&live(folder.path(), Some(&proc))), expected, "{lock}");
+        };
+        check(&format!("3: FLOCK  ADVISORY  WRITE 5 {major:02x}:{minor:02x}:{inode} 0 EOF\n"), &[(THREAD, Some(5))]);
+        check(&format!("3: -> FLOCK  ADVISORY  WRITE 5 {major:02x}:{minor:02x}:{inode} 0 EOF\n"), &[]);
+        check(&format!("3: POSIX  ADVISORY  WRITE 5 {major:02x}:{minor:02x}:{inode} 0 EOF\n"), &[]);
+        check(&format!("3: FLOCK  ADVISORY  WRITE 5 {:02x}:{minor:02x}:{inode} 0 EOF\n", major + 1), &[]);
+        // Another device, but the process has the file open.
+        check(&format!("3: FLOCK  ADVISORY  WRITE 77 {:02x}:{minor:02x}:{inode} 0 EOF\n", major + 1), &[(THREAD, Some(77))]);
+        check("garbage\n\n1: FLOCK\n2: FLOCK ADVISORY WRITE x y\n3: FLOCK ADVISORY WRITE 1 a:b 0 EOF", &[]);
+    }
+
+    #[test]
+    fn without_proc_nothing_is_claimed() {
+        let (folder, _) = home();
+        assert!(live(folder.path(), None).weak.is_some());
+        assert!(live(folder.path(), Some(&folder.path().join("nowhere"))).weak.is_some());
+        assert!(live(&folder.path().join("nowhere"), Some(folder.path())).weak.is_none());
+    }
+}
