@@ -108,8 +108,17 @@ impl Tine {
                     .as_ref()
                     .is_none_or(|project| summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)))
         };
+        let shown = |entry: &&catalog::Entry| !entry.summary.is_subagent && !entry.summary.is_empty;
+        let handles = session::handles(catalog.entries.iter().filter(shown).map(|entry| &entry.summary.id));
         let mut sessions: Vec<Session> =
             catalog.entries.into_iter().filter(asked).map(|entry| knowledge.session(entry)).collect();
+        if !handles.is_empty() {
+            for session in &mut sessions {
+                if let Some(handle) = handles.get(&session.view.id) {
+                    session.view.handle.clone_from(handle);
+                }
+            }
+        }
         sessions.sort_by(|a, b| b.updated().cmp(&a.updated()).then_with(|| a.view.path.cmp(&b.view.path)));
         Ok(sessions)
     }

@@ -77,6 +77,7 @@ impl Knowledge {
         let view = SessionView {
             agent: summary.agent,
             id: summary.id.clone(),
+            handle: summary.id.short().to_owned(),
             name: self.names.get(&key).cloned(),
             title: summary.title().map(str::to_owned),
             cwd: summary.cwd.clone(),
@@ -114,4 +115,27 @@ fn is_in_folder_of(cwd: &Path, transcript: &Path) -> bool {
     let folder = transcript.parent().and_then(Path::file_name).unwrap_or_default();
     // The process may have moved below its project's directory.
     cwd.ancestors().any(|directory| agents::claude::project_folder(directory).as_str() == folder)
+}
+
+/// The shortest beginnings of ids that tell all of them apart, at least eight characters long.
+///
+/// Codex's ids begin with the time, so those of one minute share their first eight characters.
+pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<SessionId, String> {
+    let mut sorted: Vec<&SessionId> = ids.collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let shared =
+        |a: &SessionId, b: &SessionId| a.as_str().bytes().zip(b.as_str().bytes()).take_while(|(a, b)| a == b).count();
+    let mut handles = HashMap::with_capacity(sorted.len());
+    let mut before = 0;
+    for (index, id) in sorted.iter().enumerate() {
+        let after = sorted.get(index + 1).map_or(0, |next| shared(id, next));
+        let needed = (before.max(after) + 1).max(8).min(id.as_str().len());
+        // Only those that differ from the usual are worth keeping.
+        if needed > 8 {
+            handles.insert((*id).clone(), id.as_str()[..needed].to_owned());
+        }
+        before = after;
+    }
+    handles
 }

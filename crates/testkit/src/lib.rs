@@ -5,6 +5,7 @@
 //! for the reader of a failed test instead of returning errors.
 
 pub mod agents;
+pub mod build;
 pub mod model;
 pub mod poll;
 pub mod process;

@@ -1,7 +1,6 @@
 //! The sandbox keeps the machine's user out and ends what was started in it.
 
 use std::fs;
-use std::process::Stdio;
 use std::time::Duration;
 
 use testkit::Sandbox;
@@ -68,13 +67,8 @@ fn what_still_runs_ends_with_the_sandbox() {
     let sandbox = Sandbox::new();
     let home = sandbox.home();
     // The shell ends at once; the process that it leaves behind is what a daemon would be.
-    let shell = sandbox.command("sh").args(["-c", "sleep 600 & echo $!"]).stdout(Stdio::piped()).spawn().expect("sh");
-    let id: u32 = {
-        let mut line = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(shell.stdout.expect("a pipe")), &mut line)
-            .expect("an id");
-        line.trim().parse().expect("an id")
-    };
+    let output = sandbox.command("sh").args(["-c", "sleep 600 >/dev/null 2>&1 & echo $!"]).output().expect("sh");
+    let id: u32 = expect_success(&output).trim().parse().expect("a process id");
     wait_until("the process to be seen", Duration::from_secs(5), || processes_at_home_in(&home).contains(&id));
     drop(sandbox);
     assert_eq!(processes_at_home_in(&home), Vec::<u32>::new());

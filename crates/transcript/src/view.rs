@@ -40,6 +40,9 @@ pub struct SessionView {
     pub agent: Agent,
     /// The agent's id for it.
     pub id: SessionId,
+    /// The shortest beginning of the id that means no other session; what people type where there is no name.
+    #[serde(skip)]
+    pub handle: String,
     /// The name in tine, if it has one.
     pub name: Option<SessionName>,
     /// The title: a person's, the agent's, or the first prompt.
@@ -65,9 +68,9 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    /// What a person calls it: the name, else the short id.
+    /// What a person calls it: the name, else the beginning of the id.
     pub fn label(&self) -> &str {
-        self.name.as_ref().map(SessionName::as_str).unwrap_or_else(|| self.id.short())
+        self.name.as_ref().map(SessionName::as_str).unwrap_or(&self.handle)
     }
 }
 

@@ -69,9 +69,13 @@ mod tests {
         fs::create_dir(folder.path().join("sessions")).unwrap();
         for (n, base) in threads {
             let base = base.map_or(String::new(), |(n, end)| {
-                format!(r#","history_base":{{"thread_id":"{}","end_ordinal_exclusive":{end},"end_byte_offset":9}}"#, id(n))
+                format!(
+                    r#","history_base":{{"thread_id":"{}","end_ordinal_exclusive":{end},"end_byte_offset":9}}"#,
+                    id(n)
+                )
             });
-            let line = format!("{{\"ordinal\":0,\"type\":\"session_meta\",\"payload\":{{\"id\":\"{}\"{base}}}}}\n", id(*n));
+            let line =
+                format!("{{\"ordinal\":0,\"type\":\"session_meta\",\"payload\":{{\"id\":\"{}\"{base}}}}}\n", id(*n));
             fs::write(folder.path().join(format!("sessions/rollout-{}.jsonl", id(*n))), line).unwrap();
         }
         let home = Home::new(folder.path().to_owned());
@@ -86,7 +90,9 @@ mod tests {
             let (segments, complete) = resolve(&home, Path::new("own"), &base);
             let found: Vec<(String, Option<u64>)> = segments
                 .iter()
-                .map(|segment| (segment.path.file_stem().unwrap().to_str().unwrap()[8..].to_owned(), segment.end_ordinal))
+                .map(|segment| {
+                    (segment.path.file_stem().unwrap().to_str().unwrap()[8..].to_owned(), segment.end_ordinal)
+                })
                 .collect();
             let expected: Vec<(String, Option<u64>)> = expected.iter().map(|(n, end)| (id(*n), Some(*end))).collect();
             assert_eq!((found, complete), (expected, whole), "{threads:?} {base:?}");

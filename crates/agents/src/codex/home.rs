@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use transcript::SessionId;
 
@@ -16,20 +17,44 @@ use crate::{Discovery, SessionFile, stamp};
 #[derive(Debug, Clone)]
 pub(super) struct Home {
     root: PathBuf,
+    /// Where every file was when somebody last looked through the folders. A listing asks for the sources of hundreds
+    /// of forks, and some of those sources are nowhere.
+    index: Arc<Mutex<Option<Index>>>,
 }
 
-/// Where a look for a file starts: the folders that its time suggests, or everywhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Day {
-    Near(i64),
-    From(i64),
+/// Files by the ids in their names.
+#[derive(Debug, Default)]
+struct Index {
+    files: HashMap<String, Vec<(Name, PathBuf)>>,
+    /// The time of the newest id; what is older and not here is nowhere.
+    newest: i64,
+}
+
+impl Index {
+    fn note(&mut self, name: &Name, path: &Path) {
+        for id in [Some(&name.thread), name.segment.as_ref()].into_iter().flatten() {
+            self.newest = self.newest.max(time_of(id).unwrap_or(0));
+            self.files.entry(id.clone()).or_default().push((name.clone(), path.to_owned()));
+        }
+    }
+
+    fn get(&self, id: &str) -> &[(Name, PathBuf)] {
+        self.files.get(id).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether nothing that it says of `id` has changed since, as far as that can be told at a glance.
+    fn holds_for(&self, id: &str) -> bool {
+        let files = self.get(id);
+        let too_new = time_of(id).is_none_or(|time| time > self.newest);
+        !(files.is_empty() && too_new) && files.iter().all(|(_, path)| path.exists())
+    }
 }
 
 const MILLISECONDS_PER_DAY: i64 = 86_400_000;
 
 impl Home {
     pub(super) fn new(root: PathBuf) -> Self {
-        Home { root }
+        Home { root, index: Arc::default() }
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -40,7 +65,9 @@ impl Home {
     pub(super) fn discover(&self) -> Discovery {
         let mut found = Discovery::default();
         let mut newest: HashMap<String, (Name, SessionFile)> = HashMap::new();
+        let mut index = Index::default();
         self.visit(None, &mut found.unreadable, &mut |name, path| {
+            index.note(&name, &path);
             let Ok(metadata) = fs::metadata(&path) else {
                 return;
             };
@@ -58,6 +85,7 @@ impl Home {
                 }
             }
         });
+        *self.index.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
         found.files = newest.into_values().map(|(_, file)| file).collect();
         found.files.sort_by(|a, b| a.path.cmp(&b.path));
         found
@@ -68,15 +96,21 @@ impl Home {
         self.find(id, &|name| name.segment.as_deref().unwrap_or(&name.thread) == id)
     }
 
-    /// The current file of a thread.
+    /// The current file of a thread. A segment that was begun since the last look through the folders is not known
+    /// yet; [`Home::forget`] makes sure of it.
     pub(super) fn find_thread(&self, id: &str) -> Option<PathBuf> {
         self.find(id, &|name| name.thread == id)
+    }
+
+    /// Forgets where files were, so that the next search looks through the folders.
+    pub(super) fn forget(&self) {
+        *self.index.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The current files of the threads that began between two times, oldest first.
     pub(super) fn threads_between(&self, from: i64, to: Option<i64>) -> Vec<PathBuf> {
         let mut newest: HashMap<String, (Name, PathBuf)> = HashMap::new();
-        self.visit(Some(Day::From(from)), &mut Vec::new(), &mut |name, path| {
+        self.visit(Some(from), &mut Vec::new(), &mut |name, path| {
             let born = time_of(&name.thread);
             let fits = born.is_none_or(|born| born >= from && to.is_none_or(|to| born <= to));
             let better = newest.get(&name.thread).is_none_or(|(known, _)| known.rank() < name.rank());
@@ -89,43 +123,23 @@ impl Home {
         threads.into_iter().map(|(_, path)| path).collect()
     }
 
-    /// Ids hold the time of their making, so the folder of that day is looked at first, and the others only if need be.
     fn find(&self, id: &str, fits: &dyn Fn(&Name) -> bool) -> Option<PathBuf> {
-        let near = time_of(id).map(Day::Near);
-        for days in [near, None].into_iter().skip(usize::from(near.is_none())) {
-            let mut best: Option<(Name, PathBuf)> = None;
-            self.visit(days, &mut Vec::new(), &mut |name, path| {
-                let better = best.as_ref().is_none_or(|(known, _)| known.rank() < name.rank());
-                if better && fits(&name) && path.is_file() {
-                    best = Some((name, path));
-                }
-            });
-            if let Some((_, path)) = best {
-                return Some(path);
-            }
+        let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        if !index.as_ref().is_some_and(|index| index.holds_for(id)) {
+            let mut fresh = Index::default();
+            self.visit(None, &mut Vec::new(), &mut |name, path| fresh.note(&name, &path));
+            *index = Some(fresh);
         }
-        None
+        let files = index.as_ref()?.get(id).iter().filter(|(name, path)| fits(name) && path.is_file());
+        files.max_by(|(a, _), (b, _)| a.rank().cmp(&b.rank())).map(|(_, path)| path.clone())
     }
 
     /// Hands out every file that is named like a rollout. Folders are entered to the depth of a day and no further,
     /// so links that lead in circles end by themselves.
-    fn visit(&self, days: Option<Day>, unreadable: &mut Unreadable, found: &mut dyn FnMut(Name, PathBuf)) {
+    fn visit(&self, since: Option<i64>, unreadable: &mut Unreadable, found: &mut dyn FnMut(Name, PathBuf)) {
         let sessions = self.root.join("sessions");
-        match days {
-            Some(Day::Near(time)) => {
-                visit_folder(&sessions, None, false, unreadable, found);
-                for day in -1..=1 {
-                    if let Some(folder) = day_folder(time + day * MILLISECONDS_PER_DAY) {
-                        visit_folder(&sessions.join(folder), None, false, &mut Vec::new(), found);
-                    }
-                }
-            }
-            Some(Day::From(time)) => {
-                let oldest = day_folder(time - MILLISECONDS_PER_DAY);
-                visit_folder(&sessions, Some((3, &sessions, oldest.as_deref())), false, unreadable, found);
-            }
-            None => visit_folder(&sessions, Some((3, &sessions, None)), false, unreadable, found),
-        }
+        let oldest = since.and_then(|since| day_folder(since - MILLISECONDS_PER_DAY));
+        visit_folder(&sessions, Some((3, &sessions, oldest.as_deref())), false, unreadable, found);
         visit_folder(&self.root.join("archived_sessions"), None, true, unreadable, found);
     }
 }
@@ -278,7 +292,8 @@ mod tests {
         check(&format!("rollout-{OLD}.jsonl"), Some((OLD, None)));
         let reverted = format!("rollout-2026-11-15T20-49-39-{OLD}_{}.jsonl", SEGMENTS[0]);
         check(&reverted, Some((OLD, Some(SEGMENTS[0]))));
-        for other in ["rollout-x.jsonl", "notes.txt", "rollout-.jsonl", &format!("{OLD}.jsonl"), "rollout-ü.jsonl.tmp"] {
+        for other in ["rollout-x.jsonl", "notes.txt", "rollout-.jsonl", &format!("{OLD}.jsonl"), "rollout-ü.jsonl.tmp"]
+        {
             check(other, None);
         }
     }
@@ -294,7 +309,10 @@ mod tests {
         let mut files: Vec<&str> = found.iter().map(String::as_str).collect();
         files.extend(["sessions/2026/11/15/notes.jsonl", "sessions/README", "session_index.jsonl"]);
         let (folder, home) = home(&files);
-        fs::create_dir_all(folder.path().join(format!("sessions/rollout-2026-11-15T20-49-38-{}.jsonl", NEW.replace("07", "08")))).unwrap();
+        fs::create_dir_all(
+            folder.path().join(format!("sessions/rollout-2026-11-15T20-49-38-{}.jsonl", NEW.replace("07", "08"))),
+        )
+        .unwrap();
         assert_eq!(names(&home), found);
         assert_eq!(home.find_thread(NEW).unwrap(), folder.path().join(&found[2]));
         assert_eq!(home.find_thread(&OLD.replace("02cc", "0001")).unwrap(), folder.path().join(&found[0]));
@@ -333,7 +351,8 @@ mod tests {
     fn only_threads_of_the_wanted_time_are_candidates() {
         let file = |day: &str, id: &str| format!("sessions/{day}/rollout-2026-11-15T20-49-38-{id}.jsonl");
         let other_day = OLD.replace("01a1e0f9", "01a0e0f9");
-        let (folder, home) = home(&[&file("2026/11/15", OLD), &file("2026/11/15", NEW), &file("2026/09/26", &other_day)]);
+        let (folder, home) =
+            home(&[&file("2026/11/15", OLD), &file("2026/11/15", NEW), &file("2026/09/26", &other_day)]);
         let paths = |ids: &[&str]| -> Vec<PathBuf> {
             ids.iter().map(|id| folder.path().join(file("2026/11/15", id))).collect()
         };

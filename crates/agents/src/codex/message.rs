@@ -157,7 +157,8 @@ fn author_of(text: &str) -> Author {
 
 /// A `!` command and what it gave back, from the message that tells the model of it.
 pub(super) fn shell_command(text: &str) -> String {
-    let Some((command, result)) = text.split_once("<command>").and_then(|(_, rest)| rest.split_once("</command>")) else {
+    let Some((command, result)) = text.split_once("<command>").and_then(|(_, rest)| rest.split_once("</command>"))
+    else {
         return text.to_owned();
     };
     let result = result.rsplit_once("</result>").map_or(result, |(result, _)| result);
@@ -187,9 +188,19 @@ mod tests {
         check(&format!("[{}]", text(r"<environment_context>\n  <cwd>/x</cwd>")), Author::Client, "", 0);
         let agents = text(r"# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nBe brief.");
         check(&format!("[{agents},{}]", text("<environment_context>")), Author::Client, "", 0);
-        check(&format!("[{}]", text(r"<user_shell_command>\n<command>")), Author::Shell, "<user_shell_command>\n<command>", 0);
+        check(
+            &format!("[{}]", text(r"<user_shell_command>\n<command>")),
+            Author::Shell,
+            "<user_shell_command>\n<command>",
+            0,
+        );
         let image = r#"{"type":"input_image","image_url":"data:image/png;base64,iVBORw0=","detail":"high"}"#;
-        let framed = format!(r#"[{},{image},{},{}]"#, text(r#"<image name=[Image #1] path=\"p.png\">"#), text("</image>"), text("look"));
+        let framed = format!(
+            r#"[{},{image},{},{}]"#,
+            text(r#"<image name=[Image #1] path=\"p.png\">"#),
+            text("</image>"),
+            text("look")
+        );
         check(&framed, Author::Person, "look", 1);
         check(&format!("[{image}]"), Author::Person, "", 1);
         check("[]", Author::Client, "", 0);

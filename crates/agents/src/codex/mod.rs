@@ -41,6 +41,7 @@ impl Codex {
 
     /// The current file of a thread, wherever it is.
     pub fn find(&self, id: &SessionId) -> Option<PathBuf> {
+        self.home.forget();
         self.home.find_thread(id.as_str())
     }
 

@@ -67,7 +67,11 @@ impl Kind {
             },
             b"agent_message" => Kind::AgentMessage,
             b"reasoning" => Kind::Reasoning,
-            b"function_call" | b"custom_tool_call" | b"local_shell_call" | b"web_search_call" | b"tool_search_call"
+            b"function_call"
+            | b"custom_tool_call"
+            | b"local_shell_call"
+            | b"web_search_call"
+            | b"tool_search_call"
             | b"image_generation_call" => Kind::Call,
             b"function_call_output" | b"custom_tool_call_output" | b"tool_search_output" => Kind::Output,
             _ => Kind::Other,
@@ -302,7 +306,8 @@ mod tests {
         check(&line("session_meta", r#"{"id":"x","more":""}"#), Kind::SessionMeta);
         check(&line("event_msg", r#"{"type":"task_started","more":""}"#), Kind::TaskStarted);
         check(&line("event_msg", r#"{"type":"user_message","message":"a"}"#), Kind::PromptEvent);
-        let item = |item: &str| line("event_msg", &format!(r#"{{"type":"item_completed","turn_id":"t","item":{item}}}"#));
+        let item =
+            |item: &str| line("event_msg", &format!(r#"{{"type":"item_completed","turn_id":"t","item":{item}}}"#));
         check(&item(r#"{"type":"UserMessage","id":"i","content":[]}"#), Kind::PromptItem);
         check(&item(r#"{"type":"CommandExecution","id":"i","content":[]}"#), Kind::Other);
         let message = |role: &str| {
@@ -330,7 +335,12 @@ mod tests {
         for line in ["", "garbage", "[1]", "\"x\"", "null"] {
             assert!(Record::of(line.as_bytes()).is_none(), "{line}");
         }
-        for line in ["{}", r#"{"type":3,"payload":[]}"#, r#"{"id":"old","timestamp":"x"}"#, r#"{"type":"message","role":"user"}"#] {
+        for line in [
+            "{}",
+            r#"{"type":3,"payload":[]}"#,
+            r#"{"id":"old","timestamp":"x"}"#,
+            r#"{"type":"message","role":"user"}"#,
+        ] {
             assert_eq!(Record::of(line.as_bytes()).unwrap().kind, Kind::Other, "{line}");
         }
     }

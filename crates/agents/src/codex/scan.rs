@@ -236,7 +236,8 @@ impl Pass<'_> {
         summary.tokens = token_use(Raw(&self.tokens));
         let context = Raw(&self.context);
         summary.model = context.get(b"model").and_then(Raw::string).map(|model| model.into_owned());
-        let moved = context.get(b"cwd").and_then(Raw::string).filter(|_| self.own_context && !is_copied(context, &meta));
+        let moved =
+            context.get(b"cwd").and_then(Raw::string).filter(|_| self.own_context && !is_copied(context, &meta));
         summary.cwd = moved.map(|cwd| PathBuf::from(cwd.as_ref())).or_else(|| meta.cwd.clone());
         Scan { summary: self.summary, meta, files: self.files, taken_back: self.taken_back }
     }

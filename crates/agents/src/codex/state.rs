@@ -160,7 +160,10 @@ mod tests {
         check(&format!("3: POSIX  ADVISORY  WRITE 5 {major:02x}:{minor:02x}:{inode} 0 EOF\n"), &[]);
         check(&format!("3: FLOCK  ADVISORY  WRITE 5 {:02x}:{minor:02x}:{inode} 0 EOF\n", major + 1), &[]);
         // Another device, but the process has the file open.
-        check(&format!("3: FLOCK  ADVISORY  WRITE 77 {:02x}:{minor:02x}:{inode} 0 EOF\n", major + 1), &[(THREAD, Some(77))]);
+        check(
+            &format!("3: FLOCK  ADVISORY  WRITE 77 {:02x}:{minor:02x}:{inode} 0 EOF\n", major + 1),
+            &[(THREAD, Some(77))],
+        );
         check("garbage\n\n1: FLOCK\n2: FLOCK ADVISORY WRITE x y\n3: FLOCK ADVISORY WRITE 1 a:b 0 EOF", &[]);
     }
 

@@ -46,12 +46,7 @@ pub(super) fn of(home: &Home, parent: &SessionId) -> Vec<(SessionId, PathBuf)> {
 }
 
 /// The thread of a review that began at `began` and was not shown yet.
-pub(super) fn review(
-    home: &Home,
-    parent: &SessionId,
-    began: Timestamp,
-    shown: &HashSet<String>,
-) -> Option<String> {
+pub(super) fn review(home: &Home, parent: &SessionId, began: Timestamp, shown: &HashSet<String>) -> Option<String> {
     let began = began.as_millisecond();
     let candidates = home.threads_between(began - REVIEW_BEFORE, Some(began + REVIEW_AFTER));
     candidates.iter().filter_map(|path| Meta::glance(path)).find_map(|meta| {
@@ -72,12 +67,16 @@ pub(super) fn spawns(record: &Record<'_>) -> Vec<Spawn> {
         Some(b"spawn_agent" | b"spawnAgent") => {
             let threads = item.get(b"receiver_thread_ids").map(Raw::elements).into_iter().flatten();
             let task = text(item.get(b"prompt"));
-            threads.filter_map(Raw::string).map(|id| Spawn { thread: id.into_owned(), role: None, task: task.clone() }).collect()
+            threads
+                .filter_map(Raw::string)
+                .map(|id| Spawn { thread: id.into_owned(), role: None, task: task.clone() })
+                .collect()
         }
         Some(_) => Vec::new(),
-        None if item.get(b"kind").and_then(Raw::plain) == Some(b"started") => {
-            text(item.get(b"agent_thread_id")).map(|thread| Spawn { thread, role: None, task: None }).into_iter().collect()
-        }
+        None if item.get(b"kind").and_then(Raw::plain) == Some(b"started") => text(item.get(b"agent_thread_id"))
+            .map(|thread| Spawn { thread, role: None, task: None })
+            .into_iter()
+            .collect(),
         None => Vec::new(),
     }
 }
@@ -106,12 +105,16 @@ mod tests {
         };
         let item = |item: &str| format!(r#"{{"type":"item_completed","item":{item}}}"#);
         check(
-            &item(r#"{"type":"CollabAgentToolCall","id":"c","tool":"spawn_agent","receiver_thread_ids":["a"],"prompt":"do it"}"#),
+            &item(
+                r#"{"type":"CollabAgentToolCall","id":"c","tool":"spawn_agent","receiver_thread_ids":["a"],"prompt":"do it"}"#,
+            ),
             &[("a", Some("do it"))],
         );
         check(&item(r#"{"type":"CollabAgentToolCall","id":"c","tool":"wait","receiver_thread_ids":["a"]}"#), &[]);
         check(
-            &item(r#"{"type":"SubAgentActivity","model":null,"id":"c","kind":"started","agent_thread_id":"a","agent_path":"/root/x"}"#),
+            &item(
+                r#"{"type":"SubAgentActivity","model":null,"id":"c","kind":"started","agent_thread_id":"a","agent_path":"/root/x"}"#,
+            ),
             &[("a", None)],
         );
         check(&item(r#"{"type":"SubAgentActivity","id":"c","kind":"completed","agent_thread_id":"a"}"#), &[]);

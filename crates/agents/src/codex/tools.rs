@@ -236,12 +236,13 @@ mod tests {
 
     #[test]
     fn outputs_are_stripped_of_their_header() {
-        let check = |output_json: &str, is_mcp: bool, text: &str, exit_code: Option<i32>, failed: bool, pictures: usize| {
-            let payload = format!(r#"{{"type":"function_call_output","call_id":"c","output":{output_json}}}"#);
-            let found = with_item(&payload, |record| output(record, is_mcp));
-            let facts = (found.text.as_str(), found.exit_code, found.failed, found.pictures.len());
-            assert_eq!(facts, (text, exit_code, failed, pictures), "{output_json}");
-        };
+        let check =
+            |output_json: &str, is_mcp: bool, text: &str, exit_code: Option<i32>, failed: bool, pictures: usize| {
+                let payload = format!(r#"{{"type":"function_call_output","call_id":"c","output":{output_json}}}"#);
+                let found = with_item(&payload, |record| output(record, is_mcp));
+                let facts = (found.text.as_str(), found.exit_code, found.failed, found.pictures.len());
+                assert_eq!(facts, (text, exit_code, failed, pictures), "{output_json}");
+            };
         let exec = |code: &str| {
             format!(r#""Chunk ID: 5c1ee8\nWall time: 0.0000 seconds\n{code}\nOriginal token count: 1\nOutput:\nhi\n""#)
         };
@@ -249,7 +250,14 @@ mod tests {
         check(&exec("Process exited with code 3"), false, "hi\n", Some(3), true, 0);
         check(&exec("Process running with session ID 23730"), false, "hi\n", None, false, 0);
         check(r#""Exit code: 1\nWall time: 0.1 seconds\nOutput:\nno\n""#, false, "no\n", Some(1), true, 0);
-        check(r#""{\"output\":\"hi\\n\",\"metadata\":{\"exit_code\":2,\"duration_seconds\":0.1}}""#, false, "hi\n", Some(2), true, 0);
+        check(
+            r#""{\"output\":\"hi\\n\",\"metadata\":{\"exit_code\":2,\"duration_seconds\":0.1}}""#,
+            false,
+            "hi\n",
+            Some(2),
+            true,
+            0,
+        );
         check(r#""{\"output\":\"no metadata\"}""#, false, r#"{"output":"no metadata"}"#, None, false, 0);
         check(r#""Plan updated""#, false, "Plan updated", None, false, 0);
         check(r#""Wall time: is what I say""#, false, "Wall time: is what I say", None, false, 0);
@@ -259,8 +267,22 @@ mod tests {
         check(r#"{"content":"it broke","success":false}"#, false, "it broke", None, true, 0);
         let elements = r#"[{"type":"input_text","text":"Wall time: 0.0016 seconds\nOutput:"},{"type":"input_text","text":"see"},{"type":"input_image","image_url":"data:image/png;base64,AAAA","detail":"high"}]"#;
         check(elements, true, "see", None, false, 1);
-        check(r#""Wall time: 0.0024 seconds\nOutput:\n[{\"type\":\"text\",\"text\":\"pong\"}]""#, true, "pong", None, false, 0);
-        check(r#""[{\"type\":\"text\",\"text\":\"pong\"}]""#, false, r#"[{"type":"text","text":"pong"}]"#, None, false, 0);
+        check(
+            r#""Wall time: 0.0024 seconds\nOutput:\n[{\"type\":\"text\",\"text\":\"pong\"}]""#,
+            true,
+            "pong",
+            None,
+            false,
+            0,
+        );
+        check(
+            r#""[{\"type\":\"text\",\"text\":\"pong\"}]""#,
+            false,
+            r#"[{"type":"text","text":"pong"}]"#,
+            None,
+            false,
+            0,
+        );
         check("null", false, "", None, false, 0);
     }
 

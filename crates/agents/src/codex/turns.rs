@@ -233,7 +233,9 @@ impl Turns {
             (None, Some(id)) => fingerprint(id.as_bytes()),
             (None, None) => {
                 let words = fingerprint(message.text.as_bytes());
-                fingerprint(&[self.origin.to_le_bytes(), words.to_le_bytes(), u64::from(self.count).to_le_bytes()].concat())
+                fingerprint(
+                    &[self.origin.to_le_bytes(), words.to_le_bytes(), u64::from(self.count).to_le_bytes()].concat(),
+                )
             }
         };
         if !self.running {

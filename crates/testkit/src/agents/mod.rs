@@ -9,6 +9,7 @@ mod install;
 
 pub use claude::ClaudeDriver;
 pub use codex::CodexDriver;
+pub(crate) use codex::thread_id;
 pub use install::{cache_directory, installed};
 
 /// The versions of Claude Code that tests drive, the primary one first.

@@ -19,9 +19,7 @@
 //! ```
 
 mod claude;
-mod claude_lines;
 mod codex;
-mod codex_lines;
 mod corpus;
 mod random;
 mod turn;
@@ -33,3 +31,12 @@ pub use corpus::{Corpus, CorpusSession, big_claude_session, big_codex_session};
 pub use random::Random;
 pub use turn::{Step, Tool, Turn};
 pub use words::Words;
+
+use serde_json::Value;
+
+/// Adds the fields of one object to another, in their order.
+fn merge(into: &mut Value, fields: Value) {
+    if let (Value::Object(into), Value::Object(fields)) = (into, fields) {
+        into.extend(fields);
+    }
+}

@@ -92,10 +92,22 @@ impl Words {
     fn output_line(&mut self, number: usize) -> String {
         let (one, two, three) = (self.word(), self.word(), self.word());
         match self.random.below(5) {
-            0 => format!("-rw-r--r-- 1 user user {:>7} Nov  3 10:{:02} src/{one}/{two}.rs\n", self.random.below(90_000), number % 60),
+            0 => format!(
+                "-rw-r--r-- 1 user user {:>7} Nov  3 10:{:02} src/{one}/{two}.rs\n",
+                self.random.below(90_000),
+                number % 60
+            ),
             1 => format!("{number:>6}\t    let {one} = self.{two}(\"{three}\")?;\n"),
-            2 => format!("src/{one}/{two}.rs:{}:    fn {three}(&self) -> Result<(), Error> {{\n", self.random.below(900)),
-            3 => format!("2026-11-03T10:{:02}:{:02}.{:03}Z INFO {one}: {two} {three} took {} ms\n", number % 60, number % 59, number % 997, number % 331),
+            2 => {
+                format!("src/{one}/{two}.rs:{}:    fn {three}(&self) -> Result<(), Error> {{\n", self.random.below(900))
+            }
+            3 => format!(
+                "2026-11-03T10:{:02}:{:02}.{:03}Z INFO {one}: {two} {three} took {} ms\n",
+                number % 60,
+                number % 59,
+                number % 997,
+                number % 331
+            ),
             _ => format!("test {one}::{two}::{three}_{number} ... ok\n"),
         }
     }

@@ -29,7 +29,7 @@ fn whole(answer: &mut Answer, request: &Request, reply: &Reply) -> io::Result<()
         match step {
             Step::Text(text) => content.push(json!({"type": "text", "text": text})),
             Step::Thinking(text) => {
-                content.push(json!({"type": "thinking", "thinking": text, "signature": signature(text)}))
+                content.push(json!({"type": "thinking", "thinking": text, "signature": signature(text)}));
             }
             Step::Tool { name, input, .. } => {
                 content

@@ -20,6 +20,7 @@ macro_rules! for_each_version {
     };
 }
 
+mod built;
 mod claude;
 mod claude_interactive;
 mod codex;

@@ -21,6 +21,7 @@ pub(crate) fn session() -> SessionView {
     SessionView {
         agent: Agent::Claude,
         id: SessionId::new("0b1c2d3e-4f50-4a61-8b72-9c83ad94be05").unwrap(),
+        handle: "0b1c2d3e".into(),
         name: Some(SessionName::new("login-redirect").unwrap()),
         title: Some("Fix the login redirect that drops *query parameters*".into()),
         cwd: Some("/home/ann/shop".into()),

@@ -1,12 +1,16 @@
 //! A synthetic session of Claude Code: what happened in it, and where its files go.
 
+mod around;
+pub(crate) mod lines;
+mod turn;
+
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::claude_lines::{ClaudeLines, Setting};
 use super::random::{Clock, Random};
 use super::turn::Turn;
+use lines::{ClaudeLines, Setting};
 
 /// Describes a session of Claude Code and writes it as the real one would have.
 #[derive(Debug, Clone)]
@@ -161,6 +165,7 @@ impl ClaudeSession {
                 Event::Rewind(turns) => {
                     points.truncate(turns + 1);
                     lines.tip = points.last().cloned().flatten();
+                    lines.rewound()?;
                 }
             }
         }
@@ -201,9 +206,11 @@ mod tests {
 
     #[test]
     fn projects_are_named_as_claude_code_names_them() {
-        let name = |cwd: &str| claude_project_directory(Path::new(""), cwd).file_name().expect("a name").to_string_lossy().into_owned();
+        let name = |cwd: &str| {
+            claude_project_directory(Path::new(""), cwd).file_name().expect("a name").to_string_lossy().into_owned()
+        };
         assert_eq!(name("/home/me/a.b_c d"), "-home-me-a-b-c-d");
-        assert_eq!(name("/ü/漢/😀"), "------".to_owned() + "-");
+        assert_eq!(name("/ü/漢/😀"), "-------");
         assert_eq!(name(&format!("/{}", "a".repeat(199))).len(), 200);
         assert!(name(&format!("/{}", "a".repeat(200))).starts_with(&format!("-{}-", "a".repeat(199))));
     }
