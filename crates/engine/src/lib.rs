@@ -15,6 +15,7 @@ mod session;
 mod tree;
 
 use std::cell::{RefCell, RefMut};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +28,7 @@ pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 use session::Knowledge;
-pub use session::Session;
+pub use session::{Details, Session};
 use transcript::Agent;
 pub use tree::{Known, Node, forest};
 
@@ -86,13 +87,13 @@ impl Tine {
 
     /// The sessions that are asked for, newest first. Subagents' threads and empty files are left out.
     pub fn sessions(&self, filter: &Filter, progress: &dyn Progress) -> Result<Vec<Session>> {
-        let catalog = catalog::refresh(&self.stores, &self.context.paths.cache, progress);
+        let mut catalog = catalog::refresh(&self.stores, &self.context.paths.cache, progress);
         for (agent, path, kind) in &catalog.unreadable {
             self.warnings.borrow_mut().push(format!("cannot look into {} of {agent}: {kind}", path.display()));
         }
         let notes: HashMap<_, _> = self.stores.iter().map(|store| (store.agent(), store.notes())).collect();
         self.follow(&catalog)?;
-        self.note_lineage(&catalog, &notes)?;
+        self.note_lineage(&mut catalog, &notes)?;
         let live = self.stores.iter().map(|store| (store.agent(), store.live())).collect();
         let registry = self.registry.borrow();
         let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, notes, live);
@@ -119,7 +120,8 @@ impl Tine {
                 }
             }
         }
-        sessions.sort_by(|a, b| b.updated().cmp(&a.updated()).then_with(|| a.view.path.cmp(&b.view.path)));
+        // Sessions are large values; only their keys are compared and moved about.
+        sessions.sort_by_cached_key(|session| (Reverse(session.updated()), session.view.id.clone()));
         Ok(sessions)
     }
 
@@ -181,7 +183,7 @@ impl Tine {
         let stamp = agents::stamp(&metadata);
         let registry = self.registry.borrow();
         let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, HashMap::new(), HashMap::new());
-        Ok(knowledge.session(catalog::Entry { summary, stamp, is_fresh: true }))
+        Ok(knowledge.session(catalog::Entry::fresh(summary, stamp)))
     }
 
     pub(crate) fn store(&self, agent: Agent) -> &dyn Store {
@@ -209,7 +211,7 @@ impl Tine {
     }
 
     /// Reads into the registry what new files tell of their origin.
-    fn note_lineage(&self, catalog: &catalog::Catalog, notes: &HashMap<Agent, agents::Notes>) -> Result<()> {
+    fn note_lineage(&self, catalog: &mut catalog::Catalog, notes: &HashMap<Agent, agents::Notes>) -> Result<()> {
         // A registry that has not seen this cache's sessions has to look at all of them once.
         let seen = self.registry.borrow().recall("catalog")?;
         let all = seen.as_deref() != Some(&catalog.generation);
@@ -217,6 +219,7 @@ impl Tine {
             return Ok(());
         }
         let known = self.registry.borrow().lineage()?;
+        catalog.load_turn_keys();
         let found = lineage::infer(&catalog.entries, notes, |entry| {
             all || (entry.is_fresh && !known.contains_key(&(entry.summary.agent, entry.summary.id.clone())))
         });

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agents::{Live, LiveSession, Notes};
 use jiff::Timestamp;
-use transcript::{Agent, ParentView, SessionId, SessionName, SessionView, State, Summary};
+use transcript::{Agent, Defects, ParentView, SessionId, SessionName, SessionView, State, Summary, TokenUse};
 
 use crate::catalog::Entry;
 use crate::registry::{Lineage, SessionKey};
@@ -15,12 +15,33 @@ use crate::registry::{Lineage, SessionKey};
 pub struct Session {
     /// What people and programs see.
     pub view: SessionView,
-    /// What the agent's files say.
-    pub summary: Summary,
+    /// What else the agent's files say.
+    pub details: Details,
     /// The process that has it open.
     pub live: Option<LiveSession>,
     /// The transcript's size in bytes.
     pub size: u64,
+}
+
+/// What the agent's files say of a session beyond its view.
+#[derive(Debug, Clone)]
+pub struct Details {
+    /// The title that a person gave inside the agent.
+    pub custom_title: Option<String>,
+    /// The title that the agent made up.
+    pub agent_title: Option<String>,
+    /// The first thing that was asked.
+    pub first_prompt: Option<String>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// The agent's version that wrote last.
+    pub version: Option<String>,
+    /// The token use that the agent last reported.
+    pub tokens: Option<TokenUse>,
+    /// Whether the last record leaves a turn unfinished.
+    pub mid_turn: bool,
+    /// What was wrong in the files.
+    pub defects: Defects,
 }
 
 impl Session {
@@ -37,12 +58,11 @@ impl Session {
 
 /// Everything beside the session files that a session's view is made from.
 pub(crate) struct Knowledge {
-    pub names: HashMap<SessionKey, SessionName>,
-    pub lineage: HashMap<(Agent, SessionId), Lineage>,
-    pub notes: HashMap<Agent, Notes>,
-    pub live: HashMap<Agent, Live>,
-    /// Names by agent and id, for parents, whose path is not known.
-    names_by_id: HashMap<(Agent, SessionId), SessionName>,
+    /// Names by id; sessions that share one are told apart by agent and path.
+    names: HashMap<SessionId, Vec<(SessionKey, SessionName)>>,
+    lineage: HashMap<SessionId, Vec<(Agent, Lineage)>>,
+    notes: HashMap<Agent, Notes>,
+    live: HashMap<Agent, Live>,
 }
 
 impl Knowledge {
@@ -52,44 +72,70 @@ impl Knowledge {
         notes: HashMap<Agent, Notes>,
         live: HashMap<Agent, Live>,
     ) -> Self {
-        let names_by_id = names.iter().map(|(key, name)| ((key.agent, key.id.clone()), name.clone())).collect();
-        Knowledge { names, lineage, notes, live, names_by_id }
+        let mut by_id: HashMap<SessionId, Vec<(SessionKey, SessionName)>> = HashMap::new();
+        for (key, name) in names {
+            by_id.entry(key.id.clone()).or_default().push((key, name));
+        }
+        let mut parents: HashMap<SessionId, Vec<(Agent, Lineage)>> = HashMap::new();
+        for ((agent, id), parent) in lineage {
+            parents.entry(id).or_default().push((agent, parent));
+        }
+        Knowledge { names: by_id, lineage: parents, notes, live }
+    }
+
+    /// The name of a session, of whose path nothing is known.
+    fn name_of(&self, agent: Agent, id: &SessionId) -> Option<SessionName> {
+        let named = self.names.get(id)?.iter().find(|(key, _)| key.agent == agent)?;
+        Some(named.1.clone())
     }
 
     /// Puts one session together.
     pub(crate) fn session(&self, entry: Entry) -> Session {
-        let mut summary = entry.summary;
-        let identity = (summary.agent, summary.id.clone());
+        let mut summary = *entry.summary;
         if let Some(title) = self.notes.get(&summary.agent).and_then(|notes| notes.titles.get(&summary.id)) {
             summary.custom_title = Some(title.clone());
         }
         let modified = Timestamp::from_nanosecond(i128::from(entry.stamp.modified)).ok();
         let live = self.live.get(&summary.agent).and_then(|live| live.sessions.get(&summary.id));
         let live = live.filter(|live| is_of_project(live, &summary)).cloned();
-        let parent = self.lineage.get(&identity).map(|parent| ParentView {
+        let parents = self.lineage.get(&summary.id).into_iter().flatten();
+        let parent = parents.filter(|(agent, _)| *agent == summary.agent).map(|(_, parent)| ParentView {
             agent: parent.agent,
             id: parent.id.clone(),
-            name: self.names_by_id.get(&(parent.agent, parent.id.clone())).cloned(),
+            name: self.name_of(parent.agent, &parent.id),
             turn: parent.turn,
             source: parent.source,
         });
-        let key = SessionKey { agent: summary.agent, id: summary.id.clone(), path: summary.path.clone() };
+        let parent = parent.last();
+        let names = self.names.get(&summary.id).into_iter().flatten();
+        let mut own = names.filter(|(key, _)| key.agent == summary.agent && key.path == summary.path);
+        let name = own.next().map(|(_, name)| name.clone());
         let view = SessionView {
             agent: summary.agent,
-            id: summary.id.clone(),
             handle: summary.id.short().to_owned(),
-            name: self.names.get(&key).cloned(),
+            name,
             title: summary.title().map(str::to_owned),
-            cwd: summary.cwd.clone(),
-            branch: summary.branch.clone(),
-            path: summary.path.clone(),
             created: summary.created,
             updated: summary.updated.or(modified),
             turns: summary.turns,
             state: state_of(live.as_ref(), &summary),
             parent,
+            id: summary.id,
+            cwd: summary.cwd,
+            branch: summary.branch,
+            path: summary.path,
         };
-        Session { view, summary, live, size: entry.stamp.size }
+        let details = Details {
+            custom_title: summary.custom_title,
+            agent_title: summary.agent_title,
+            first_prompt: summary.first_prompt,
+            model: summary.model,
+            version: summary.version,
+            tokens: summary.tokens,
+            mid_turn: summary.mid_turn,
+            defects: summary.defects,
+        };
+        Session { view, details, live, size: entry.stamp.size }
     }
 }
 

@@ -58,7 +58,7 @@ fn every_parent_in_a_claude_transcript_is_an_earlier_line() {
 fn results_in_reverse_order_leave_the_chain() {
     let home = tempfile::tempdir().unwrap();
     let all = lines(&claude().write(home.path()));
-    let find = |id: &Value| all.iter().find(|line| line["uuid"] == *id);
+    let find = |id: &Value| all.iter().find(|line| id.is_string() && line["uuid"] == *id);
     let tip = all.iter().rfind(|line| line["type"] == "assistant").expect("an answer");
     let mut chain = vec![tip];
     while let Some(parent) = find(&chain[chain.len() - 1]["parentUuid"]) {

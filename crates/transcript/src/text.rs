@@ -11,6 +11,10 @@ use unicode_width::UnicodeWidthStr;
 /// Whole escape sequences go, not just their first byte, so that no remains of them are shown. Bidirectional
 /// overrides go as well, because they make text read as something else than it is.
 pub fn clean(text: &str) -> String {
+    // Most text is plain, and a listing cleans tens of thousands of pieces.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -34,6 +38,10 @@ pub fn clean(text: &str) -> String {
 
 /// Cleans `text` and folds all white space, so that it fits on one line.
 pub fn one_line(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_plain && !text.starts_with(' ') && !text.ends_with(' ') && !text.contains("  ") {
+        return text.to_owned();
+    }
     let cleaned = clean(text);
     let mut out = String::with_capacity(cleaned.len());
     for word in cleaned.split_whitespace() {
@@ -48,7 +56,14 @@ pub fn one_line(text: &str) -> String {
 /// Cuts a line to `width` columns, with an ellipsis where something is left out. Characters are never split.
 pub fn clip(line: &str, width: usize) -> String {
     // Most lines are short and plain: no grapheme work for them.
-    if line.len() <= width && line.is_ascii() || line.width() <= width {
+    if line.is_ascii() && line.bytes().all(|byte| byte >= b' ') {
+        return match line.len() <= width {
+            true => line.to_owned(),
+            false if width == 0 => String::new(),
+            false => format!("{}…", &line[..width - 1]),
+        };
+    }
+    if line.width() <= width {
         return line.to_owned();
     }
     let mut out = String::new();

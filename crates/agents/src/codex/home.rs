@@ -3,7 +3,7 @@
 //! A thread can own several files. Going back to an earlier turn (`thread/revert`, 0.166) starts a new file
 //! `rollout-<time>-<id>_<segment>.jsonl` that refers to the old one; the one with the newest segment is the thread.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,8 @@ struct Index {
     files: HashMap<String, Vec<(Name, PathBuf)>>,
     /// The time of the newest id; what is older and not here is nowhere.
     newest: i64,
+    /// What was looked for in vain.
+    missing: HashSet<String>,
 }
 
 impl Index {
@@ -45,8 +47,10 @@ impl Index {
     /// Whether nothing that it says of `id` has changed since, as far as that can be told at a glance.
     fn holds_for(&self, id: &str) -> bool {
         let files = self.get(id);
-        let too_new = time_of(id).is_none_or(|time| time > self.newest);
-        !(files.is_empty() && too_new) && files.iter().all(|(_, path)| path.exists())
+        if files.is_empty() {
+            return self.missing.contains(id) || time_of(id).is_some_and(|time| time <= self.newest);
+        }
+        files.iter().all(|(_, path)| path.exists())
     }
 }
 
@@ -87,7 +91,7 @@ impl Home {
         });
         *self.index.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
         found.files = newest.into_values().map(|(_, file)| file).collect();
-        found.files.sort_by(|a, b| a.path.cmp(&b.path));
+        found.files.sort_by(|a, b| a.path.as_os_str().cmp(b.path.as_os_str()));
         found
     }
 
@@ -128,6 +132,10 @@ impl Home {
         if !index.as_ref().is_some_and(|index| index.holds_for(id)) {
             let mut fresh = Index::default();
             self.visit(None, &mut Vec::new(), &mut |name, path| fresh.note(&name, &path));
+            let mut missing = index.take().map(|index| index.missing).unwrap_or_default();
+            missing.insert(id.to_owned());
+            missing.retain(|id| fresh.get(id).is_empty());
+            fresh.missing = missing;
             *index = Some(fresh);
         }
         let files = index.as_ref()?.get(id).iter().filter(|(name, path)| fits(name) && path.is_file());
@@ -239,6 +247,11 @@ fn split_id(stem: &str) -> Option<(&str, &str)> {
         _ => byte.is_ascii_hexdigit(),
     });
     legal.then_some((before, id))
+}
+
+/// Whether an id is a UUID as Codex writes them.
+pub(super) fn is_uuid(id: &str) -> bool {
+    split_id(id).is_some_and(|(before, _)| before.is_empty())
 }
 
 /// The time that an id was made at, in milliseconds since 1970, where it is a UUID of version 7.

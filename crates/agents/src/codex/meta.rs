@@ -78,18 +78,15 @@ impl Meta {
         meta
     }
 
-    /// `source` is a word for a person's thread, and an object for a helper's.
+    /// `source` is a word or `{"custom":…}` for a person's thread; helpers' are `{"subagent":…}` and `{"internal":…}`.
     fn note_source(&mut self, source: Raw<'_>) {
-        if !source.0.starts_with(b"{") {
-            return;
+        if source.get(b"internal").is_some() {
+            self.helper = Some(Helper::Other);
         }
-        self.helper = Some(Helper::Other);
         let Some(subagent) = source.get(b"subagent") else {
             return;
         };
-        if subagent.plain() == Some(b"review") {
-            self.helper = Some(Helper::Review);
-        }
+        self.helper = Some(if subagent.plain() == Some(b"review") { Helper::Review } else { Helper::Other });
         if let Some(spawn) = subagent.get(b"thread_spawn") {
             self.helper = Some(Helper::Spawned);
             let parent = spawn.get(b"parent_thread_id").and_then(id);
@@ -170,6 +167,8 @@ mod tests {
             Some("p"),
         );
         check(r#"{"id":"a","source":{"subagent":{"other":"memory"}}}"#, Some(Helper::Other), None);
+        check(r#"{"id":"a","source":{"internal":"memory_consolidation"}}"#, Some(Helper::Other), None);
+        check(r#"{"id":"a","source":{"custom":"editor"}}"#, None, None);
         check(r#"{"id":"a","thread_source":"subagent"}"#, Some(Helper::Other), None);
     }
 

@@ -195,11 +195,7 @@ impl CodexBlocks {
             }
             Kind::ReviewEntered => self.review = record.at(),
             Kind::Compacted => self.compaction(record),
-            Kind::CompactionEvent => {
-                if !std::mem::take(&mut self.compacted) {
-                    self.push_of(record, BlockKind::Compaction { summary: String::new() });
-                }
-            }
+            Kind::CompactionEvent => self.compaction_event(record),
             _ => {}
         }
     }
@@ -304,6 +300,13 @@ impl CodexBlocks {
         }
         self.compacted = true;
         self.push_of(record, BlockKind::Compaction { summary });
+    }
+
+    /// The event follows the record; alone it says that the history was replaced out of sight.
+    fn compaction_event(&mut self, record: &Record<'_>) {
+        if !std::mem::take(&mut self.compacted) {
+            self.push_of(record, BlockKind::Compaction { summary: String::new() });
+        }
     }
 
     fn subagent(&mut self, at: Option<Timestamp>, spawn: Spawn) {

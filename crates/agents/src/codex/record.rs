@@ -18,7 +18,7 @@ pub(super) enum Kind {
     Compacted,
     /// Says whether the message from another agent that follows opens a turn.
     AgentMessageMeta,
-    /// Events: what happened, as the client shows it.
+    // Events: what happened, as the client shows it.
     TaskStarted,
     TaskComplete,
     TurnAborted,
@@ -35,7 +35,7 @@ pub(super) enum Kind {
     ReviewEntered,
     CompactionEvent,
     Error,
-    /// Response items: what the model sees.
+    // Response items: what the model sees.
     UserMessage,
     Answer,
     AgentMessage,
@@ -107,18 +107,20 @@ impl Kind {
         }
     }
 
-    /// Whether a listing has no use for what the record holds.
-    fn is_bulk(self) -> bool {
+    /// Whether turns are counted by it. Such a record is checked to its end; damage in others costs no more than
+    /// what they hold.
+    fn counts(self) -> bool {
         matches!(
             self,
-            Kind::Answer
-                | Kind::Reasoning
-                | Kind::Call
-                | Kind::Output
-                | Kind::ToolEvent
-                | Kind::ToolItem
-                | Kind::Compacted
-                | Kind::Other
+            Kind::TaskStarted
+                | Kind::TaskComplete
+                | Kind::TurnAborted
+                | Kind::RolledBack
+                | Kind::PromptEvent
+                | Kind::PromptItem
+                | Kind::UserMessage
+                | Kind::AgentMessage
+                | Kind::AgentMessageMeta
         )
     }
 }
@@ -163,15 +165,14 @@ impl<'a> Record<'a> {
         Some(Record { kind: kind.map_or(Kind::Other, |kind| Kind::of(kind, payload)), ordinal, time, payload })
     }
 
-    /// The record on a line that is held in full; nothing where the line is damaged. What a listing has no use for is
-    /// not checked to its end, unless the end may be missing.
+    /// The record on a line that is held in full; nothing where the line is damaged.
     pub(super) fn of_line(line: &Line<'a>) -> Option<Self> {
         let bytes = line.bytes?;
         let record = Record::of(bytes)?;
-        let whole = if record.kind.is_bulk() && line.terminated {
-            bytes.trim_ascii_end().ends_with(b"}")
-        } else {
+        let whole = if record.kind.counts() || !line.terminated {
             Fields::of(bytes).finish()
+        } else {
+            bytes.trim_ascii_end().ends_with(b"}")
         };
         whole.then_some(record)
     }
@@ -179,6 +180,11 @@ impl<'a> Record<'a> {
     /// One field of the payload.
     pub(super) fn get(&self, key: &[u8]) -> Option<Raw<'a>> {
         Raw(self.payload).get(key)
+    }
+
+    /// Whether the payload has a field that is not null, where only short ones precede it.
+    pub(super) fn has(&self, key: &[u8]) -> bool {
+        lazy_get(self.payload, key).is_some_and(|value| value.0 != b"null")
     }
 
     /// The fields of the payload.

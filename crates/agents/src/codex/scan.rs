@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, TokenUse, text};
 
 use super::chain::{self, Segment};
@@ -170,11 +171,7 @@ impl Pass<'_> {
 
     fn record(&mut self, record: &Record<'_>, place: Place) {
         match record.kind {
-            Kind::TokenCount => {
-                if record.get(b"info").is_some_and(|info| info.0 != b"null") {
-                    keep(&mut self.tokens, record);
-                }
-            }
+            Kind::TokenCount if record.has(b"info") => keep(&mut self.tokens, record),
             Kind::TurnContext => {
                 keep(&mut self.context, record);
                 self.own_context = self.own;
@@ -232,7 +229,10 @@ impl Pass<'_> {
         let parent = meta.forked_from.as_ref().or(meta.spawned_by.as_ref());
         summary.parent = parent.map(|id| ParentPointer { id: id.clone(), source: ParentSource::Agent });
         summary.updated = std::str::from_utf8(&self.time).ok().and_then(|time| time.parse().ok());
-        summary.created = meta.began_at().or(summary.updated);
+        // A file that was begun by going back has the time of that; the thread's id has the time of its beginning.
+        let reverted = Name::of_path(&summary.path).filter(|name| name.segment.is_some());
+        let began = reverted.and_then(|name| Timestamp::from_millisecond(time_of(&name.thread)?).ok());
+        summary.created = began.or(meta.began_at()).or(summary.updated);
         summary.tokens = token_use(Raw(&self.tokens));
         let context = Raw(&self.context);
         summary.model = context.get(b"model").and_then(Raw::string).map(|model| model.into_owned());

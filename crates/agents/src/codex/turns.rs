@@ -4,6 +4,7 @@
 //! person's words from injected ones for sure, so a message is held back until what follows it decides. Files that
 //! somebody made by hand have messages alone; there a message is a prompt.
 
+use super::home::is_uuid;
 use super::message::{Author, Message};
 use super::record::{Kind, Record};
 use crate::fields::Raw;
@@ -91,7 +92,7 @@ impl Turns {
                 self.has_events = true;
                 self.has_tasks = true;
                 self.running = true;
-                self.id = record.get(b"turn_id").and_then(Raw::plain).map(fingerprint);
+                self.id = turn_id(record);
                 self.task_start = Some(place);
                 self.prompts_in_task = 0;
             }
@@ -137,7 +138,7 @@ impl Turns {
     fn prompt_event(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         let mut message = Message::of_prompt(record);
         if !self.running {
-            self.id = record.get(b"turn_id").and_then(Raw::plain).map(fingerprint).or(self.id);
+            self.id = turn_id(record).or(self.id);
         }
         let words = fingerprint(message.text.as_bytes());
         match self.held.take() {
@@ -174,7 +175,7 @@ impl Turns {
 
     /// Versions that record no start of a task may still name the turn here.
     fn turn_context(&mut self, record: &Record<'_>) {
-        let id = record.get(b"turn_id").and_then(Raw::plain).map(fingerprint);
+        let id = turn_id(record);
         if id.is_some() && (self.id.is_none() || !self.has_tasks && self.id != id) {
             self.id = id;
             if !self.has_tasks {
@@ -228,10 +229,10 @@ impl Turns {
             self.count += 1;
         }
         let from = if steer { place } else { self.task_start.unwrap_or(place) };
-        let key = match (self.id, &message.id) {
-            (Some(id), _) => id,
-            (None, Some(id)) => fingerprint(id.as_bytes()),
-            (None, None) => {
+        // Not by the message's id: a fork that 0.166 makes of a legacy thread gives its messages new ones.
+        let key = match self.id {
+            Some(id) => id,
+            None => {
                 let words = fingerprint(message.text.as_bytes());
                 fingerprint(
                     &[self.origin.to_le_bytes(), words.to_le_bytes(), u64::from(self.count).to_le_bytes()].concat(),
@@ -245,4 +246,11 @@ impl Turns {
         self.prompts.push(Mark { turn: self.count, steer, from });
         steps.push(Step::Prompt { message, steer, turn: self.count, key });
     }
+}
+
+/// The id of the turn that a record belongs to. Only a UUID will do: `codex migrate-rollouts` makes up `rollout-<n>`,
+/// which is the same in every thread.
+fn turn_id(record: &Record<'_>) -> Option<u64> {
+    let id = record.get(b"turn_id").and_then(Raw::plain)?;
+    is_uuid(std::str::from_utf8(id).ok()?).then(|| fingerprint(id))
 }

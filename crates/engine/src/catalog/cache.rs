@@ -1,158 +1,228 @@
-//! The catalog's cache on disk: one SQLite file, one row per session file. Losing it costs one slow listing.
+//! The catalog's cache on disk: one flat file, read as a whole and replaced as a whole.
+//!
+//! Losing it costs one slow listing, so there is nothing to repair: a file that cannot be read, is damaged or of
+//! another format counts as missing. Two processes that write at once replace each other's file; what one of them did
+//! not know is read again the next time. See docs/decisions/0004-catalog-and-registry.md.
+//!
+//! The fingerprints of turns are most of the bytes and only lineage needs them, so they stand apart, behind the
+//! entries:
+//! `MAGIC · length of rows (u64) · generation · rows, each with its length (u32) before it · fingerprints (u64 each)`.
+//!
+//! Rows are decoded one by one from a small buffer: fresh memory is what a warm listing pays for most.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use agents::Stamp;
-use rusqlite::{Connection, params};
+use serde::{Deserialize, Serialize};
 use transcript::Summary;
 
 use super::Entry;
-use crate::registry::{create_private_file, create_private_folder};
+use crate::registry::create_private_folder;
 
-/// Changes with every change of the facts or of how they are worked out; another number means: begin anew.
-const FORMAT: i64 = 1;
+/// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
+const MAGIC: &[u8; 8] = b"tinecat3";
+const HEADER: u64 = 16;
 
+#[derive(Serialize, Deserialize)]
+struct Row {
+    size: u64,
+    modified: i64,
+    inode: u64,
+    born: Option<i64>,
+    /// Where the fingerprints begin, in their part of the file.
+    turn_keys: u32,
+    /// `summary.turn_keys` is empty here.
+    summary: Box<Summary>,
+}
+
+impl Row {
+    fn stamp(&self) -> Stamp {
+        Stamp { size: self.size, modified: self.modified, inode: self.inode, born: self.born }
+    }
+}
+
+/// What the file held when it was read.
+#[derive(Default)]
 pub(super) struct Cache {
-    connection: Connection,
-    generation: String,
+    path: PathBuf,
+    pub(super) generation: String,
+    rows: Vec<Option<Row>>,
+    /// Positions in `rows` by inode, which is cheaper to look up than a path.
+    by_inode: HashMap<u64, u32, BuildHasherDefault<InodeHasher>>,
+    /// Where the fingerprints begin in the file.
+    keys_at: u64,
+}
+
+/// Inodes are numbers that need no more mixing than this.
+#[derive(Default)]
+struct InodeHasher(u64);
+
+impl Hasher for InodeHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
 }
 
 impl Cache {
-    /// Opens the cache, or makes a new one where it is missing, damaged or of another format.
-    pub(super) fn open(folder: &Path) -> Option<Cache> {
-        let path = folder.join("catalog.db");
-        create_private_folder(folder).ok()?;
-        if let Ok(cache) = Self::try_open(&path) {
-            return Some(cache);
+    /// Reads the cache in `folder`.
+    pub(super) fn load(folder: &Path) -> Cache {
+        let path = folder.join("catalog");
+        Self::read(&path).unwrap_or_else(|_| Cache { path, ..Cache::default() })
+    }
+
+    fn read(path: &Path) -> io::Result<Cache> {
+        let damaged = || io::Error::from(io::ErrorKind::InvalidData);
+        let mut file = File::open(path)?;
+        let mut header = [0; HEADER as usize];
+        file.read_exact(&mut header)?;
+        let (magic, length) = header.split_at(8);
+        let length = u64::from_le_bytes(length.try_into().map_err(|_| damaged())?);
+        if magic != MAGIC || length > file.metadata()?.len() {
+            return Err(damaged());
         }
-        remove(&path);
-        Self::try_open(&path).ok()
-    }
-
-    fn try_open(path: &Path) -> Result<Cache, Box<dyn std::error::Error>> {
-        create_private_file(path)?;
-        let connection = Connection::open(path)?;
-        connection.busy_timeout(Duration::from_secs(5))?;
-        let format: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if format == 0 {
-            connection.execute_batch(&format!(
-                "PRAGMA journal_mode = wal;
-                 BEGIN IMMEDIATE;
-                 CREATE TABLE IF NOT EXISTS files (
-                    path     BLOB PRIMARY KEY,
-                    size     INTEGER NOT NULL,
-                    modified INTEGER NOT NULL,
-                    inode    INTEGER NOT NULL,
-                    born     INTEGER,
-                    summary  BLOB NOT NULL
-                 ) STRICT, WITHOUT ROWID;
-                 CREATE TABLE IF NOT EXISTS generation (word TEXT NOT NULL) STRICT;
-                 INSERT INTO generation SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM generation);
-                 PRAGMA user_version = {FORMAT};
-                 COMMIT;"
-            ))?;
-        } else if format != FORMAT {
-            return Err("another format".into());
+        let mut reader = BufReader::with_capacity(64 << 10, file).take(length);
+        let mut bytes = Vec::new();
+        let generation = String::from_utf8(next(&mut reader, &mut bytes)?.unwrap_or_default().to_vec());
+        let mut rows: Vec<Option<Row>> = Vec::new();
+        while let Some(row) = next(&mut reader, &mut bytes)? {
+            rows.push(Some(postcard::from_bytes(row).map_err(|_| damaged())?));
         }
-        connection.pragma_update(None, "synchronous", "off")?;
-        let generation = connection.query_row("SELECT word FROM generation", [], |row| row.get(0))?;
-        Ok(Cache { connection, generation })
+        let by_inode = rows.iter().flatten().zip(0..).map(|(row, index)| (row.inode, index)).collect();
+        let generation = generation.map_err(|_| damaged())?;
+        Ok(Cache { path: path.to_owned(), generation, rows, by_inode, keys_at: HEADER + length })
     }
 
-    pub(super) fn generation(&self) -> &str {
-        &self.generation
+    /// Takes out what is known of a file, if the file is still as it was.
+    pub(super) fn take(&mut self, path: &Path, stamp: &Stamp) -> Option<Entry> {
+        let place = *self.by_inode.get(&stamp.inode)?;
+        let slot = self.rows.get_mut(place as usize)?;
+        let row = slot.take_if(|row| row.stamp() == *stamp && row.summary.path.as_os_str() == path.as_os_str())?;
+        Some(Entry { stamp: row.stamp(), summary: row.summary, is_fresh: false, turn_keys_at: Some(row.turn_keys) })
     }
 
-    /// Everything that is known; what cannot be read is as good as unknown.
-    pub(super) fn load(&self) -> HashMap<OsString, (Stamp, Summary)> {
-        let read = || -> rusqlite::Result<HashMap<OsString, (Stamp, Summary)>> {
-            let mut statement =
-                self.connection.prepare("SELECT path, size, modified, inode, born, summary FROM files")?;
-            let mut rows = statement.query([])?;
-            let mut known = HashMap::new();
-            while let Some(row) = rows.next()? {
-                let path = os_string(row.get_ref(0)?.as_bytes()?);
-                let stamp = Stamp {
-                    size: row.get::<_, i64>(1)?.cast_unsigned(),
-                    modified: row.get(2)?,
-                    inode: row.get::<_, i64>(3)?.cast_unsigned(),
-                    born: row.get(4)?,
-                };
-                if let Ok(summary) = postcard::from_bytes(row.get_ref(5)?.as_bytes()?) {
-                    known.insert(path, (stamp, summary));
-                }
-            }
-            Ok(known)
-        };
-        read().unwrap_or_default()
+    /// What was not taken: files that are gone, or that belong to other homes than those looked at.
+    pub(super) fn untaken(&self) -> impl Iterator<Item = &Path> {
+        self.rows.iter().flatten().map(|row| row.summary.path.as_path())
     }
 
-    /// Keeps what was read and forgets what is gone. A cache that cannot be written is no error.
-    pub(super) fn store(&mut self, fresh: &[Entry], gone: &[&Path]) {
-        if fresh.is_empty() && gone.is_empty() {
+    /// Fills in the fingerprints of entries that came from the cache.
+    pub(super) fn fill_turn_keys(&self, entries: &mut [Entry]) {
+        let Ok(keys) = self.keys() else {
             return;
-        }
-        let mut write = || -> rusqlite::Result<()> {
-            let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            {
-                let mut insert = transaction.prepare(
-                    "INSERT OR REPLACE INTO files (path, size, modified, inode, born, summary)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                )?;
-                for entry in fresh {
-                    let Ok(summary) = postcard::to_stdvec(&entry.summary) else {
-                        continue;
-                    };
-                    insert.execute(params![
-                        os_bytes(&entry.summary.path),
-                        entry.stamp.size.cast_signed(),
-                        entry.stamp.modified,
-                        entry.stamp.inode.cast_signed(),
-                        entry.stamp.born,
-                        summary
-                    ])?;
-                }
-                let mut delete = transaction.prepare("DELETE FROM files WHERE path = ?1")?;
-                for path in gone {
-                    delete.execute([os_bytes(path)])?;
-                }
-            }
-            transaction.commit()
         };
-        let _ = write();
+        for entry in entries {
+            if let Some(from) = entry.turn_keys_at.take() {
+                entry.summary.turn_keys = slice(&keys, from, entry.summary.turns);
+            }
+        }
+    }
+
+    fn keys(&self) -> io::Result<Vec<u64>> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.keys_at))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect())
+    }
+
+    /// Replaces the file by `entries` and by what `keep` says of the untaken. A cache that cannot be written is no
+    /// error. Returns the generation: a new one where there was no file before.
+    pub(super) fn replace(&mut self, entries: &mut [Entry], keep: impl Fn(&Path) -> bool) -> String {
+        self.fill_turn_keys(entries);
+        let old_keys = self.keys().unwrap_or_default();
+        if self.generation.is_empty() {
+            self.generation = new_generation();
+        }
+        let mut keys: Vec<u8> = Vec::new();
+        let mut rows: Vec<u8> = Vec::new();
+        append(&mut rows, self.generation.as_bytes());
+        let mut add = |summary: &Summary, stamp: &Stamp, turn_keys: &[u64]| {
+            let at = u32::try_from(keys.len() / 8).unwrap_or(u32::MAX);
+            keys.extend(turn_keys.iter().flat_map(|key| key.to_le_bytes()));
+            let summary = Box::new(Summary { turn_keys: Vec::new(), ..summary.clone() });
+            let Stamp { size, modified, inode, born } = *stamp;
+            if let Ok(row) = postcard::to_stdvec(&Row { size, modified, inode, born, turn_keys: at, summary }) {
+                append(&mut rows, &row);
+            }
+        };
+        for entry in entries.iter() {
+            add(&entry.summary, &entry.stamp, &entry.summary.turn_keys);
+        }
+        for row in self.rows.iter().flatten().filter(|row| keep(&row.summary.path)) {
+            add(&row.summary, &row.stamp(), &slice(&old_keys, row.turn_keys, row.summary.turns));
+        }
+        if self.write(&rows, &keys).is_err() {
+            return String::new();
+        }
+        self.generation.clone()
+    }
+
+    fn write(&self, rows: &[u8], keys: &[u8]) -> io::Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        create_private_folder(folder)?;
+        let temporary = folder.join(format!("catalog.{}.new", std::process::id()));
+        let written = (|| {
+            let mut file = private_file(&temporary)?;
+            file.write_all(MAGIC)?;
+            file.write_all(&(rows.len() as u64).to_le_bytes())?;
+            file.write_all(rows)?;
+            file.write_all(keys)?;
+            fs::rename(&temporary, &self.path)
+        })();
+        if written.is_err() {
+            let _ = fs::remove_file(&temporary);
+        }
+        written
     }
 }
 
-fn remove(path: &Path) {
-    for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(suffix);
-        let _ = fs::remove_file(PathBuf::from(name));
+/// Appends a piece with its length before it.
+fn append(pieces: &mut Vec<u8>, piece: &[u8]) {
+    pieces.extend(u32::try_from(piece.len()).unwrap_or(0).to_le_bytes());
+    pieces.extend(piece);
+}
+
+/// Reads the next piece into `bytes`; nothing at the end.
+fn next<'a>(reader: &mut impl BufRead, bytes: &'a mut Vec<u8>) -> io::Result<Option<&'a [u8]>> {
+    if reader.fill_buf()?.is_empty() {
+        return Ok(None);
     }
+    let mut length = [0; 4];
+    reader.read_exact(&mut length)?;
+    bytes.resize(u32::from_le_bytes(length) as usize, 0);
+    reader.read_exact(bytes)?;
+    Ok(Some(bytes))
 }
 
-#[cfg(unix)]
-fn os_bytes(path: &Path) -> &[u8] {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes()
+fn slice(keys: &[u64], from: u32, count: u32) -> Vec<u64> {
+    let from = from as usize;
+    keys.get(from..from + count as usize).unwrap_or_default().to_vec()
 }
 
-#[cfg(unix)]
-fn os_string(bytes: &[u8]) -> OsString {
-    use std::os::unix::ffi::OsStrExt;
-    std::ffi::OsStr::from_bytes(bytes).to_owned()
+/// A word that no other cache has.
+fn new_generation() -> String {
+    let now = jiff::Timestamp::now().as_nanosecond();
+    format!("{now:x}-{:x}", std::process::id())
 }
 
-#[cfg(not(unix))]
-fn os_bytes(path: &Path) -> &[u8] {
-    path.as_os_str().as_encoded_bytes()
-}
-
-#[cfg(not(unix))]
-fn os_string(bytes: &[u8]) -> OsString {
-    String::from_utf8_lossy(bytes).into_owned().into()
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

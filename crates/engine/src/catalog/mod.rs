@@ -17,24 +17,41 @@ use transcript::{Agent, Summary};
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// The facts.
-    pub summary: Summary,
+    pub summary: Box<Summary>,
     /// What the file looked like when they were read.
     pub stamp: Stamp,
     /// Whether it was read in this look, because it is new or has changed.
     pub is_fresh: bool,
+    /// Where its turns' fingerprints are in the cache, as long as they were not asked for.
+    turn_keys_at: Option<u32>,
 }
 
 /// The catalog after one look at the disk.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Catalog {
     /// Every session file, subagents and empty ones included.
     pub entries: Vec<Entry>,
     /// Folders that could not be looked at.
     pub unreadable: Vec<(Agent, PathBuf, std::io::ErrorKind)>,
-    /// Changes whenever the cache is begun anew.
+    /// Changes whenever the cache is begun anew; empty where none can be kept.
     pub generation: String,
     /// How many files were read in this look.
     pub scanned: usize,
+    cache: Cache,
+}
+
+impl Catalog {
+    /// Brings in the turns' fingerprints, which a listing does not need.
+    pub fn load_turn_keys(&mut self) {
+        self.cache.fill_turn_keys(&mut self.entries);
+    }
+}
+
+impl Entry {
+    /// A file that was just read.
+    pub fn fresh(summary: Summary, stamp: Stamp) -> Self {
+        Entry { summary: Box::new(summary), stamp, is_fresh: true, turn_keys_at: None }
+    }
 }
 
 /// Told about work that may take long.
@@ -54,44 +71,35 @@ impl Progress for Quiet {
 pub fn refresh(stores: &[Box<dyn Store>], cache_folder: &Path, progress: &dyn Progress) -> Catalog {
     let mut catalog = Catalog::default();
     let mut files: Vec<(Agent, SessionFile)> = Vec::new();
-    // The cache is read while the folders are walked: both take about as long.
-    let (mut cache, mut known) = std::thread::scope(|scope| {
-        let loading = scope.spawn(|| {
-            let cache = Cache::open(cache_folder);
-            let known = cache.as_ref().map(Cache::load).unwrap_or_default();
-            (cache, known)
-        });
-        for store in stores {
-            let found = store.discover();
-            files.extend(found.files.into_iter().map(|file| (store.agent(), file)));
-            catalog.unreadable.extend(found.unreadable.into_iter().map(|(path, kind)| (store.agent(), path, kind)));
+    // The folders are walked while the cache is read: each takes about half of a listing in which nothing changed.
+    let mut cache = std::thread::scope(|scope| {
+        let walk = scope.spawn(|| stores.iter().map(|store| (store.agent(), store.discover())).collect::<Vec<_>>());
+        let cache = Cache::load(cache_folder);
+        for (agent, found) in walk.join().unwrap_or_default() {
+            files.extend(found.files.into_iter().map(|file| (agent, file)));
+            catalog.unreadable.extend(found.unreadable.into_iter().map(|(path, kind)| (agent, path, kind)));
         }
-        loading.join().unwrap_or_default()
+        cache
     });
-    catalog.generation = cache.as_ref().map(|cache| cache.generation().to_owned()).unwrap_or_default();
-
     let mut changed = Vec::new();
     catalog.entries.reserve(files.len());
     for (agent, file) in files {
-        match known.remove(file.path.as_os_str()) {
-            Some((stamp, summary)) if stamp == file.stamp => {
-                catalog.entries.push(Entry { summary, stamp, is_fresh: false });
-            }
-            _ => changed.push((agent, file)),
+        match cache.take(&file.path, &file.stamp) {
+            Some(entry) => catalog.entries.push(entry),
+            None => changed.push((agent, file)),
         }
     }
     let fresh = scan_all(stores, &changed, progress);
     catalog.scanned = fresh.len();
-    if let Some(cache) = &mut cache {
-        // What is left in `known` has no file any more, or belongs to another home that is not looked at now.
-        let gone: Vec<&Path> = known
-            .keys()
-            .map(Path::new)
-            .filter(|path| stores.iter().any(|store| path.starts_with(store.home())))
-            .collect();
-        cache.store(&fresh, &gone);
-    }
     catalog.entries.extend(fresh);
+    // What belongs to a home that is not looked at now is kept for when it is.
+    let is_elsewhere = |path: &Path| !stores.iter().any(|store| path.starts_with(store.home()));
+    let gone = cache.untaken().any(|path| !is_elsewhere(path));
+    catalog.generation = match catalog.scanned > 0 || gone || cache.generation.is_empty() {
+        true => cache.replace(&mut catalog.entries, is_elsewhere),
+        false => cache.generation.clone(),
+    };
+    catalog.cache = cache;
     catalog
 }
 
@@ -116,7 +124,7 @@ fn scan_all(stores: &[Box<dyn Store>], changed: &[(Agent, SessionFile)], progres
                 while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (agent, file) = &changed[*index];
                     let summary = by_agent[agent].scan(&file.path);
-                    if sender.send(Entry { summary, stamp: file.stamp, is_fresh: true }).is_err() {
+                    if sender.send(Entry::fresh(summary, file.stamp)).is_err() {
                         return;
                     }
                 }

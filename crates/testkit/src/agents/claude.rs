@@ -101,12 +101,29 @@ impl<'test> ClaudeDriver<'test> {
         expect_success(&self.run(directory, &arguments, prompt)).trim_end().to_owned()
     }
 
-    /// Starts Claude Code interactively in a pane and waits until it takes input.
+    /// Starts Claude Code interactively in a pane, with all permissions, and waits until it takes input.
     pub fn open<'tmux>(&self, tmux: &'tmux Tmux, directory: &Path, arguments: &[&str]) -> Pane<'tmux> {
+        self.open_in_mode("bypassPermissions", "bypass permissions on", tmux, directory, arguments)
+    }
+
+    /// Starts it so that it asks before it runs a tool. Without a mode 2.1.325 decides by itself what is harmless.
+    pub fn open_asking<'tmux>(&self, tmux: &'tmux Tmux, directory: &Path, arguments: &[&str]) -> Pane<'tmux> {
+        self.open_in_mode("default", "? for shortcuts", tmux, directory, arguments)
+    }
+
+    /// Claude Code shows its mode or its hint below the input once it takes keys.
+    fn open_in_mode<'tmux>(
+        &self,
+        mode: &str,
+        sign: &str,
+        tmux: &'tmux Tmux,
+        directory: &Path,
+        arguments: &[&str],
+    ) -> Pane<'tmux> {
         let mut command = self.command(directory);
-        command.arg("--dangerously-skip-permissions").args(arguments);
+        command.args(["--permission-mode", mode]).args(arguments);
         let pane = tmux.run(&command);
-        pane.wait_for(is_ready);
+        pane.wait_for_text(sign);
         pane
     }
 
@@ -162,9 +179,4 @@ impl<'test> ClaudeDriver<'test> {
 fn read_json(path: &Path) -> Value {
     let content = fs::read_to_string(path).unwrap_or_default();
     serde_json::from_str(&content).unwrap_or_else(|_| json!({}))
-}
-
-/// Claude Code shows its mode below the input once it takes keys.
-fn is_ready(screen: &str) -> bool {
-    screen.contains("bypass permissions on")
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 ///     .thinking("The file may be large.")
 ///     .say("I read it.")
 ///     .hold(&gate)
-///     .tool("Bash", json!({"command": "cat notes.txt"}));
+///     .call("Bash", json!({"command": "cat notes.txt"}));
 /// # let _ = reply;
 /// ```
 #[derive(Debug, Clone, Default)]

@@ -1,5 +1,6 @@
 //! Claude Code in a pane.
 
+use serde_json::json;
 use testkit::agents::ClaudeDriver;
 use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
@@ -10,6 +11,7 @@ const ID: &str = "11111111-1111-4111-8111-111111111111";
 for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
     a_typed_prompt_is_answered,
     a_busy_turn_can_be_interrupted,
+    a_tool_waits_for_permission,
     branch_makes_a_new_session,
     compact_replaces_the_history,
 ]);
@@ -41,6 +43,20 @@ fn a_busy_turn_can_be_interrupted(version: &str) {
     pane.send_keys(["Escape"]);
     pane.wait_for_text("Interrupted");
     wait_until("the agent to hang up", PATIENCE, || model.progress(&request) == Progress::Abandoned);
+}
+
+fn a_tool_waits_for_permission(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let tmux = Tmux::new(&sandbox);
+    let project = sandbox.project("app");
+    let pane = claude.open_asking(&tmux, &project, &[]);
+    model.push(Reply::tool("Bash", json!({"command": "touch asked", "description": "Touch"})));
+    pane.submit("do it");
+    pane.wait_for_text("Do you want to proceed?");
+    assert!(!project.join("asked").exists());
+    pane.press_until("Enter", |screen| screen.contains("ok 2"));
+    assert!(project.join("asked").exists());
 }
 
 fn branch_makes_a_new_session(version: &str) {

@@ -1,5 +1,6 @@
 //! Codex in a pane.
 
+use serde_json::json;
 use testkit::agents::CodexDriver;
 use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
@@ -8,6 +9,7 @@ use testkit::{Gate, Sandbox, Tmux};
 for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
     a_typed_prompt_is_answered,
     a_busy_turn_can_be_interrupted,
+    a_tool_waits_for_permission,
     fork_makes_a_new_thread,
     compact_replaces_the_history,
 ]);
@@ -42,6 +44,23 @@ fn a_busy_turn_can_be_interrupted(version: &str) {
     if version != "0.140.0" {
         wait_until("the agent to hang up", PATIENCE, || model.progress(&request) == Progress::Abandoned);
     }
+}
+
+/// Codex asks when the model says that a command needs more than the sandbox allows.
+fn a_tool_waits_for_permission(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let tmux = Tmux::new(&sandbox);
+    let project = sandbox.project("app");
+    let pane = codex.open(&tmux, &project, &["-a", "on-request", "-s", "read-only"]);
+    let input =
+        json!({"cmd": "touch asked", "sandbox_permissions": "require_escalated", "justification": "It writes."});
+    model.push(Reply::tool("exec_command", input));
+    pane.submit("do it");
+    pane.wait_for_text("Would you like to run the following command?");
+    assert!(!project.join("asked").exists());
+    pane.press_until("Enter", |screen| screen.contains("ok 2"));
+    assert!(project.join("asked").exists());
 }
 
 fn fork_makes_a_new_thread(version: &str) {

@@ -52,20 +52,20 @@ fn is_fork_of(view: &SessionView, session: &Session) -> bool {
 }
 
 fn as_json(session: &Session, forks: &[&SessionView]) -> Value {
-    let summary = &session.summary;
+    let details = &session.details;
     let mut value = serde_json::to_value(&session.view).unwrap_or_default();
     let more = json!({
-        "custom_title": summary.custom_title,
-        "agent_title": summary.agent_title,
-        "first_prompt": summary.first_prompt,
-        "model": summary.model,
-        "agent_version": summary.version,
+        "custom_title": details.custom_title,
+        "agent_title": details.agent_title,
+        "first_prompt": details.first_prompt,
+        "model": details.model,
+        "agent_version": details.version,
         "size": session.size,
-        "tokens": summary.tokens,
+        "tokens": details.tokens,
         "pid": session.live.as_ref().and_then(|live| live.pid),
         "waiting_for": session.live.as_ref().and_then(|live| live.waiting_for.clone()),
-        "mid_turn": summary.mid_turn,
-        "defects": summary.defects,
+        "mid_turn": details.mid_turn,
+        "defects": details.defects,
         "forks": forks.iter().map(|fork| json!({
             "agent": fork.agent, "id": fork.id, "name": fork.name,
             "turn": fork.parent.as_ref().and_then(|parent| parent.turn),
@@ -78,7 +78,7 @@ fn as_json(session: &Session, forks: &[&SessionView]) -> Value {
 }
 
 fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Vec<(&'static str, String)> {
-    let (view, summary) = (&session.view, &session.summary);
+    let (view, details) = (&session.view, &session.details);
     let (surface, paint) = (&desk.surface, Paint(desk.surface.color));
     let now = desk.tine.context().clock.now();
     let mut facts = vec![("title", paint.bold(&ui::title(view)))];
@@ -92,7 +92,7 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Vec<(&'stati
     add("turns", Some(view.turns.to_string()));
     add(
         "tokens",
-        summary.tokens.map(|tokens| {
+        details.tokens.map(|tokens| {
             let used = tokens.input + tokens.output;
             let window = tokens.window.map(|window| format!(" of {window} ({} %)", used * 100 / window.max(1)));
             format!("{used}{} in the last request and answer", window.unwrap_or_default())
@@ -119,7 +119,7 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Vec<(&'stati
         add("fork", Some(format!("{turn}{}  {}", ui::label(fork), text::clip(&ui::title(fork), 60))));
     }
     add("file", Some(format!("{} ({})", ui::path(surface, &view.path), ui::bytes(session.size))));
-    for (kind, count) in summary.defects.iter() {
+    for (kind, count) in details.defects.iter() {
         add("defect", Some(paint.note(&format!("{count} × {}", kind.describe()))));
     }
     facts
@@ -127,10 +127,10 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Vec<(&'stati
 
 fn agent_line(session: &Session) -> String {
     let mut line = session.view.agent.product_name().to_owned();
-    if let Some(version) = &session.summary.version {
+    if let Some(version) = &session.details.version {
         line.push_str(&format!(" {}", text::one_line(version)));
     }
-    if let Some(model) = &session.summary.model {
+    if let Some(model) = &session.details.model {
         line.push_str(&format!(", {}", text::one_line(model)));
     }
     line
@@ -146,7 +146,7 @@ fn state_line(session: &Session, paint: Paint) -> String {
         if let Some(pid) = live.pid {
             line.push_str(&format!(" (process {pid})"));
         }
-    } else if session.summary.mid_turn {
+    } else if session.details.mid_turn {
         line.push_str(" in the middle of a turn");
     }
     line

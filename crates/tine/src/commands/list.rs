@@ -61,11 +61,17 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     } else {
         let now = desk.tine.context().clock.now();
         let table = Table::new(&desk.surface, now, args.all, &sessions);
+        let mut row = String::new();
         for session in &sessions {
-            writeln!(out, "{}", table.row(session))?;
+            row.clear();
+            table.row(&mut row, session);
+            row.push('\n');
+            out.write_all(row.as_bytes())?;
         }
     }
     out.flush()?;
+    // The process ends here; giving back tens of thousands of strings one by one would be felt.
+    std::mem::forget(sessions);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -92,30 +98,47 @@ impl<'a> Table<'a> {
         Table { surface, paint: Paint(surface.color), now, label, title, folder, live }
     }
 
-    pub(crate) fn row(&self, session: &Session) -> String {
+    /// Appends the row of a session.
+    pub(crate) fn row(&self, row: &mut String, session: &Session) {
         let (view, paint) = (&session.view, self.paint);
         let age = view.updated.map(|time| ui::short_age(time, self.now, &self.surface.zone)).unwrap_or_default();
+        let label = if view.name.is_some() { paint.name(ui::label(view)) } else { paint.bold(ui::label(view)) };
+        row.push_str(&label);
+        // Names and ids are ASCII, so their length is their width.
+        fill(row, self.label.saturating_sub(ui::label(view).len()) + 2);
+        row.push_str(view.agent.as_str());
+        fill(row, 8usize.saturating_sub(view.agent.as_str().len()) + 10usize.saturating_sub(age.len()));
+        row.push_str(&paint.dim(&age));
         let turns = ui::count(u64::from(view.turns), "turn");
-        let label = text::pad(ui::label(view), self.label);
-        let label = if view.name.is_some() { paint.name(&label) } else { paint.bold(&label) };
-        let mut row = format!("{label}  {:<6}  {}  {turns:>9}", view.agent, paint.dim(&format!("{age:>10}")));
+        fill(row, 11usize.saturating_sub(turns.len()).max(2));
+        row.push_str(&turns);
         if self.live {
             let word = if view.state == State::Stopped { "" } else { view.state.as_str() };
-            row.push_str(&format!("  {}", paint.state(view.state, &format!("{word:<7}"))));
+            fill(row, 2);
+            row.push_str(&paint.state(view.state, word));
+            fill(row, 7 - word.len());
         }
+        fill(row, 2);
         let title = ui::title(view);
-        let folder =
-            self.folder.map(|_| view.cwd.as_deref().map(|cwd| ui::path(self.surface, cwd)).unwrap_or_default());
+        let folder = self.folder.map(|_| view.cwd.as_deref().map(|cwd| ui::path(self.surface, cwd)).unwrap_or_default());
         match (folder, self.title, self.folder) {
             (Some(folder), Some(title_width), Some(folder_width)) => {
-                let folder = text::clip(&folder, folder_width);
-                row.push_str(&format!("  {}  {}", text::pad(&title, title_width), paint.dim(&folder)));
+                row.push_str(&text::pad(&title, title_width));
+                fill(row, 2);
+                row.push_str(&paint.dim(&text::clip(&folder, folder_width)));
             }
-            (Some(folder), _, _) => row.push_str(&format!("  {title}  {folder}")),
-            (None, Some(width), _) => row.push_str(&format!("  {}", text::clip(&title, width))),
-            (None, None, _) => row.push_str(&format!("  {title}")),
+            (Some(folder), _, _) => {
+                row.push_str(&title);
+                fill(row, 2);
+                row.push_str(&folder);
+            }
+            (None, Some(width), _) => row.push_str(&text::clip(&title, width)),
+            (None, None, _) => row.push_str(&title),
         }
         row.truncate(row.trim_end().len());
-        row
     }
+}
+
+fn fill(row: &mut String, columns: usize) {
+    row.extend(std::iter::repeat_n(' ', columns));
 }

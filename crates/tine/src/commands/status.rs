@@ -50,7 +50,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     } else {
         let table = list::Table::new(&desk.surface, desk.tine.context().clock.now(), true, &open);
         for session in &open {
-            writeln!(out, "{}", table.row(session))?;
+            let mut row = String::new();
+            table.row(&mut row, session);
+            writeln!(out, "{row}")?;
         }
     }
     out.flush()?;

@@ -74,12 +74,14 @@ pub(crate) fn title(session: &SessionView) -> String {
 
 /// A path with the home directory as `~`, safe to print.
 pub(crate) fn path(surface: &Surface, path: &Path) -> String {
-    let shown = match path.strip_prefix(&surface.home) {
-        Ok(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
-        Ok(rest) => format!("~/{}", rest.display()),
-        Err(_) => path.display().to_string(),
-    };
-    text::one_line(&shown)
+    let shown = path.to_string_lossy();
+    let home = surface.home.to_string_lossy();
+    // Compared as text, because a listing does it ten thousand times and components are slow to compare.
+    match shown.strip_prefix(&*home) {
+        Some("") if !home.is_empty() => "~".to_owned(),
+        Some(rest) if rest.starts_with('/') && !home.is_empty() => text::one_line(&format!("~{rest}")),
+        _ => text::one_line(&shown),
+    }
 }
 
 /// A number of bytes in the unit that suits it.

@@ -1,0 +1,47 @@
+//! Measures tine against floors in the same run. See bench/README.md.
+
+#![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
+
+mod list;
+mod measure;
+mod show;
+
+use std::path::PathBuf;
+
+/// What every benchmark needs.
+pub(crate) struct Bench {
+    /// The binary that is measured.
+    tine: PathBuf,
+    /// Where corpora are kept between runs.
+    folder: PathBuf,
+    /// How many sessions the corpus has.
+    sessions: usize,
+}
+
+fn main() {
+    let mut wanted: Vec<String> = Vec::new();
+    let mut sessions = 10_000;
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--sessions" => sessions = words.next().and_then(|count| count.parse().ok()).expect("a number of sessions"),
+            _ => wanted.push(word),
+        }
+    }
+    if wanted.is_empty() {
+        wanted = vec!["list".into(), "show".into()];
+    }
+    let own = std::env::current_exe().expect("the benchmark's own path");
+    let target = own.parent().expect("a folder");
+    let tine = target.join("tine");
+    assert!(tine.exists(), "{} is missing: cargo build --release -p tine", tine.display());
+    let folder = target.parent().expect("the target folder").join("bench");
+    let bench = Bench { tine, folder, sessions };
+    for name in wanted {
+        match name.as_str() {
+            "list" => list::run(&bench),
+            "show" => show::run(&bench),
+            other => panic!("no benchmark `{other}`; there are list and show"),
+        }
+    }
+}
