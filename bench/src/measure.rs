@@ -67,7 +67,11 @@ pub(crate) fn report(what: &str, taken: Duration, floor_name: &str, floor: Durat
 /// Prints a peak of memory.
 pub(crate) fn report_memory(what: &str, bytes: u64, limit: u64) {
     let verdict = if bytes <= limit { "holds" } else { "DOES NOT HOLD" };
-    println!("{what:<44} {:>6.1} MB                                 at most {} MB: {verdict}", bytes as f64 / 1e6, limit / 1_000_000);
+    println!(
+        "{what:<44} {:>6.1} MB                                 at most {} MB: {verdict}",
+        bytes as f64 / 1e6,
+        limit / 1_000_000
+    );
 }
 
 fn peak(status_file: &str) -> u64 {

@@ -13,9 +13,8 @@ const BYTES: u64 = 1 << 30;
 pub(crate) fn run(bench: &Bench) {
     let home = bench.folder.join("show");
     let claude = home.join(".claude/projects/-home-me-app/11111111-1111-4111-8111-111111111111.jsonl");
-    let codex = home.join(
-        ".codex/sessions/2026/11/01/rollout-2026-11-01T12-00-00-01a19a00-0000-7000-8000-000000000001.jsonl",
-    );
+    let codex =
+        home.join(".codex/sessions/2026/11/01/rollout-2026-11-01T12-00-00-01a19a00-0000-7000-8000-000000000001.jsonl");
     let done = home.join("complete");
     if !done.exists() {
         println!("making two sessions of 1 GB in {}", home.display());

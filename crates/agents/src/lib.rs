@@ -134,6 +134,13 @@ pub struct LiveSession {
     pub cwd: Option<PathBuf>,
 }
 
+/// What the file system says of an entry of a folder; a link is followed. The entry is looked up in its folder, which is
+/// cheaper than by its whole path.
+pub(crate) fn entry_metadata(entry: &std::fs::DirEntry) -> Option<std::fs::Metadata> {
+    let metadata = entry.metadata().ok()?;
+    if metadata.is_symlink() { std::fs::metadata(entry.path()).ok() } else { Some(metadata) }
+}
+
 /// What the file system says of a file.
 pub fn stamp(metadata: &std::fs::Metadata) -> Stamp {
     use std::time::{SystemTime, UNIX_EPOCH};

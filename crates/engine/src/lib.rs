@@ -15,7 +15,6 @@ mod session;
 mod tree;
 
 use std::cell::{RefCell, RefMut};
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +27,7 @@ pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 use session::Knowledge;
-pub use session::{Details, Session};
+pub use session::{Details, Listing, Session};
 use transcript::Agent;
 pub use tree::{Known, Node, forest};
 
@@ -87,6 +86,11 @@ impl Tine {
 
     /// The sessions that are asked for, newest first. Subagents' threads and empty files are left out.
     pub fn sessions(&self, filter: &Filter, progress: &dyn Progress) -> Result<Vec<Session>> {
+        Ok(self.listing(filter, progress)?.collect())
+    }
+
+    /// The same, put together one by one: of ten thousand sessions, most are printed and forgotten.
+    pub fn listing(&self, filter: &Filter, progress: &dyn Progress) -> Result<Listing> {
         let mut catalog = catalog::refresh(&self.stores, &self.context.paths.cache, progress);
         for (agent, path, kind) in &catalog.unreadable {
             self.warnings.borrow_mut().push(format!("cannot look into {} of {agent}: {kind}", path.display()));
@@ -111,18 +115,9 @@ impl Tine {
         };
         let shown = |entry: &&catalog::Entry| !entry.summary.is_subagent && !entry.summary.is_empty;
         let handles = session::handles(catalog.entries.iter().filter(shown).map(|entry| &entry.summary.id));
-        let mut sessions: Vec<Session> =
-            catalog.entries.into_iter().filter(asked).map(|entry| knowledge.session(entry)).collect();
-        if !handles.is_empty() {
-            for session in &mut sessions {
-                if let Some(handle) = handles.get(&session.view.id) {
-                    session.view.handle.clone_from(handle);
-                }
-            }
-        }
-        // Sessions are large values; only their keys are compared and moved about.
-        sessions.sort_by_cached_key(|session| (Reverse(session.updated()), session.view.id.clone()));
-        Ok(sessions)
+        let mut entries = catalog.entries;
+        entries.retain(asked);
+        Ok(Listing::new(entries, knowledge, handles))
     }
 
     /// Every session, newest first.

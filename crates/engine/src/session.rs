@@ -83,6 +83,12 @@ impl Knowledge {
         Knowledge { names: by_id, lineage: parents, notes, live }
     }
 
+    fn name(&self, summary: &Summary) -> Option<&SessionName> {
+        let mut named = self.names.get(&summary.id)?.iter();
+        let own = named.find(|(key, _)| key.agent == summary.agent && key.path == summary.path)?;
+        Some(&own.1)
+    }
+
     /// The name of a session, of whose path nothing is known.
     fn name_of(&self, agent: Agent, id: &SessionId) -> Option<SessionName> {
         let named = self.names.get(id)?.iter().find(|(key, _)| key.agent == agent)?;
@@ -95,7 +101,7 @@ impl Knowledge {
         if let Some(title) = self.notes.get(&summary.agent).and_then(|notes| notes.titles.get(&summary.id)) {
             summary.custom_title = Some(title.clone());
         }
-        let modified = Timestamp::from_nanosecond(i128::from(entry.stamp.modified)).ok();
+        let updated = updated(&entry.stamp, &summary);
         let live = self.live.get(&summary.agent).and_then(|live| live.sessions.get(&summary.id));
         let live = live.filter(|live| is_of_project(live, &summary)).cloned();
         let parents = self.lineage.get(&summary.id).into_iter().flatten();
@@ -107,16 +113,14 @@ impl Knowledge {
             source: parent.source,
         });
         let parent = parent.last();
-        let names = self.names.get(&summary.id).into_iter().flatten();
-        let mut own = names.filter(|(key, _)| key.agent == summary.agent && key.path == summary.path);
-        let name = own.next().map(|(_, name)| name.clone());
+        let name = self.name(&summary).cloned();
         let view = SessionView {
             agent: summary.agent,
             handle: summary.id.short().to_owned(),
             name,
             title: summary.title().map(str::to_owned),
             created: summary.created,
-            updated: summary.updated.or(modified),
+            updated,
             turns: summary.turns,
             state: state_of(live.as_ref(), &summary),
             parent,
@@ -137,6 +141,60 @@ impl Knowledge {
         };
         Session { view, details, live, size: entry.stamp.size }
     }
+}
+
+/// Sessions, newest first, put together as they are asked for.
+pub struct Listing {
+    /// The newest last, so that each is given away once it is done with.
+    entries: Vec<Entry>,
+    knowledge: Knowledge,
+    handles: HashMap<SessionId, String>,
+}
+
+impl Listing {
+    pub(crate) fn new(mut entries: Vec<Entry>, knowledge: Knowledge, handles: HashMap<SessionId, String>) -> Self {
+        entries.sort_by(|a, b| {
+            let order = updated(&a.stamp, &a.summary).cmp(&updated(&b.stamp, &b.summary));
+            order.then_with(|| b.summary.id.cmp(&a.summary.id))
+        });
+        Listing { entries, knowledge, handles }
+    }
+
+    /// The longest name or beginning of an id among them, in characters.
+    pub fn label_width(&self) -> usize {
+        let label = |entry: &Entry| match self.knowledge.name(&entry.summary) {
+            Some(name) => name.as_str().len(),
+            None => self.handles.get(&entry.summary.id).map_or(8, String::len),
+        };
+        self.entries.iter().map(label).max().unwrap_or(0)
+    }
+
+    /// Whether a process has one of them open.
+    pub fn any_live(&self) -> bool {
+        self.knowledge.live.values().any(|live| !live.sessions.is_empty())
+    }
+}
+
+impl Iterator for Listing {
+    type Item = Session;
+
+    fn next(&mut self) -> Option<Session> {
+        let mut session = self.knowledge.session(self.entries.pop()?);
+        if let Some(handle) = self.handles.get(&session.view.id) {
+            session.view.handle.clone_from(handle);
+        }
+        Some(session)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.entries.len(), Some(self.entries.len()))
+    }
+}
+
+impl ExactSizeIterator for Listing {}
+
+fn updated(stamp: &agents::Stamp, summary: &Summary) -> Option<Timestamp> {
+    summary.updated.or_else(|| Timestamp::from_nanosecond(i128::from(stamp.modified)).ok())
 }
 
 /// The agent's own word counts; where it gives none, the transcript tells.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use transcript::SessionId;
 
-use crate::{Discovery, SessionFile, stamp};
+use crate::{Discovery, SessionFile, entry_metadata, stamp};
 
 /// The longest folder name that stays plain; a longer one is cut there and gets a hash.
 const PLAIN_LENGTH: usize = 200;
@@ -72,15 +72,9 @@ fn discover_project(folder: &Path, found: &mut Discovery) {
         let Some(id) = name.to_str().and_then(session_id_of_name) else {
             continue;
         };
-        let Ok(mut metadata) = entry.metadata() else {
+        let Some(metadata) = entry_metadata(&entry) else {
             continue;
         };
-        if metadata.is_symlink() {
-            let Ok(target) = fs::metadata(entry.path()) else {
-                continue;
-            };
-            metadata = target;
-        }
         if metadata.is_file() {
             found.files.push(SessionFile { id, path: entry.path(), stamp: stamp(&metadata) });
         }

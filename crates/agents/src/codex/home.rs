@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use transcript::SessionId;
 
-use crate::{Discovery, SessionFile, stamp};
+use crate::{Discovery, SessionFile, entry_metadata, stamp};
 
 /// Codex's folder.
 #[derive(Debug, Clone)]
@@ -68,30 +68,20 @@ impl Home {
     /// Every thread's current file, with one `stat` each.
     pub(super) fn discover(&self) -> Discovery {
         let mut found = Discovery::default();
-        let mut newest: HashMap<String, (Name, SessionFile)> = HashMap::new();
-        let mut index = Index::default();
-        self.visit(None, &mut found.unreadable, &mut |name, path| {
-            index.note(&name, &path);
-            let Ok(metadata) = fs::metadata(&path) else {
+        let mut files: Vec<(Name, SessionFile)> = Vec::new();
+        self.visit(None, &mut found.unreadable, &mut |name, entry| {
+            let Some(metadata) = entry_metadata(entry).filter(fs::Metadata::is_file) else {
                 return;
             };
-            let Ok(id) = SessionId::new(name.thread.clone()) else {
-                return;
-            };
-            if !metadata.is_file() {
-                return;
-            }
-            let file = SessionFile { id, path, stamp: stamp(&metadata) };
-            match newest.get(&name.thread) {
-                Some((known, _)) if known.rank() >= name.rank() => {}
-                _ => {
-                    newest.insert(name.thread.clone(), (name, file));
-                }
+            if let Ok(id) = SessionId::new(name.thread.as_str()) {
+                files.push((name, SessionFile { id, path: entry.path(), stamp: stamp(&metadata) }));
             }
         });
-        *self.index.lock().unwrap_or_else(PoisonError::into_inner) = Some(index);
-        found.files = newest.into_values().map(|(_, file)| file).collect();
-        found.files.sort_by(|a, b| a.path.as_os_str().cmp(b.path.as_os_str()));
+        // The best file of each thread comes first and stays.
+        files.sort_unstable_by(|(a, _), (b, _)| a.thread.cmp(&b.thread).then_with(|| b.rank().cmp(&a.rank())));
+        files.dedup_by(|(next, _), (kept, _)| next.thread == kept.thread);
+        found.files = files.into_iter().map(|(_, file)| file).collect();
+        self.forget();
         found
     }
 
@@ -114,12 +104,12 @@ impl Home {
     /// The current files of the threads that began between two times, oldest first.
     pub(super) fn threads_between(&self, from: i64, to: Option<i64>) -> Vec<PathBuf> {
         let mut newest: HashMap<String, (Name, PathBuf)> = HashMap::new();
-        self.visit(Some(from), &mut Vec::new(), &mut |name, path| {
+        self.visit(Some(from), &mut Vec::new(), &mut |name, entry| {
             let born = time_of(&name.thread);
             let fits = born.is_none_or(|born| born >= from && to.is_none_or(|to| born <= to));
             let better = newest.get(&name.thread).is_none_or(|(known, _)| known.rank() < name.rank());
             if fits && better {
-                newest.insert(name.thread.clone(), (name, path));
+                newest.insert(name.thread.clone(), (name, entry.path()));
             }
         });
         let mut threads: Vec<(Name, PathBuf)> = newest.into_values().collect();
@@ -131,7 +121,7 @@ impl Home {
         let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         if !index.as_ref().is_some_and(|index| index.holds_for(id)) {
             let mut fresh = Index::default();
-            self.visit(None, &mut Vec::new(), &mut |name, path| fresh.note(&name, &path));
+            self.visit(None, &mut Vec::new(), &mut |name, entry| fresh.note(&name, &entry.path()));
             let mut missing = index.take().map(|index| index.missing).unwrap_or_default();
             missing.insert(id.to_owned());
             missing.retain(|id| fresh.get(id).is_empty());
@@ -144,7 +134,7 @@ impl Home {
 
     /// Hands out every file that is named like a rollout. Folders are entered to the depth of a day and no further,
     /// so links that lead in circles end by themselves.
-    fn visit(&self, since: Option<i64>, unreadable: &mut Unreadable, found: &mut dyn FnMut(Name, PathBuf)) {
+    fn visit(&self, since: Option<i64>, unreadable: &mut Unreadable, found: &mut dyn FnMut(Name, &fs::DirEntry)) {
         let sessions = self.root.join("sessions");
         let oldest = since.and_then(|since| day_folder(since - MILLISECONDS_PER_DAY));
         visit_folder(&sessions, Some((3, &sessions, oldest.as_deref())), false, unreadable, found);
@@ -160,7 +150,7 @@ fn visit_folder(
     deeper: Option<(u8, &Path, Option<&Path>)>,
     archived: bool,
     unreadable: &mut Unreadable,
-    found: &mut dyn FnMut(Name, PathBuf),
+    found: &mut dyn FnMut(Name, &fs::DirEntry),
 ) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -177,7 +167,7 @@ fn visit_folder(
             continue;
         };
         if let Some(name) = Name::of(text, archived) {
-            found(name, entry.path());
+            found(name, &entry);
             continue;
         }
         let Some((levels, top, oldest)) = deeper else {

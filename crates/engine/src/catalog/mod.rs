@@ -71,11 +71,12 @@ impl Progress for Quiet {
 pub fn refresh(stores: &[Box<dyn Store>], cache_folder: &Path, progress: &dyn Progress) -> Catalog {
     let mut catalog = Catalog::default();
     let mut files: Vec<(Agent, SessionFile)> = Vec::new();
-    // The folders are walked while the cache is read: each takes about half of a listing in which nothing changed.
+    // Folders are walked while the cache is read: a listing in which nothing changed consists of little else.
     let mut cache = std::thread::scope(|scope| {
-        let walk = scope.spawn(|| stores.iter().map(|store| (store.agent(), store.discover())).collect::<Vec<_>>());
+        let walks: Vec<_> = stores.iter().map(|store| (store.agent(), scope.spawn(|| store.discover()))).collect();
         let cache = Cache::load(cache_folder);
-        for (agent, found) in walk.join().unwrap_or_default() {
+        for (agent, walk) in walks {
+            let found = walk.join().unwrap_or_default();
             files.extend(found.files.into_iter().map(|file| (agent, file)));
             catalog.unreadable.extend(found.unreadable.into_iter().map(|(path, kind)| (agent, path, kind)));
         }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use engine::{Filter, Session};
 use transcript::render::to_json_pretty;
-use transcript::{Agent, State, text};
+use transcript::{Agent, SessionView, State, text};
 
 use super::Desk;
 use crate::Outcome;
@@ -46,32 +46,30 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         (None, true) => None,
     };
     let filter = Filter { agent: args.agent, directory };
-    let mut sessions = desk.tine.sessions(&filter, &Bar::new(&desk.surface))?;
-    sessions.truncate(args.limit.unwrap_or(usize::MAX));
+    let listing = desk.tine.listing(&filter, &Bar::new(&desk.surface))?;
+    let limit = args.limit.unwrap_or(usize::MAX);
 
     let mut out = ui::out();
     if args.json {
-        let views: Vec<_> = sessions.iter().map(|session| &session.view).collect();
+        let views: Vec<SessionView> = listing.take(limit).map(|session| session.view).collect();
         writeln!(out, "{}", to_json_pretty(&views))?;
-    } else if sessions.is_empty() {
+    } else if listing.len() == 0 {
         ui::say(match &filter.directory {
             Some(_) => "no sessions here; `tine list --all` shows those of every directory",
             None => "no sessions yet; start an agent, or see `tine demo`",
         });
     } else {
         let now = desk.tine.context().clock.now();
-        let table = Table::new(&desk.surface, now, args.all, &sessions);
+        let table = Table::new(&desk.surface, now, args.all, listing.label_width(), listing.any_live());
         let mut row = String::new();
-        for session in &sessions {
+        for session in listing.take(limit) {
             row.clear();
-            table.row(&mut row, session);
+            table.row(&mut row, &session);
             row.push('\n');
             out.write_all(row.as_bytes())?;
         }
     }
     out.flush()?;
-    // The process ends here; giving back tens of thousands of strings one by one would be felt.
-    std::mem::forget(sessions);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -87,9 +85,8 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(surface: &'a Surface, now: jiff::Timestamp, folders: bool, sessions: &[Session]) -> Self {
-        let label = sessions.iter().map(|session| ui::label(&session.view).len()).max().unwrap_or(8).clamp(8, 28);
-        let live = sessions.iter().any(|session| session.view.state != State::Stopped);
+    pub(crate) fn new(surface: &'a Surface, now: jiff::Timestamp, folders: bool, label: usize, live: bool) -> Self {
+        let label = label.clamp(8, 28);
         // What is left of the line is shared by the title and, where it says something, the directory.
         let fixed = label + 2 + 6 + 2 + 10 + 2 + 9 + 2 + if live { 9 } else { 0 };
         let left = surface.width.map(|width| width.saturating_sub(fixed).max(20));
@@ -120,7 +117,8 @@ impl<'a> Table<'a> {
         }
         fill(row, 2);
         let title = ui::title(view);
-        let folder = self.folder.map(|_| view.cwd.as_deref().map(|cwd| ui::path(self.surface, cwd)).unwrap_or_default());
+        let folder =
+            self.folder.map(|_| view.cwd.as_deref().map(|cwd| ui::path(self.surface, cwd)).unwrap_or_default());
         match (folder, self.title, self.folder) {
             (Some(folder), Some(title_width), Some(folder_width)) => {
                 row.push_str(&text::pad(&title, title_width));

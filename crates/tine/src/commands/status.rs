@@ -48,7 +48,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     } else if open.is_empty() {
         ui::say("no session is open");
     } else {
-        let table = list::Table::new(&desk.surface, desk.tine.context().clock.now(), true, &open);
+        let label = open.iter().map(|session| session.view.label().len()).max().unwrap_or(0);
+        let table = list::Table::new(&desk.surface, desk.tine.context().clock.now(), true, label, true);
         for session in &open {
             let mut row = String::new();
             table.row(&mut row, session);
