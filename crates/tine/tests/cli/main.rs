@@ -1,1 +1,14 @@
-//! placeholder
+//! The command line, in a hermetic home: one file per command, and one for what all commands share.
+
+mod completions;
+mod demo;
+mod doctor;
+mod failure;
+mod foreign_files;
+mod info;
+mod list;
+mod resolve;
+mod show;
+mod status;
+mod tree;
+mod world;

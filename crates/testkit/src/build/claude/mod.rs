@@ -154,6 +154,11 @@ impl ClaudeSession {
         let mut last_prompt = "";
         for (number, event) in self.events.iter().enumerate() {
             lines.copied_from = self.branched.as_ref().filter(|_| number < copied).map(|(source, _)| source.clone());
+            if self.branched.is_some() && number == copied {
+                // What the branch says itself has ids of its own.
+                let seed = self.setting.id.bytes().fold(self.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
+                lines.random = Random::new(seed);
+            }
             match event {
                 Event::Turn(turn) => {
                     lines.turn(turn)?;

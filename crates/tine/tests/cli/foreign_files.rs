@@ -1,0 +1,152 @@
+//! Files that no agent should have written, and that exist all the same. Nothing of it is fatal.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use testkit::build::ClaudeSession;
+
+use crate::world::{EXPORT, LOGIN, World};
+
+/// The transcript of the login session, changed by `damage`.
+fn damaged(world: &World, id: &str, damage: impl FnOnce(Vec<u8>) -> Vec<u8>) -> PathBuf {
+    let path = PathBuf::from(world.json(["info", id, "--json"])["path"].as_str().unwrap());
+    let content = fs::read(&path).unwrap();
+    fs::write(&path, damage(content)).unwrap();
+    path
+}
+
+#[test]
+fn damage_is_counted_and_the_rest_is_read() {
+    let check = |id: &str, what: &str, defect: &str, damage: &dyn Fn(Vec<u8>) -> Vec<u8>| {
+        let world = World::new();
+        damaged(&world, id, damage);
+        let info = world.json(["info", id, "--json"]);
+        assert_eq!(info["defects"][defect], 1, "{what}: {info:#}");
+        assert!(info["turns"].as_u64().unwrap() >= 2, "{what}: {info:#}");
+        let shown = world.run(["show", id, "--tools"]);
+        assert_eq!(shown.code, 0, "{what}: {shown:?}");
+        assert_eq!(world.run(["list"]).out.lines().count(), 4, "{what}");
+    };
+    for id in [LOGIN, EXPORT] {
+        check(id, "garbage in the middle", "bad-line", &|mut content| {
+            let end = content.iter().position(|byte| *byte == b'\n').unwrap();
+            content.splice(end + 1..end + 1, *b"\x00\x01not JSON\n");
+            content
+        });
+        check(id, "a cut last line", "truncated-line", &|mut content| {
+            content.extend(b"{\"type\":\"user\",\"message\":{\"con");
+            content
+        });
+        check(id, "invalid UTF-8", "invalid-utf8", &|mut content| {
+            content.extend(b"{\"type\":\"odd\",\"text\":\"\xff\xfe\"}\n");
+            content
+        });
+    }
+}
+
+#[test]
+fn line_ends_of_another_system_do_not_matter() {
+    for id in [LOGIN, EXPORT] {
+        let world = World::new();
+        let before = world.json(["show", id, "--json"])["turns"].clone();
+        damaged(&world, id, |content| String::from_utf8(content).unwrap().replace('\n', "\r\n\r\n").into_bytes());
+        assert_eq!(world.json(["show", id, "--json"])["turns"], before);
+    }
+}
+
+#[test]
+fn empty_and_strange_files_are_passed_over() {
+    let world = World::new();
+    let claude = world.sandbox.claude_home().join("projects");
+    let project = fs::read_dir(&claude).unwrap().flatten().next().unwrap().path();
+    fs::write(project.join("33333333-3333-4333-8333-333333333333.jsonl"), "").unwrap();
+    fs::write(project.join("44444444-4444-4444-8444-444444444444.jsonl"), "{\"type\":\"mode\",\"mode\":\"normal\"}\n")
+        .unwrap();
+    fs::write(project.join("not a session id.jsonl"), "{}").unwrap();
+    fs::write(project.join("agent-abc.jsonl"), "{}").unwrap();
+    fs::create_dir(project.join("55555555-5555-4555-8555-555555555555.jsonl")).unwrap();
+    fs::write(claude.join("a-file"), "").unwrap();
+    let day = world.sandbox.codex_home().join("sessions/2026/11/11");
+    fs::create_dir_all(&day).unwrap();
+    fs::write(day.join("rollout-2026-11-11T00-00-00-01a19a00-0000-7000-8000-000000000001.jsonl"), "").unwrap();
+    fs::write(day.join("notes.txt"), "x").unwrap();
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&claude, claude.join("circle")).unwrap();
+        std::os::unix::fs::symlink(claude.join("loop-b"), claude.join("loop-a")).unwrap();
+        std::os::unix::fs::symlink(claude.join("loop-a"), claude.join("loop-b")).unwrap();
+        std::os::unix::fs::symlink(&day, day.join("2026")).unwrap();
+    }
+    let told = world.run(["list"]);
+    assert_eq!((told.code, told.out.lines().count()), (0, 4), "{told:?}");
+    assert_eq!(world.run(["doctor"]).code, 0);
+}
+
+#[test]
+fn a_line_of_200_megabytes_is_a_placeholder() {
+    let world = World::empty();
+    let path = ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("before").text("yes"))
+        .write(&world.sandbox.claude_home());
+    let content = fs::read_to_string(&path).unwrap();
+    let last = content
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|record| record["uuid"].is_string())
+        .next_back()
+        .unwrap();
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let user = |uuid: &str, parent: &str, text: &str| {
+        format!(
+            "{{\"parentUuid\":\"{parent}\",\"isSidechain\":false,\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{text}}},\"uuid\":\"{uuid}\",\"timestamp\":\"2026-11-10T12:00:00.000Z\",\"sessionId\":\"{LOGIN}\"}}\n"
+        )
+    };
+    let (huge, after) = ("99999999-0000-4000-8000-000000000001", "99999999-0000-4000-8000-000000000002");
+    let head = user(
+        huge,
+        last["uuid"].as_str().unwrap(),
+        "[{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"CUT\"}]",
+    );
+    let (before, behind) = head.split_once("CUT").unwrap();
+    file.write_all(before.as_bytes()).unwrap();
+    let block = vec![b'x'; 1 << 20];
+    for _ in 0..200 {
+        file.write_all(&block).unwrap();
+    }
+    file.write_all(behind.as_bytes()).unwrap();
+    file.write_all(user(after, huge, "\"after the huge line\"").as_bytes()).unwrap();
+    drop(file);
+    let shown = world.run(["show", LOGIN]);
+    assert!(shown.out.contains("a record of 200 MB is left out"), "{}", shown.out);
+    assert!(shown.out.contains("after the huge line"), "{}", shown.out);
+    let info = world.json(["info", LOGIN, "--json"]);
+    assert_eq!((&info["turns"], &info["defects"]["huge-line"]), (&2.into(), &1.into()));
+}
+
+#[test]
+fn a_file_that_grows_or_vanishes_meanwhile_is_no_crash() {
+    let world = World::new();
+    let path = PathBuf::from(world.json(["info", LOGIN, "--json"])["path"].as_str().unwrap());
+    let content = fs::read(&path).unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 0..60 {
+                match round % 3 {
+                    0 => drop(fs::remove_file(&path)),
+                    1 => fs::write(&path, &content[..content.len() / 2]).unwrap(),
+                    _ => fs::write(&path, &content).unwrap(),
+                }
+            }
+            fs::write(&path, &content).unwrap();
+        });
+        while !writer.is_finished() {
+            let told = world.run(["list", "--json"]);
+            assert_eq!(told.code, 0, "{told:?}");
+            let told = world.run(["show", LOGIN]);
+            assert!(matches!(told.code, 0 | 1), "{told:?}");
+        }
+    });
+    assert_eq!(world.run(["list"]).out.lines().count(), 4);
+}

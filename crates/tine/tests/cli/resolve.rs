@@ -1,0 +1,81 @@
+//! What `SESSION` means.
+
+use testkit::build::{ClaudeSession, CodexSession};
+
+use crate::world::{COOKIE, LOGIN, STREAM, World};
+
+#[test]
+fn a_session_is_found_by_whatever_tells_it_apart() {
+    let world = World::new();
+    let id = |spec: &str| world.json(["info", spec, "--json"])["id"].as_str().unwrap().to_owned();
+    assert_eq!(id(LOGIN), LOGIN);
+    assert_eq!(id("1f3a"), LOGIN);
+    assert_eq!(id("b"), COOKIE);
+    assert_eq!(id("-"), COOKIE, "the last one used");
+    assert_eq!(id("."), STREAM, "the newest here");
+    assert_eq!(id("-"), STREAM);
+    let path = world.json(["info", LOGIN, "--json"])["path"].as_str().unwrap().to_owned();
+    assert_eq!(id(&path), LOGIN);
+    // A transcript that lies somewhere else can be read as well.
+    let copy = world.shop.join("copy@home.jsonl");
+    std::fs::copy(&path, &copy).unwrap();
+    let shown = world.json(["show", "./copy@home.jsonl@1", "--json"]);
+    assert_eq!(shown["turns"].as_array().unwrap().len(), 1);
+    assert_eq!(shown["session"]["agent"], "claude");
+}
+
+#[test]
+fn what_cannot_be_found_is_told_with_what_to_do() {
+    let world = World::new();
+    insta::assert_snapshot!("no such id", world.run(["info", "ffff"]).whole());
+    insta::assert_snapshot!("no such path", world.run(["info", "./nowhere.jsonl"]).whole());
+    insta::assert_snapshot!("not a session", world.run(["info", "./README.md"]).whole());
+    insta::assert_snapshot!("nothing used yet", World::new().run(["info", "-"]).whole());
+    insta::assert_snapshot!("nothing here", world.run_in(&world.blog, ["info", "."]).whole());
+    insta::assert_snapshot!("a title", world.run(["info", "cookie"]).whole());
+    insta::assert_snapshot!("hostile", world.run(["info", "\u{1b}[31m../../etc/passwd"]).whole());
+    assert_eq!(world.run(["info", ""]).code, 1);
+}
+
+#[test]
+fn several_matches_are_an_error_that_lists_them() {
+    let world = World::new();
+    insta::assert_snapshot!("a shared beginning", world.run(["info", "019a8"]).whole());
+    insta::assert_snapshot!("as JSON", world.run(["info", "019a8", "--json"]).whole());
+    // Two projects can hold the same id; only the path tells them apart.
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.blog)
+        .turn(|turn| turn.prompt("elsewhere").text("yes"))
+        .write(&world.sandbox.claude_home());
+    let told = world.run(["info", LOGIN]);
+    assert_eq!(told.code, 1);
+    assert!(told.err.contains("could be any of 2 sessions"), "{}", told.err);
+    let paths: Vec<String> = world
+        .json(["list", "--all", "--json"])
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|session| session["id"] == LOGIN)
+        .map(|session| session["path"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(paths.len(), 2);
+    for path in paths {
+        assert_eq!(world.json(["info", &path, "--json"])["path"], path.as_str());
+    }
+}
+
+#[test]
+fn ids_of_one_minute_are_shown_as_long_as_needed() {
+    let world = World::empty();
+    for id in ["019a81f0-3c52-7e10-8a4b-6d1f0c9e2b37", "019a81f0-3c52-7e11-8a4b-6d1f0c9e2b37"] {
+        CodexSession::new(id)
+            .cwd(&world.shop)
+            .turn(|turn| turn.prompt("hi").text("hello"))
+            .write(&world.sandbox.codex_home());
+    }
+    let listed = world.run(["list"]).out;
+    for line in listed.lines() {
+        let handle = line.split_whitespace().next().unwrap();
+        assert_eq!(world.run(["info", handle]).code, 0, "{handle}");
+    }
+}
