@@ -122,7 +122,13 @@ impl Error {
             Error::BadName(_) => Some("for example `auth-fix`".into()),
             Error::NewerRegistry { .. } => Some("update tine, or set TINE_REGISTRY to another file".into()),
             Error::Registry { .. } => Some("is the disk full, or the folder read-only? `tine doctor` looks".into()),
-            Error::Unreadable { .. } | Error::NotASession(_) => None,
+            Error::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("a name or an id has no `/`; a path leads to a transcript".into())
+            }
+            Error::Unreadable { .. } => None,
+            Error::NotASession(_) => {
+                Some("transcripts are the .jsonl files below ~/.claude/projects and ~/.codex".into())
+            }
         }
     }
 }

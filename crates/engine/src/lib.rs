@@ -8,6 +8,7 @@ mod context;
 mod doctor;
 mod error;
 mod lineage;
+mod private;
 mod project;
 mod registry;
 mod resolve;

@@ -134,3 +134,7 @@ fn uuid_time(id: &SessionId) -> Option<i64> {
     }
     i64::from_str_radix(&digits[..12], 16).ok()?.checked_mul(1_000_000)
 }
+
+#[cfg(test)]
+#[path = "lineage_tests.rs"]
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use transcript::{At, SessionName, parse_spec};
+use transcript::{At, SessionName, parse_spec, text};
 
 use crate::Tine;
 use crate::error::{Error, Result};
@@ -99,7 +99,8 @@ fn similar(sessions: &[Session], word: &str) -> Vec<String> {
         let by_title = lower.chars().count() >= 3
             && session.view.title.as_ref().is_some_and(|title| title.to_lowercase().contains(&lower));
         if by_name || by_title {
-            close.push(format!("`{}`", session.view.label()));
+            let title = session.view.title.as_deref().map(text::one_line).unwrap_or_default();
+            close.push(format!("`{}` ({})", session.view.label(), text::clip(&title, 40)));
         }
         if close.len() == 3 {
             break;
@@ -133,10 +134,7 @@ pub(crate) fn agent_of_file(path: &Path) -> Option<transcript::Agent> {
     let mut lines = agents::LineReader::open(path, 0, None).ok()?;
     let mut looked = 0;
     while let Ok(Some(line)) = lines.next_line() {
-        let Some(bytes) = line.bytes else {
-            return None;
-        };
-        let raw = agents::Raw(bytes);
+        let raw = agents::Raw(line.bytes?);
         if raw.get(b"type").is_some_and(|kind| kind.0 == b"\"session_meta\"") {
             return Some(Agent::Codex);
         }

@@ -105,14 +105,14 @@ impl Knowledge {
         let live = self.live.get(&summary.agent).and_then(|live| live.sessions.get(&summary.id));
         let live = live.filter(|live| is_of_project(live, &summary)).cloned();
         let parents = self.lineage.get(&summary.id).into_iter().flatten();
-        let parent = parents.filter(|(agent, _)| *agent == summary.agent).map(|(_, parent)| ParentView {
+        let mut parent = parents.filter(|(agent, _)| *agent == summary.agent).map(|(_, parent)| ParentView {
             agent: parent.agent,
             id: parent.id.clone(),
             name: self.name_of(parent.agent, &parent.id),
             turn: parent.turn,
             source: parent.source,
         });
-        let parent = parent.last();
+        let parent = parent.next_back();
         let name = self.name(&summary).cloned();
         let view = SessionView {
             agent: summary.agent,

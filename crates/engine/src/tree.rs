@@ -58,10 +58,10 @@ pub fn forest(sessions: &[Session]) -> Vec<Node> {
         }
     }
     let mut grown = Growth { here, gone, children, placed: HashSet::new() };
-    let mut trees: Vec<Node> = roots.into_iter().filter_map(|root| grown.grow(root)).collect();
+    let mut trees: Vec<Node> = roots.iter().filter_map(|root| grown.grow(root)).collect();
     // What is still not placed is part of a circle: any of its members serves as the root.
     for session in sessions {
-        trees.extend(grown.grow(identity(session)));
+        trees.extend(grown.grow(&identity(session)));
     }
     trees.sort_by_key(|tree| std::cmp::Reverse(newest(tree)));
     trees
@@ -75,17 +75,17 @@ struct Growth<'a> {
 }
 
 impl Growth<'_> {
-    fn grow(&mut self, root: Identity) -> Option<Node> {
+    fn grow(&mut self, root: &Identity) -> Option<Node> {
         if !self.placed.insert(root.clone()) {
             return None;
         }
-        let session = match self.here.get(&root) {
+        let session = match self.here.get(root) {
             Some(session) => Known::Here(Box::new((*session).clone())),
-            None => Known::Gone(self.gone.get(&root)?.clone()),
+            None => Known::Gone(self.gone.get(root)?.clone()),
         };
-        let mut forks = self.children.remove(&root).unwrap_or_default();
+        let mut forks = self.children.remove(root).unwrap_or_default();
         forks.sort_by(|a, b| a.view.created.cmp(&b.view.created).then_with(|| a.view.id.cmp(&b.view.id)));
-        let children = forks.into_iter().filter_map(|fork| self.grow(identity(fork))).collect();
+        let children = forks.into_iter().filter_map(|fork| self.grow(&identity(fork))).collect();
         Some(Node { session, children })
     }
 }

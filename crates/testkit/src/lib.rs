@@ -16,3 +16,21 @@ pub use agents::{ClaudeDriver, CodexDriver};
 pub use model::{Gate, Model, Reply};
 pub use sandbox::Sandbox;
 pub use tmux::{Pane, Tmux};
+
+/// Makes one test per version out of each case.
+#[macro_export]
+macro_rules! for_each_version {
+    ($($module:ident = $version:literal),+ => $cases:tt) => {
+        $($crate::for_each_version!(@module $module $version $cases);)+
+    };
+    (@module $module:ident $version:literal [$($case:ident),+ $(,)?]) => {
+        mod $module {
+            $(
+                #[test]
+                fn $case() {
+                    super::$case($version);
+                }
+            )+
+        }
+    };
+}

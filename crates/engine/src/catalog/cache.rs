@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use transcript::Summary;
 
 use super::Entry;
-use crate::registry::create_private_folder;
+use crate::private;
 
 /// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
 const MAGIC: &[u8; 8] = b"tinecat3";
@@ -173,10 +173,10 @@ impl Cache {
 
     fn write(&self, rows: &[u8], keys: &[u8]) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        create_private_folder(folder)?;
+        private::create_folder(folder)?;
         let temporary = folder.join(format!("catalog.{}.new", std::process::id()));
         let written = (|| {
-            let mut file = private_file(&temporary)?;
+            let mut file = private::open_file(&temporary)?;
             file.write_all(MAGIC)?;
             file.write_all(&(rows.len() as u64).to_le_bytes())?;
             file.write_all(rows)?;
@@ -217,12 +217,4 @@ fn slice(keys: &[u64], from: u32, count: u32) -> Vec<u64> {
 fn new_generation() -> String {
     let now = jiff::Timestamp::now().as_nanosecond();
     format!("{now:x}-{:x}", std::process::id())
-}
-
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = fs::OpenOptions::new();
-    options.create(true).truncate(true).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

@@ -6,7 +6,6 @@
 mod schema;
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use transcript::{Agent, ParentSource, SessionId, SessionName};
 
 use crate::error::{Error, Result};
+use crate::private;
 
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,9 +56,9 @@ impl Registry {
         let failed =
             |error: &dyn std::fmt::Display| Error::Registry { path: path.to_owned(), message: error.to_string() };
         if let Some(folder) = path.parent() {
-            create_private_folder(folder).map_err(|error| failed(&error))?;
+            private::create_folder(folder).map_err(|error| failed(&error))?;
         }
-        create_private_file(path).map_err(|error| failed(&error))?;
+        private::open_file(path).map_err(|error| failed(&error))?;
         let connection = Connection::open(path).map_err(|error| failed(&error))?;
         let mut registry = Registry { path: path.to_owned(), connection };
         registry.prepare()?;
@@ -86,8 +86,7 @@ impl Registry {
         if format < schema::MIGRATIONS.len() as i64 {
             // Turning on the write-ahead log fails at once where another process is just doing the same, so the
             // first opening is guarded by a lock file of its own.
-            let lock =
-                OpenOptions::new().create(true).truncate(false).write(true).open(self.path.with_extension("lock"));
+            let lock = private::open_file(&self.path.with_extension("lock"));
             let lock = lock.map_err(|error| self.failed(&error))?;
             lock.lock().map_err(|error| self.failed(&error))?;
             self.connection.pragma_update(None, "journal_mode", "wal").map_err(|error| self.failed(&error))?;
@@ -270,20 +269,5 @@ fn parent_source(word: &str) -> ParentSource {
     }
 }
 
-/// Makes a folder that only its owner can look into.
-pub(crate) fn create_private_folder(folder: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Makes a file that only its owner can read, before anything is written into it.
-pub(crate) fn create_private_file(path: &Path) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map(|_| ())
-}
+#[cfg(test)]
+mod tests;

@@ -53,7 +53,7 @@ fn check_conversation(request: &Request, prompts: &[&str]) {
 mod claude {
     use super::*;
 
-    for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
+    testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
         a_whole_conversation_is_resumed,
         after_a_compaction_the_summary_is_resumed,
         the_newest_branch_in_the_file_is_resumed,
@@ -164,7 +164,7 @@ mod claude {
 mod codex {
     use super::*;
 
-    for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
+    testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
         a_whole_conversation_is_resumed,
         after_a_compaction_the_summary_is_resumed,
         a_killed_turn_and_a_subagent_are_resumed,

@@ -11,7 +11,7 @@ use testkit::sandbox::expect_success;
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 const FORK: &str = "22222222-2222-4222-8222-222222222222";
 
-for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
+testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
     states_its_version,
     a_turn_reaches_the_model,
     several_tools_make_a_round_trip,

@@ -8,7 +8,7 @@ use testkit::{Gate, Sandbox, Tmux};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 
-for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
+testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
     a_typed_prompt_is_answered,
     a_busy_turn_can_be_interrupted,
     a_tool_waits_for_permission,

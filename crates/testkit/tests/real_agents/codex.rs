@@ -8,7 +8,7 @@ use testkit::agents::CodexDriver;
 use testkit::model::{Block, Model, Reply};
 use testkit::sandbox::expect_success;
 
-for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
+testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
     states_its_version,
     a_turn_reaches_the_model,
     several_tools_make_a_round_trip,

@@ -6,7 +6,7 @@ use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Gate, Sandbox, Tmux};
 
-for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
+testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
     a_typed_prompt_is_answered,
     a_busy_turn_can_be_interrupted,
     a_tool_waits_for_permission,

@@ -3,23 +3,6 @@
 //! Each case runs for every pinned version. The tests need the feature `real-agents`, which `./test` enables, and the
 //! agents that it installed; without those they fail and say so.
 
-/// Makes one test per version out of each case.
-macro_rules! for_each_version {
-    ($($module:ident = $version:literal),+ => $cases:tt) => {
-        $(for_each_version!(@module $module $version $cases);)+
-    };
-    (@module $module:ident $version:literal [$($case:ident),+ $(,)?]) => {
-        mod $module {
-            $(
-                #[test]
-                fn $case() {
-                    super::$case($version);
-                }
-            )+
-        }
-    };
-}
-
 mod built;
 mod claude;
 mod claude_interactive;

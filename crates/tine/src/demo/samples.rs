@@ -139,28 +139,28 @@ impl Claude {
 
     fn say(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
-            self.record("user", json!({ "role": "user", "content": exchange.prompt }));
+            self.record("user", &json!({ "role": "user", "content": exchange.prompt }));
             if let Some((command, output)) = exchange.command {
                 let call = format!("toolu_{:04}", self.lines.len());
                 let tool = json!({ "type": "tool_use", "id": call, "name": "Bash", "input": { "command": command } });
-                self.answer(tool, "tool_use");
+                self.answer(&tool, "tool_use");
                 let result = json!({ "type": "tool_result", "tool_use_id": call, "content": output });
-                self.record("user", json!({ "role": "user", "content": [result] }));
+                self.record("user", &json!({ "role": "user", "content": [result] }));
             }
-            self.answer(json!({ "type": "text", "text": exchange.answer }), "end_turn");
+            self.answer(&json!({ "type": "text", "text": exchange.answer }), "end_turn");
         }
     }
 
-    fn answer(&mut self, block: Value, stop: &str) {
+    fn answer(&mut self, block: &Value, stop: &str) {
         let id = format!("msg_{}_{:04}", &self.id[..8], self.lines.len());
         let message = json!({
             "id": id, "type": "message", "role": "assistant", "model": "claude-opus-5-5", "content": [block],
             "stop_reason": stop, "usage": { "input_tokens": 18_000 + 400 * self.lines.len(), "output_tokens": 160 },
         });
-        self.record("assistant", message);
+        self.record("assistant", &message);
     }
 
-    fn record(&mut self, kind: &str, message: Value) {
+    fn record(&mut self, kind: &str, message: &Value) {
         self.time += SignedDuration::from_secs(37);
         let uuid = format!("{}-0000-4000-8000-{:012}", &self.id[..8], self.lines.len());
         self.lines.push(json!({
@@ -193,7 +193,7 @@ impl Codex {
     fn new(id: &str, cwd: &Path, time: Timestamp) -> Self {
         let mut session = Codex { id: id.into(), cwd: cwd.to_owned(), begun: time, time, lines: Vec::new() };
         let meta = session.meta(None);
-        session.record("session_meta", meta);
+        session.record("session_meta", &meta);
         session
     }
 
@@ -201,7 +201,7 @@ impl Codex {
     fn fork(&self, id: &str, time: Timestamp) -> Self {
         let mut fork = Codex { id: id.into(), cwd: self.cwd.clone(), begun: time, time, lines: Vec::new() };
         let meta = fork.meta(Some(&self.id));
-        fork.record("session_meta", meta);
+        fork.record("session_meta", &meta);
         fork.lines.extend(self.lines.iter().cloned());
         fork
     }
@@ -220,35 +220,35 @@ impl Codex {
     fn say(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
             let turn = format!("{}-turn-{}", &self.id[..13], self.lines.len());
-            self.event(json!({ "type": "task_started", "turn_id": turn, "model_context_window": 258_400 }));
-            self.record("turn_context", json!({ "turn_id": turn, "cwd": self.cwd, "model": "gpt-5.5-codex" }));
+            self.event(&json!({ "type": "task_started", "turn_id": turn, "model_context_window": 258_400 }));
+            self.record("turn_context", &json!({ "turn_id": turn, "cwd": self.cwd, "model": "gpt-5.5-codex" }));
             self.message("user", "input_text", exchange.prompt);
-            self.event(json!({ "type": "user_message", "message": exchange.prompt }));
+            self.event(&json!({ "type": "user_message", "message": exchange.prompt }));
             if let Some((command, output)) = exchange.command {
                 let call = format!("call_{:04}", self.lines.len());
                 let arguments = json!({ "cmd": command }).to_string();
                 let item =
                     json!({ "type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call });
-                self.record("response_item", item);
+                self.record("response_item", &item);
                 let item = json!({ "type": "function_call_output", "call_id": call, "output": output });
-                self.record("response_item", item);
+                self.record("response_item", &item);
             }
             self.message("assistant", "output_text", exchange.answer);
-            self.event(json!({ "type": "agent_message", "message": exchange.answer }));
-            self.event(json!({ "type": "task_complete", "turn_id": turn, "last_agent_message": exchange.answer }));
+            self.event(&json!({ "type": "agent_message", "message": exchange.answer }));
+            self.event(&json!({ "type": "task_complete", "turn_id": turn, "last_agent_message": exchange.answer }));
         }
     }
 
     fn message(&mut self, role: &str, kind: &str, text: &str) {
         let content = json!([{ "type": kind, "text": text }]);
-        self.record("response_item", json!({ "type": "message", "role": role, "content": content }));
+        self.record("response_item", &json!({ "type": "message", "role": role, "content": content }));
     }
 
-    fn event(&mut self, payload: Value) {
+    fn event(&mut self, payload: &Value) {
         self.record("event_msg", payload);
     }
 
-    fn record(&mut self, kind: &str, payload: Value) {
+    fn record(&mut self, kind: &str, payload: &Value) {
         self.time += SignedDuration::from_secs(11);
         self.lines.push(json!({ "timestamp": self.time, "type": kind, "payload": payload }));
     }

@@ -94,8 +94,7 @@ fn a_line_of_200_megabytes_is_a_placeholder() {
     let last = content
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-        .filter(|record| record["uuid"].is_string())
-        .next_back()
+        .rfind(|record| record["uuid"].is_string())
         .unwrap();
     let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
     let user = |uuid: &str, parent: &str, text: &str| {

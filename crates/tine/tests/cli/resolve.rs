@@ -79,3 +79,21 @@ fn ids_of_one_minute_are_shown_as_long_as_needed() {
         assert_eq!(world.run(["info", handle]).code, 0, "{handle}");
     }
 }
+
+/// Every one of them creates the registry, and writes which session was used last.
+#[test]
+fn a_hundred_processes_at_once_are_fine() {
+    let world = World::new();
+    let children: Vec<_> = (0..100)
+        .map(|number| {
+            let mut command = world.command(["info", if number % 2 == 0 { LOGIN } else { COOKIE }]);
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().expect("tine")
+        })
+        .collect();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let last = world.json(["info", "-", "--json"])["id"].as_str().unwrap().to_owned();
+    assert!(last == LOGIN || last == COOKIE);
+}

@@ -127,9 +127,11 @@ pub(crate) struct Told {
 impl Told {
     fn of(world: &World, output: &Output) -> Self {
         let root = world.sandbox.root().canonicalize().expect("the root");
+        let folder = agents::claude::project_folder(&root);
         let equal = |bytes: &[u8]| {
             let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
-            text.replace(&*world.sandbox.root().to_string_lossy(), "[ROOT]").replace(&*root.to_string_lossy(), "[ROOT]")
+            let text = text.replace(&*world.sandbox.root().to_string_lossy(), "[ROOT]");
+            text.replace(&*root.to_string_lossy(), "[ROOT]").replace(&folder, "[ROOT]")
         };
         Told {
             code: output.status.code().unwrap_or(-1),

@@ -6,12 +6,12 @@ use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Gate, Sandbox, Tmux};
 
-use crate::told::{Talk, listed, tine, tine_json};
+use crate::told::{Talk, listed, state, tine_json};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 const FORK: &str = "22222222-2222-4222-8222-222222222222";
 
-for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
+testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
     turns_with_tools_are_read_as_they_were_sent,
     a_subagent_is_nested_below_its_call,
     a_native_fork_is_found_and_its_parent_inferred,
@@ -197,7 +197,7 @@ fn states_are_seen_from_outside(version: &str) {
     let pane = claude.open(&tmux, &project, &["--session-id", ID]);
     pane.submit("hello");
     pane.wait_for_text("ok 1");
-    let state = || tine(&sandbox, &project, &["status", ID]).trim().to_owned();
+    let state = || state(&sandbox, &project, ID);
     wait_until("idle", PATIENCE, || state() == "idle");
     let gate = Gate::closed();
     model.push(Reply::text("It begins.").hold(&gate).say(" It ends."));

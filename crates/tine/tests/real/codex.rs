@@ -6,9 +6,9 @@ use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Gate, Sandbox, Tmux};
 
-use crate::told::{Talk, listed, tine, tine_json};
+use crate::told::{Talk, listed, state, tine_json};
 
-for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
+testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
     turns_with_tools_are_read_as_they_were_sent,
     a_subagent_is_nested_and_not_listed,
     compaction_and_fork_keep_what_was_before,
@@ -120,7 +120,7 @@ fn states_are_seen_from_outside(version: &str) {
     pane.submit("hello");
     pane.wait_for_text("ok 1");
     let id = codex.new_thread(&known);
-    let state = || tine(&sandbox, &project, &["status", &id]).trim().to_owned();
+    let state = || state(&sandbox, &project, &id);
     // 0.140 takes no lock, so from outside it cannot be told from a stopped one.
     let (idle, busy) = if version == "0.140.0" { ("stopped", "stopped") } else { ("idle", "busy") };
     wait_until("idle", PATIENCE, || state() == idle);

@@ -20,6 +20,13 @@ pub(crate) fn tine_json(sandbox: &Sandbox, directory: &Path, arguments: &[&str])
     serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error} in {told}"))
 }
 
+/// What `tine status` says of a session; nothing as long as there is no such session.
+pub(crate) fn state(sandbox: &Sandbox, directory: &Path, session: &str) -> String {
+    let mut command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+    let output = command.current_dir(directory).args(["status", session]).output().expect("tine");
+    testkit::sandbox::text(&output.stdout).trim().to_owned()
+}
+
 /// The words, calls and results of a conversation.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Talk {

@@ -156,7 +156,8 @@ impl ClaudeSession {
             lines.copied_from = self.branched.as_ref().filter(|_| number < copied).map(|(source, _)| source.clone());
             if self.branched.is_some() && number == copied {
                 // What the branch says itself has ids of its own.
-                let seed = self.setting.id.bytes().fold(self.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
+                let seed =
+                    self.setting.id.bytes().fold(self.seed, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
                 lines.random = Random::new(seed);
             }
             match event {
