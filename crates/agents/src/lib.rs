@@ -40,12 +40,22 @@ pub trait Store: Send + Sync {
     fn discover(&self) -> Discovery;
     /// Reads one session once, from its first byte to its last, for the facts of it.
     fn scan(&self, path: &Path) -> Summary;
-    /// The conversation, block by block, up to and including turn `until`.
-    fn read(&self, path: &Path, until: Option<u32>) -> io::Result<Box<dyn Blocks>>;
+    /// The conversation, block by block, up to and including turn `until`. What an earlier scan found out lets it begin
+    /// at once; without that, it scans first.
+    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>>;
     /// What the agent keeps about sessions outside of the session files.
     fn notes(&self) -> Notes;
     /// The sessions that a process has open now.
     fn live(&self) -> Live;
+}
+
+/// What a scan found of a file that is its own history in its own order.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// [`Summary::plain`].
+    pub size: u64,
+    /// What was wrong in it.
+    pub defects: Defects,
 }
 
 /// The blocks of a conversation, in order.

@@ -141,7 +141,9 @@ impl Tine {
     pub fn read(&self, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
         let path = &session.view.path;
         let store = self.store(session.view.agent);
-        store.read(path, until).map_err(|source| Error::Unreadable { path: path.clone(), source })
+        let details = &session.details;
+        let known = details.plain.map(|size| agents::Known { size, defects: details.defects.clone() });
+        store.read(path, until, known.as_ref()).map_err(|source| Error::Unreadable { path: path.clone(), source })
     }
 
     /// Remembers that a session was used, so that `-` means it.

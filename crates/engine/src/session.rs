@@ -40,6 +40,8 @@ pub struct Details {
     pub tokens: Option<TokenUse>,
     /// Whether the last record leaves a turn unfinished.
     pub mid_turn: bool,
+    /// The size up to which the file is its own history, in its own order.
+    pub plain: Option<u64>,
     /// What was wrong in the files.
     pub defects: Defects,
 }
@@ -137,6 +139,7 @@ impl Knowledge {
             version: summary.version,
             tokens: summary.tokens,
             mid_turn: summary.mid_turn,
+            plain: summary.plain,
             defects: summary.defects,
         };
         Session { view, details, live, size: entry.stamp.size }

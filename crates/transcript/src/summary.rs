@@ -48,6 +48,9 @@ pub struct Summary {
     pub is_subagent: bool,
     /// Whether nothing was said in it; agents leave such files behind, and listings leave them out.
     pub is_empty: bool,
+    /// The size up to which the file is its own history, in its own order, as most are; a reader then needs no second
+    /// look at the whole before it begins.
+    pub plain: Option<u64>,
     /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
     pub mid_turn: bool,
     /// What was wrong in the files.
@@ -76,6 +79,7 @@ impl Summary {
             parent: None,
             is_subagent: false,
             is_empty: false,
+            plain: None,
             mid_turn: false,
             defects: Defects::default(),
         }

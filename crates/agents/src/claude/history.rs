@@ -27,7 +27,7 @@ const WINDOW: usize = 4096;
 pub(super) struct History {
     active: Bits,
     /// Whether every chain record is active, in file order.
-    linear: bool,
+    whole: bool,
     /// Ranges of indices in the order of the history; empty where that is the order of the file.
     spans: Vec<Span>,
 }
@@ -37,7 +37,12 @@ type Span = (u32, u32);
 
 impl History {
     pub(super) fn is_active(&self, index: u32) -> bool {
-        self.linear || self.active.get(index)
+        self.whole || self.active.get(index)
+    }
+
+    /// Whether the history is every chain record, in file order.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// The ranges of indices in the order of the history, where that differs from the order of the file.
@@ -165,7 +170,7 @@ impl HistoryBuilder {
         // The first record starts the history, whatever it names: a fork's parent may not have been copied.
         let bent = self.jumps.iter().any(|(child, parent)| *child > 0 || matches!(parent, Parent::At(_)));
         if !bent {
-            return (History { linear: true, ..History::default() }, broken);
+            return (History { whole: true, ..History::default() }, broken);
         }
         let tip = (0..self.count).rev().find(|index| !self.parents.get(*index)).unwrap_or(self.count - 1);
         let mut walk = self.walk(tip);
@@ -176,7 +181,8 @@ impl HistoryBuilder {
         }
         self.rejoin(&mut walk);
         let spans = if walk.is_ordered() { Vec::new() } else { walk.spans };
-        (History { active: walk.active, linear: false, spans }, broken)
+        let whole = spans.is_empty() && (0..self.count).all(|index| walk.active.get(index));
+        (History { active: walk.active, whole, spans }, broken)
     }
 
     /// Finds the parents that are still unknown.

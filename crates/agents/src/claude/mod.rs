@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub use home::{project_folder, side_folder};
 use transcript::{Agent, SessionId, Summary};
 
-use crate::{Blocks, Discovery, Live, Notes, Store, Surroundings};
+use crate::{Blocks, Discovery, Known, Live, Notes, Store, Surroundings};
 
 /// Claude Code's files.
 #[derive(Debug, Clone)]
@@ -59,10 +59,13 @@ impl Store for Claude {
         Self::scan_file(path).summary
     }
 
-    fn read(&self, path: &Path, until: Option<u32>) -> io::Result<Box<dyn Blocks>> {
+    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
         // A missing or unreadable file is an error here, where somebody asked for this very session.
         std::fs::File::open(path)?;
-        Ok(Box::new(read::ClaudeBlocks::session(path, Self::scan_file(path), until)?))
+        Ok(Box::new(match known {
+            Some(known) => read::ClaudeBlocks::plain(path, known, until)?,
+            None => read::ClaudeBlocks::session(path, Self::scan_file(path), until)?,
+        }))
     }
 
     fn notes(&self) -> Notes {

@@ -16,9 +16,9 @@ use super::record::{Kind, Record, UserPart};
 use super::scan::{Scan, huge_record};
 use super::subagents::Subagents;
 use super::tool_result;
-use crate::Blocks;
 use crate::fields::Raw;
 use crate::lines::LineReader;
+use crate::{Blocks, Known};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -27,8 +27,7 @@ const DEEPEST: u8 = 8;
 pub(super) struct ClaudeBlocks {
     path: PathBuf,
     lines: LineReader<File>,
-    /// The active history; nothing for a subagent's file, where every record counts.
-    scan: Option<Scan>,
+    history: Which,
     index: u32,
     order: Order,
     /// The next record that opens a turn, as a position in the scan's prompts.
@@ -45,50 +44,57 @@ pub(super) struct ClaudeBlocks {
     ended: bool,
 }
 
+/// Which records count.
+enum Which {
+    /// Those of the active history.
+    Active(Box<Scan>),
+    /// Every chain record: the history is the file.
+    Chain,
+    /// Every record of a subagent's file.
+    Sidechain,
+}
+
 impl ClaudeBlocks {
     /// Reads a session.
     pub(super) fn session(path: &Path, scan: Scan, until: Option<u32>) -> io::Result<Self> {
         let lines = LineReader::open(path, 0, Some(scan.size))?;
         let defects = scan.summary.defects.clone();
         let order = Order::new(scan.history.spans());
-        Ok(ClaudeBlocks {
-            path: path.to_owned(),
-            lines,
-            scan: Some(scan),
-            index: 0,
-            order,
-            next_prompt: 0,
-            turn: 0,
-            until,
-            depth: 0,
-            ready: VecDeque::new(),
-            calls: HashMap::new(),
-            subagents: Subagents::of(path),
-            nested: None,
-            defects,
-            ended: false,
-        })
+        let history = Which::Active(Box::new(scan));
+        Ok(ClaudeBlocks { order, until, defects, ..Self::new(path, lines, history, Subagents::of(path)) })
+    }
+
+    /// Reads a session whose history is its file.
+    pub(super) fn plain(path: &Path, known: &Known, until: Option<u32>) -> io::Result<Self> {
+        let lines = LineReader::open(path, 0, Some(known.size))?;
+        let defects = known.defects.clone();
+        Ok(ClaudeBlocks { until, defects, ..Self::new(path, lines, Which::Chain, Subagents::of(path)) })
     }
 
     /// Reads a subagent's file as a part of the turn `turn`.
     fn subagent(path: &Path, side: Subagents, turn: u32, depth: u8) -> io::Result<Self> {
-        Ok(ClaudeBlocks {
+        let lines = LineReader::open(path, 0, None)?;
+        Ok(ClaudeBlocks { turn, depth, ..Self::new(path, lines, Which::Sidechain, side) })
+    }
+
+    fn new(path: &Path, lines: LineReader<File>, history: Which, subagents: Subagents) -> Self {
+        ClaudeBlocks {
             path: path.to_owned(),
-            lines: LineReader::open(path, 0, None)?,
-            scan: None,
+            lines,
+            history,
             index: 0,
             order: Order::default(),
             next_prompt: 0,
-            turn,
+            turn: 0,
             until: None,
-            depth,
+            depth: 0,
             ready: VecDeque::new(),
             calls: HashMap::new(),
-            subagents: side,
+            subagents,
             nested: None,
             defects: Defects::default(),
             ended: false,
-        })
+        }
     }
 
     /// Reads lines until at least one block is ready; false at the end.
@@ -151,25 +157,28 @@ impl ClaudeBlocks {
 
     /// Counts a chain record and tells whether it is part of the active history.
     fn takes(&mut self, record: &Record<'_>) -> bool {
-        let Some(scan) = &self.scan else {
-            return record.uuid.is_some();
-        };
-        if !record.is_chain() {
-            return false;
+        match &self.history {
+            Which::Sidechain => record.uuid.is_some(),
+            Which::Chain => record.is_chain(),
+            Which::Active(scan) => {
+                if !record.is_chain() {
+                    return false;
+                }
+                let index = self.index;
+                self.index += 1;
+                scan.history.is_active(index)
+            }
         }
-        let index = self.index;
-        self.index += 1;
-        scan.history.is_active(index)
     }
 
     fn opens_turn(&mut self, index: u32, record: &Record<'_>) -> bool {
-        match &self.scan {
-            Some(scan) => {
+        match &self.history {
+            Which::Active(scan) => {
                 let opens = scan.prompts.get(self.next_prompt) == Some(&index);
                 self.next_prompt += usize::from(opens);
                 opens
             }
-            None => record.kind == Kind::User && record.user_part() == UserPart::Prompt,
+            Which::Chain | Which::Sidechain => record.kind == Kind::User && record.user_part() == UserPart::Prompt,
         }
     }
 

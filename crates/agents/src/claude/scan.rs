@@ -55,6 +55,8 @@ struct Pass {
     builder: HistoryBuilder,
     prompts: Vec<Mark>,
     command: Option<Mark>,
+    /// Whether a turn was opened by a command, which only a look ahead can tell from the client's own matters.
+    by_command: bool,
     tail: Vec<Tail>,
     seen: u64,
     first_time: Vec<u8>,
@@ -103,6 +105,7 @@ impl Pass {
             builder: HistoryBuilder::default(),
             prompts: Vec::new(),
             command: None,
+            by_command: false,
             tail: Vec::new(),
             seen: 0,
             first_time: Vec::new(),
@@ -222,6 +225,7 @@ impl Pass {
             && taken_up
         {
             self.prompts.push(mark);
+            self.by_command = true;
         }
     }
 
@@ -264,9 +268,10 @@ impl Pass {
     }
 
     fn finish(self, path: &Path, size: u64) -> Scan {
-        let Pass { mut summary, builder, prompts, tail, .. } = self;
+        let Pass { mut summary, builder, prompts, by_command, tail, .. } = self;
         summary.is_empty = builder.is_empty();
         let (history, broken) = builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
+        summary.plain = (history.is_whole() && !by_command).then_some(size);
         for _ in 0..broken {
             summary.defects.add(DefectKind::BrokenLink);
         }

@@ -65,7 +65,7 @@ impl Home {
         &self.root
     }
 
-    /// Every thread's current file, with one `stat` each.
+    /// Every thread's current file, in the order of their ids, with one `stat` each.
     pub(super) fn discover(&self) -> Discovery {
         let mut found = Discovery::default();
         let mut files: Vec<(Name, SessionFile)> = Vec::new();
@@ -305,9 +305,9 @@ mod tests {
     fn threads_are_found_wherever_codex_keeps_them() {
         let found = [
             format!("archived_sessions/rollout-2026-01-01T00-00-00-{}.jsonl", OLD.replace("02cc", "0001")),
+            format!("sessions/rollout-2026-11-15T20-49-38-{}.jsonl", OLD.replace("02cc", "0002")),
             format!("sessions/2026/11/15/rollout-2026-11-15T20-49-38-{OLD}.jsonl"),
             format!("sessions/2026/11/15/rollout-2026-11-15T20-49-39-{NEW}.jsonl.zst"),
-            format!("sessions/rollout-2026-11-15T20-49-38-{}.jsonl", OLD.replace("02cc", "0002")),
         ];
         let mut files: Vec<&str> = found.iter().map(String::as_str).collect();
         files.extend(["sessions/2026/11/15/notes.jsonl", "sessions/README", "session_index.jsonl"]);
@@ -317,7 +317,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(names(&home), found);
-        assert_eq!(home.find_thread(NEW).unwrap(), folder.path().join(&found[2]));
+        assert_eq!(home.find_thread(NEW).unwrap(), folder.path().join(&found[3]));
         assert_eq!(home.find_thread(&OLD.replace("02cc", "0001")).unwrap(), folder.path().join(&found[0]));
         assert_eq!(home.find_thread(&OLD.replace("02cc", "0009")), None);
         assert_eq!(Home::new(folder.path().join("nowhere")).discover().unreadable, []);

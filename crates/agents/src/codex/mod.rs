@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use transcript::{Agent, SessionId, Summary};
 
 use self::home::Home;
-use crate::{Blocks, Discovery, Live, Notes, Store, Surroundings};
+use crate::{Blocks, Discovery, Known, Live, Notes, Store, Surroundings};
 
 /// Codex's files.
 #[derive(Debug, Clone)]
@@ -70,8 +70,8 @@ impl Store for Codex {
         scan::scan(&self.home, path).summary
     }
 
-    fn read(&self, path: &Path, until: Option<u32>) -> io::Result<Box<dyn Blocks>> {
-        Ok(Box::new(read::open(&self.home, path, until)?))
+    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+        Ok(Box::new(read::open(&self.home, path, until, known)?))
     }
 
     fn notes(&self) -> Notes {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, SessionId};
 
-use super::home::Home;
+use super::home::{Home, Name};
 use super::message::{Media, Message, shell_command};
 use super::record::{Kind, Record};
 use super::scan::{Scan, scan};
@@ -15,9 +15,9 @@ use super::source::{Source, beginning_of_line};
 use super::subagents::{self, Spawn};
 use super::tools;
 use super::turns::{Place, Step, Turns};
-use crate::Blocks;
 use crate::fields::Raw;
 use crate::lines::{Line, LineReader};
+use crate::{Blocks, Known};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -42,8 +42,8 @@ pub(super) struct CodexBlocks {
     calls: HashMap<String, Called>,
     /// Calls that failed according to an event, which comes before the output.
     failed: HashSet<String>,
-    /// The turns of this thread, which a subagent's thread may begin with a copy of.
-    turn_keys: Vec<u64>,
+    /// The turns of this thread, which a subagent's thread may begin with a copy of; worked out when one does.
+    turn_keys: Option<Vec<u64>>,
     spawned: HashSet<String>,
     /// When a review began whose prompt is still to come.
     review: Option<Timestamp>,
@@ -80,27 +80,54 @@ impl CodexBlocks {
         let mut turns = Turns::default();
         turns.helper = scan.meta.helper.is_some();
         CodexBlocks {
-            home: home.clone(),
-            thread: scan.summary.id,
-            files: scan.files,
-            file: 0,
-            lines: None,
             taken_back: scan.taken_back,
             turns,
-            steps: Vec::new(),
             until,
+            turn_keys: Some(scan.summary.turn_keys),
+            defects: scan.summary.defects,
+            ..CodexBlocks::new(home, scan.summary.id, scan.files)
+        }
+    }
+
+    /// Reads a thread whose history is its file.
+    fn plain(home: &Home, thread: SessionId, path: &Path, known: &Known, until: Option<u32>) -> Self {
+        let files = vec![(path.to_owned(), known.size)];
+        CodexBlocks { until, defects: known.defects.clone(), ..CodexBlocks::new(home, thread, files) }
+    }
+
+    fn new(home: &Home, thread: SessionId, files: Vec<(PathBuf, u64)>) -> Self {
+        CodexBlocks {
+            home: home.clone(),
+            thread,
+            files,
+            file: 0,
+            lines: None,
+            taken_back: Vec::new(),
+            turns: Turns::default(),
+            steps: Vec::new(),
+            until: None,
             nested: None,
             model: None,
             queue: VecDeque::new(),
             calls: HashMap::new(),
             failed: HashSet::new(),
-            turn_keys: scan.summary.turn_keys,
+            turn_keys: None,
             spawned: HashSet::new(),
             review: None,
             compacted: false,
-            defects: scan.summary.defects,
+            defects: Defects::default(),
             ended: false,
         }
+    }
+
+    /// The turns of this thread, all of them, also those that are still to be read.
+    fn turn_keys(&mut self) -> HashSet<u64> {
+        let (home, files) = (&self.home, &self.files);
+        let keys = self.turn_keys.get_or_insert_with(|| match files.last() {
+            Some((path, _)) => scan(home, path).summary.turn_keys,
+            None => Vec::new(),
+        });
+        keys.iter().copied().collect()
     }
 
     /// Reads on by one line, or notes the end.
@@ -328,7 +355,7 @@ impl CodexBlocks {
             return;
         }
         let mut blocks = CodexBlocks::thread(&self.home, scanned, None);
-        let copied = if meta.forked_from.is_some() { self.turn_keys.iter().copied().collect() } else { HashSet::new() };
+        let copied = if meta.forked_from.is_some() { self.turn_keys() } else { HashSet::new() };
         let nested = Nested { turn: self.turn(), depth: self.depth() + 1, ancestors, copied, skipping: false };
         blocks.nested = Some(nested);
         self.queue.push_back(Item::Thread(Box::new(blocks)));
@@ -416,8 +443,12 @@ fn thinking(record: &Record<'_>) -> String {
 }
 
 /// Opens the thread at `path` for reading.
-pub(super) fn open(home: &Home, path: &Path, until: Option<u32>) -> io::Result<CodexBlocks> {
+pub(super) fn open(home: &Home, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<CodexBlocks> {
     // A missing or unreadable file is an error here, where somebody asked for this very thread.
     Source::open(path)?;
-    Ok(CodexBlocks::thread(home, scan(home, path), until))
+    let named = Name::of_path(path).and_then(|name| SessionId::new(name.thread).ok());
+    Ok(match known.zip(named) {
+        Some((known, thread)) => CodexBlocks::plain(home, thread, path, known, until),
+        None => CodexBlocks::thread(home, scan(home, path), until),
+    })
 }

@@ -10,6 +10,7 @@ use super::chain::{self, Segment};
 use super::home::{Home, Name, time_of};
 use super::meta::Meta;
 use super::record::{Kind, Record};
+use super::source::is_compressed;
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
 use crate::fields::Raw;
@@ -218,10 +219,18 @@ impl Pass<'_> {
         if self.known_records == 0 && summary.defects.is_empty() {
             summary.defects.add(DefectKind::UnknownFormat);
         }
+        let own_name = meta.id.as_ref().is_none_or(|id| *id == summary.id);
         if let Some(id) = &meta.id {
             summary.id = id.clone();
         }
         summary.turns = self.turns.count;
+        summary.is_empty = summary.turns == 0;
+        let is_plain = own_name && self.taken_back.is_empty() && meta.helper.is_none() && !is_compressed(&summary.path);
+        if let ([(path, end)], true) = (self.files.as_slice(), is_plain)
+            && *path == summary.path
+        {
+            summary.plain = Some(*end);
+        }
         summary.mid_turn = self.turns.running;
         summary.version = meta.version.clone();
         summary.branch = meta.branch.clone();

@@ -55,6 +55,6 @@ pub(super) fn beginning_of_line(path: &Path, offset: u64) -> Option<Vec<u8>> {
     Some(beginning)
 }
 
-fn is_compressed(path: &Path) -> bool {
+pub(super) fn is_compressed(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "zst")
 }

@@ -83,10 +83,10 @@ fn what_cannot_be_opened_is_told() {
     let lab = Lab::new();
     let nowhere = lab.path(&format!("{}.jsonl", id(9)));
     assert_eq!(lab.scan(&nowhere).defects.count(DefectKind::Unreadable), 1);
-    assert!(lab.codex.read(&nowhere, None).is_err());
+    assert!(lab.codex.read(&nowhere, None, None).is_err());
     std::fs::create_dir(&nowhere).unwrap();
     assert_eq!(lab.scan(&nowhere).defects.count(DefectKind::Unreadable), 1);
-    if let Ok(mut blocks) = lab.codex.read(&nowhere, None) {
+    if let Ok(mut blocks) = lab.codex.read(&nowhere, None, None) {
         assert!(blocks.next_block().is_none());
     }
 }
@@ -96,10 +96,10 @@ fn a_thread_is_read_up_to_where_it_was_when_reading_began() {
     let lab = Lab::new();
     let mut file = File::paginated(1, "");
     let path = lab.write(1, file.turn("one").text());
-    let mut blocks = lab.codex.read(&path, None).unwrap();
+    let mut blocks = lab.codex.read(&path, None, None).unwrap();
     lab.write(1, file.turn("two").text());
     assert_eq!(super::shown(&mut *blocks).len(), 2);
-    let mut blocks = lab.codex.read(&path, None).unwrap();
+    let mut blocks = lab.codex.read(&path, None, None).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert!(super::shown(&mut *blocks).is_empty());
     assert_eq!(blocks.defects().count(DefectKind::Unreadable), 1);

@@ -45,7 +45,7 @@ impl Lab {
     }
 
     fn show(&self, path: &Path) -> Vec<String> {
-        shown(&mut *self.codex.read(path, None).unwrap())
+        shown(&mut *self.codex.read(path, None, None).unwrap())
     }
 }
 

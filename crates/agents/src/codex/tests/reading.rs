@@ -74,7 +74,7 @@ fn blocks_carry_time_message_and_model() {
         .prompt_event("go");
     file.item(r#"{"type":"message","id":"msg_2","role":"assistant","content":[{"type":"output_text","text":"gone"}]}"#);
     let path = lab.write(1, file.text());
-    let mut blocks = lab.codex.read(&path, None).unwrap();
+    let mut blocks = lab.codex.read(&path, None, None).unwrap();
     let (prompt, answer) = (blocks.next_block().unwrap(), blocks.next_block().unwrap());
     assert_eq!(prompt.message.as_deref(), Some("msg_1"));
     assert_eq!(answer.message.as_deref(), Some("msg_2"));
@@ -125,7 +125,7 @@ fn reading_ends_behind_the_wanted_turn() {
     let mut file = File::paginated(1, "");
     file.turn("one").starts().asks("two").answers("a2").asks("more").answers("a3").ends().turn("three");
     let path = lab.write(1, file.text());
-    let until = |turn: u32| shown(&mut *lab.codex.read(&path, Some(turn)).unwrap());
+    let until = |turn: u32| shown(&mut *lab.codex.read(&path, Some(turn), None).unwrap());
     assert_eq!(until(0), [""; 0]);
     assert_eq!(until(1), ["1 prompt one", "1 answer answer to one"]);
     assert_eq!(until(2).last().unwrap(), "2 answer a3");
@@ -210,7 +210,7 @@ fn helpers_that_are_missing_or_go_in_circles_do_no_harm() {
     let lab = Lab::new();
     let output = |n: u32| format!(r#"{{\"agent_id\":\"{}\"}}"#, id(n));
     let path = lab.write(1, spawner(None, &output(2)).text());
-    let mut blocks = lab.codex.read(&path, None).unwrap();
+    let mut blocks = lab.codex.read(&path, None, None).unwrap();
     assert_eq!(shown(&mut *blocks).len(), 5);
     assert_eq!(blocks.defects().count(DefectKind::MissingSubagent), 1);
     // A thread that is its own helper's helper.
@@ -273,5 +273,5 @@ fn compressed_files_are_read_like_plain_ones() {
     assert_eq!(lab.scan(&compressed).defects.count(DefectKind::Unreadable), 1);
     std::fs::write(&compressed, "no archive").unwrap();
     assert_eq!(lab.scan(&compressed).defects.count(DefectKind::Unreadable), 1);
-    assert!(lab.codex.read(&compressed, None).is_err());
+    assert!(lab.codex.read(&compressed, None, None).is_err());
 }
