@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use transcript::{Agent, Defects};
 
-use crate::{Quiet, Result, Tine, catalog};
+use crate::{Progress, Result, Tine, catalog};
 
 /// How one thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -51,9 +51,9 @@ impl Report {
 
 impl Tine {
     /// Looks at agents, files, registry and cache.
-    pub fn doctor(&self) -> Result<Report> {
+    pub fn doctor(&self, progress: &dyn Progress) -> Result<Report> {
         let mut checks = Vec::new();
-        let catalog = catalog::refresh(self.stores(), &self.context().paths.cache, &Quiet);
+        let catalog = catalog::refresh(self.stores(), &self.context().paths.cache, progress);
         for store in self.stores() {
             let agent = store.agent();
             checks.push(self.program(agent));

@@ -97,8 +97,11 @@ impl Tine {
             self.warnings.borrow_mut().push(format!("cannot look into {} of {agent}: {kind}", path.display()));
         }
         let notes: HashMap<_, _> = self.stores.iter().map(|store| (store.agent(), store.notes())).collect();
-        self.follow(&catalog)?;
-        self.note_lineage(&mut catalog, &notes)?;
+        // What was learned is noted, but a registry that cannot be written now does not keep a listing from its work.
+        let noted = self.follow(&catalog).and_then(|()| self.note_lineage(&mut catalog, &notes));
+        if let Err(error) = noted {
+            self.warnings.borrow_mut().push(error.to_string());
+        }
         let live = self.stores.iter().map(|store| (store.agent(), store.live())).collect();
         let registry = self.registry.borrow();
         let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, notes, live);
@@ -151,7 +154,7 @@ impl Tine {
         let key = session.key();
         let value = serde_json::json!({ "agent": key.agent, "id": key.id, "path": key.path }).to_string();
         // Not being able to remember is no reason to fail what was asked.
-        let _ = self.registry.borrow_mut().remember("last-session", &value);
+        let _ = self.registry.borrow_mut().in_a_hurry(|registry| registry.remember("last-session", &value));
     }
 
     pub(crate) fn last_used(&self) -> Result<Option<SessionKey>> {
@@ -202,7 +205,7 @@ impl Tine {
                 && only.path != key.path
                 && !key.path.exists()
             {
-                self.registry.borrow_mut().move_session(key, &only.path)?;
+                self.registry.borrow_mut().in_a_hurry(|registry| registry.move_session(key, &only.path))?;
             }
         }
         Ok(())
@@ -222,10 +225,13 @@ impl Tine {
             all || (entry.is_fresh && !known.contains_key(&(entry.summary.agent, entry.summary.id.clone())))
         });
         let mut registry = self.registry.borrow_mut();
-        registry.note_lineage(&found, self.context.clock.now())?;
-        if all && !catalog.generation.is_empty() {
-            registry.remember("catalog", &catalog.generation)?;
-        }
-        Ok(())
+        let now = self.context.clock.now();
+        registry.in_a_hurry(|registry| {
+            registry.note_lineage(&found, now)?;
+            if all && !catalog.generation.is_empty() {
+                registry.remember("catalog", &catalog.generation)?;
+            }
+            Ok(())
+        })
     }
 }

@@ -1,6 +1,8 @@
 //! The command line as it is typed. Each command's own options stand in the command's file.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
+use transcript::Agent;
 
 use crate::commands::{completions, demo, doctor, info, list, show, status, tree};
 
@@ -10,7 +12,7 @@ use crate::commands::{completions, demo, doctor, info, list, show, status, tree}
 #[command(arg_required_else_help = true, after_help = AFTER_HELP)]
 pub(crate) struct Cli {
     /// When to use colour
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
 
     #[command(subcommand)]
@@ -27,6 +29,11 @@ Examples:
   tine show . --tools         the newest one here, with what its tools did
   tine show 1f3a@4 --html     up to turn 4, as a page to send to somebody
   tine demo                   see what this is, in a throw-away home";
+
+/// Reads an agent's word; help and completions know all of them.
+pub(crate) fn agent_parser() -> impl TypedValueParser<Value = Agent> {
+    PossibleValuesParser::new(Agent::ALL.map(Agent::as_str)).try_map(|word| word.parse::<Agent>())
+}
 
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -76,7 +76,7 @@ pub(crate) fn surface(choice: ColorChoice) -> Surface {
     let color = match choice {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        ColorChoice::Auto if is_set("NO_COLOR") => false,
+        ColorChoice::Auto if no_color() => false,
         ColorChoice::Auto => is_set("CLICOLOR_FORCE") || (is_terminal && !dumb),
     };
     Surface {
@@ -93,13 +93,30 @@ pub(crate) fn arguments_ask_for_json() -> bool {
     env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }
 
-/// The program's own path, which completion scripts call back.
+/// Whether errors are told in colour; they may come before the command line is understood.
+pub(crate) fn errors_have_color() -> bool {
+    let mut arguments = env::args_os().take_while(|argument| argument != "--");
+    let never = arguments.any(|argument| argument == "--color=never" || argument == "never");
+    !never && !no_color() && io::stderr().is_terminal()
+}
+
+/// How to call this program again: by its name where the shell found it, else by its whole path.
 pub(crate) fn own_path() -> OsString {
-    env::args_os().next().unwrap_or_else(|| "tine".into())
+    let own = env::args_os().next().unwrap_or_else(|| "tine".into());
+    let path = Path::new(&own);
+    if path.components().count() < 2 {
+        return own;
+    }
+    std::path::absolute(path).map(PathBuf::into_os_string).unwrap_or(own)
 }
 
 fn path(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Set to anything at all, as no-color.org has it.
+fn no_color() -> bool {
+    env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 
 fn is_set(variable: &str) -> bool {

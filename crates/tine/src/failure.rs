@@ -8,6 +8,8 @@ use serde_json::json;
 use transcript::render::to_json_line;
 use transcript::text;
 
+use crate::ui::Paint;
+
 /// The user can fix it.
 const USER: u8 = 1;
 /// The command line makes no sense.
@@ -111,10 +113,10 @@ fn tell(kind: &str, message: &str, hint: Option<&str>, as_json: bool) {
         let _ = writeln!(io::stdout().lock(), "{}", to_json_line(&value));
         return;
     }
-    let mut stderr = anstream::stderr().lock();
-    let (red, bold, plain) = ("\u{1b}[1;31m", "\u{1b}[1m", "\u{1b}[0m");
-    let _ = writeln!(stderr, "{red}error:{plain} {}", text::clean(message));
+    let mut stderr = io::stderr().lock();
+    let paint = Paint(crate::environment::errors_have_color());
+    let _ = writeln!(stderr, "{} {}", paint.bad("error:"), text::clean(message));
     if let Some(hint) = hint {
-        let _ = writeln!(stderr, "{bold}hint:{plain} {}", text::clean(hint));
+        let _ = writeln!(stderr, "{} {}", paint.bold("hint:"), text::clean(hint));
     }
 }

@@ -48,6 +48,10 @@ pub struct Summary {
     pub is_subagent: bool,
     /// Whether nothing was said in it; agents leave such files behind, and listings leave them out.
     pub is_empty: bool,
+    /// Other files that hold a part of the history. When one of them is gone, the facts are no longer true.
+    pub bases: Vec<PathBuf>,
+    /// The id of the first such file that was not there.
+    pub missing_base: Option<String>,
     /// The size up to which the file is its own history, in its own order, as most are; a reader then needs no second
     /// look at the whole before it begins.
     pub plain: Option<u64>,
@@ -79,6 +83,8 @@ impl Summary {
             parent: None,
             is_subagent: false,
             is_empty: false,
+            bases: Vec::new(),
+            missing_base: None,
             plain: None,
             mid_turn: false,
             defects: Defects::default(),

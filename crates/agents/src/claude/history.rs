@@ -108,11 +108,16 @@ impl HistoryBuilder {
             None => Parent::Root,
             Some(parent) => self.find(parent, index).map_or(Parent::Unknown(parent), Parent::At),
         };
+        let mut message = message;
         match parent {
             Parent::At(at) => {
                 self.parents.set(at);
-                if message != 0 && self.recent[at as usize % WINDOW].1 == message {
+                let above = self.recent[at as usize % WINDOW].1;
+                if message != 0 && above == message {
                     self.continued.set(index);
+                } else if is_result {
+                    // A call that is streamed after the result of an earlier one hangs below that result.
+                    message = above;
                 }
             }
             Parent::Unknown(parent) => self.waiting.entry(parent).or_default().push(self.jumps.len()),

@@ -55,6 +55,8 @@ fn the_active_history_is_the_one_that_the_client_resumes() {
     check("a p<a+ q<p+ r<p* s<q* z<s", "a p q r s z");
     check("a p<a+ r<p* q<p+ s<q* z<s", "a p r q s z");
     check("a p<a+ q<p+ s<q* r<p* z<r", "a p q s r z");
+    // A call that was streamed after the result of another hangs below that result.
+    check("a p<a+ q<p+ s<q* t<s+ u<t* r<p* z<r", "a p q s t u r z");
     // The result of a branch that was given up stays away.
     check("a p<a+ r<p* b<a c<b", "a b c");
     // Compaction: what lies before the boundary stays.

@@ -46,9 +46,9 @@ pub(super) fn discover(projects: &Path) -> Discovery {
         }
     };
     for folder in folders.flatten() {
-        // A link to a folder is followed; one that leads in circles is an error of the file system's.
+        // A link to a folder is followed, unless it leads to another folder of this listing.
         let is_folder = match folder.file_type() {
-            Ok(kind) if kind.is_symlink() => folder.path().is_dir(),
+            Ok(kind) if kind.is_symlink() => leads_elsewhere(&folder.path(), projects),
             Ok(kind) => kind.is_dir(),
             Err(_) => false,
         };
@@ -57,6 +57,13 @@ pub(super) fn discover(projects: &Path) -> Discovery {
         }
     }
     found
+}
+
+fn leads_elsewhere(link: &Path, projects: &Path) -> bool {
+    let (Ok(target), Ok(projects)) = (link.canonicalize(), projects.canonicalize()) else {
+        return false;
+    };
+    target.is_dir() && target.parent() != Some(&projects) && !projects.starts_with(&target)
 }
 
 fn discover_project(folder: &Path, found: &mut Discovery) {

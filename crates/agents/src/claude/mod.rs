@@ -76,3 +76,6 @@ impl Store for Claude {
         state::live(&self.config, self.proc.as_deref())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,15 +5,17 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::read::Piece;
+
 /// The most bytes that are held. A file that needs more is damaged; its records are then handed out as they come.
 const MOST: usize = 32 << 20;
 
 /// Records that wait for others.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Order {
     /// What is still to come, in the order of the history. Empty: the order of the file will do.
     spans: VecDeque<(u32, u32)>,
-    held: BTreeMap<u32, Vec<u8>>,
+    held: BTreeMap<u32, Piece>,
     bytes: usize,
 }
 
@@ -28,9 +30,9 @@ impl Order {
     }
 
     /// Keeps a record until it is its turn.
-    pub(super) fn hold(&mut self, index: u32, bytes: Vec<u8>) {
-        self.bytes += bytes.len();
-        self.held.insert(index, bytes);
+    pub(super) fn hold(&mut self, index: u32, piece: Piece) {
+        self.bytes += piece.len();
+        self.held.insert(index, piece);
         if self.bytes > MOST {
             self.spans.clear();
         }
@@ -50,14 +52,20 @@ impl Order {
     }
 
     /// The record whose turn it is, if it is held.
-    pub(super) fn next_held(&mut self) -> Option<(u32, Vec<u8>)> {
+    pub(super) fn next_held(&mut self) -> Option<(u32, Piece)> {
         let index = match self.spans.front() {
             Some((next, _)) => *next,
             None => *self.held.keys().next()?,
         };
-        let bytes = self.held.remove(&index)?;
-        self.bytes -= bytes.len();
-        Some((index, bytes))
+        let piece = self.held.remove(&index)?;
+        self.bytes -= piece.len();
+        Some((index, piece))
+    }
+
+    /// Stops waiting; false where nothing waits.
+    pub(super) fn give_up(&mut self) -> bool {
+        self.spans.clear();
+        !self.held.is_empty()
     }
 }
 
@@ -72,7 +80,7 @@ mod tests {
             let mut out = Vec::new();
             for index in file {
                 if order.waits(*index) {
-                    order.hold(*index, vec![0]);
+                    order.hold(*index, Piece::Line(vec![0]));
                     continue;
                 }
                 order.passed(*index);

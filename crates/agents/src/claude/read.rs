@@ -23,6 +23,9 @@ use crate::{Blocks, Known};
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
 
+/// What the client answers in the model's place where a history ends in a question and goes on with another.
+const FILLER: &str = "No response requested.";
+
 /// The blocks of one transcript.
 pub(super) struct ClaudeBlocks {
     path: PathBuf,
@@ -35,13 +38,33 @@ pub(super) struct ClaudeBlocks {
     turn: u32,
     until: Option<u32>,
     depth: u8,
-    ready: VecDeque<Block>,
+    ready: VecDeque<Item>,
     /// The names of tools whose results are still to come.
     calls: HashMap<String, String>,
     subagents: Subagents,
-    nested: Option<Box<ClaudeBlocks>>,
     defects: Defects,
     ended: bool,
+}
+
+/// What is handed out next.
+enum Item {
+    Block(Block),
+    Subagent(Box<ClaudeBlocks>),
+}
+
+/// A record, or what is left of one that is too long to be held.
+pub(super) enum Piece {
+    Line(Vec<u8>),
+    Huge(u64),
+}
+
+impl Piece {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Piece::Line(bytes) => bytes.len(),
+            Piece::Huge(_) => 0,
+        }
+    }
 }
 
 /// Which records count.
@@ -91,84 +114,80 @@ impl ClaudeBlocks {
             ready: VecDeque::new(),
             calls: HashMap::new(),
             subagents,
-            nested: None,
             defects: Defects::default(),
             ended: false,
         }
     }
 
-    /// Reads lines until at least one block is ready; false at the end.
+    /// Reads on until something is ready; false at the end.
     fn advance(&mut self) -> bool {
-        while self.ready.is_empty() && self.nested.is_none() {
+        while self.ready.is_empty() {
+            if let Some((index, piece)) = self.order.next_held() {
+                if !self.emit(index, &piece) {
+                    return false;
+                }
+                continue;
+            }
             let line = match self.lines.next_line() {
                 Ok(Some(line)) => line,
-                Ok(None) => return false,
+                Ok(None) => {
+                    // Whatever still waits is handed out in the order of the file.
+                    if self.order.give_up() {
+                        self.defects.add(DefectKind::BrokenLink);
+                        continue;
+                    }
+                    return false;
+                }
                 Err(_) => {
                     self.defects.add(DefectKind::Unreadable);
                     return false;
                 }
             };
-            let Some(bytes) = line.bytes else {
-                let megabytes = line.len >> 20;
-                let record = huge_record(&self.path, &line).ok().flatten();
-                if record.is_some_and(|record| self.takes(&record)) {
-                    let text = format!("a record of {megabytes} MB is left out");
-                    self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
+            let (piece, takes, index) = match line.bytes {
+                Some(bytes) => {
+                    let record = Record::of(bytes);
+                    let index = self.index;
+                    let takes = record.complete && takes(&self.history, &mut self.index, &record);
+                    // The line is given up before the next is read, so an active one is copied.
+                    (if takes { Piece::Line(bytes.to_vec()) } else { Piece::Huge(0) }, takes, index)
                 }
-                continue;
+                None => {
+                    let record = huge_record(&self.path, &line).ok().flatten();
+                    let index = self.index;
+                    let takes = record.is_some_and(|record| takes(&self.history, &mut self.index, &record));
+                    (Piece::Huge(line.len >> 20), takes, index)
+                }
             };
-            let record = Record::of(bytes);
-            if !record.complete {
-                continue;
-            }
-            // The borrow of the line ends before the state changes.
-            let bytes = bytes.to_vec();
-            let record = Record::of(&bytes);
-            let index = self.index;
-            if !self.takes(&record) {
+            if !takes {
                 continue;
             }
             if self.order.waits(index) {
-                self.order.hold(index, bytes);
-                continue;
-            }
-            if !self.emit(index, &record) {
+                self.order.hold(index, piece);
+            } else if !self.emit(index, &piece) {
                 return false;
-            }
-            while let Some((index, bytes)) = self.order.next_held() {
-                if !self.emit(index, &Record::of(&bytes)) {
-                    return false;
-                }
             }
         }
         true
     }
 
     /// Makes blocks of an active record; false where the asked turns are over.
-    fn emit(&mut self, index: u32, record: &Record<'_>) -> bool {
+    fn emit(&mut self, index: u32, piece: &Piece) -> bool {
         self.order.passed(index);
-        let opens = self.opens_turn(index, record);
+        let bytes = match piece {
+            Piece::Line(bytes) => bytes,
+            Piece::Huge(megabytes) => {
+                let text = format!("a record of {megabytes} MB is left out");
+                self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
+                return true;
+            }
+        };
+        let record = Record::of(bytes);
+        let opens = self.opens_turn(index, &record);
         if opens && self.until.is_some_and(|until| self.turn >= until) {
             return false;
         }
-        self.record(record, opens);
+        self.record(&record, opens);
         true
-    }
-
-    /// Counts a chain record and tells whether it is part of the active history.
-    fn takes(&mut self, record: &Record<'_>) -> bool {
-        match &self.history {
-            Which::Sidechain => record.uuid.is_some(),
-            Which::Chain => record.is_chain(),
-            Which::Active(scan) => {
-                if !record.is_chain() {
-                    return false;
-                }
-                let index = self.index;
-                self.index += 1;
-                scan.history.is_active(index)
-            }
-        }
     }
 
     fn opens_turn(&mut self, index: u32, record: &Record<'_>) -> bool {
@@ -221,7 +240,7 @@ impl ClaudeBlocks {
                     self.push(at, None, BlockKind::Notice { notice: NoticeKind::Command, text });
                 }
             }
-            UserPart::Prompt | UserPart::Injected => {}
+            UserPart::Prompt | UserPart::Injected | UserPart::Caveat => {}
         }
     }
 
@@ -266,7 +285,7 @@ impl ClaudeBlocks {
         let kind = BlockKind::Subagent { id: found.id, role: found.role, description: found.description };
         self.push(at, None, kind);
         match ClaudeBlocks::subagent(&found.path, self.subagents.clone(), self.turn, self.depth + 1) {
-            Ok(nested) => self.nested = Some(Box::new(nested)),
+            Ok(nested) => self.ready.push_back(Item::Subagent(Box::new(nested))),
             Err(_) => self.defects.add(DefectKind::MissingSubagent),
         }
     }
@@ -294,6 +313,9 @@ impl ClaudeBlocks {
             let kind = match element.get(b"type").and_then(Raw::plain) {
                 Some(b"text") => {
                     let text = string(element.get(b"text")).unwrap_or_default();
+                    if model.is_none() && text == FILLER {
+                        continue;
+                    }
                     BlockKind::Answer { text, model: model.clone() }
                 }
                 Some(b"thinking") => BlockKind::Thinking { text: string(element.get(b"thinking")).unwrap_or_default() },
@@ -350,24 +372,27 @@ impl ClaudeBlocks {
     }
 
     fn push(&mut self, at: Option<Timestamp>, message: Option<String>, kind: BlockKind) {
-        self.ready.push_back(Block { turn: self.turn, depth: self.depth, at, message, kind });
+        let block = Block { turn: self.turn, depth: self.depth, at, message, kind };
+        self.ready.push_back(Item::Block(block));
     }
 }
 
 impl Blocks for ClaudeBlocks {
     fn next_block(&mut self) -> Option<Block> {
         loop {
-            if let Some(block) = self.ready.pop_front() {
-                return Some(block);
-            }
-            if let Some(nested) = &mut self.nested {
-                if let Some(block) = nested.next_block() {
-                    return Some(block);
-                }
-                let defects = nested.defects.clone();
-                self.defects.merge(&defects);
-                self.nested = None;
-                continue;
+            match self.ready.pop_front() {
+                Some(Item::Block(block)) => return Some(block),
+                Some(Item::Subagent(mut nested)) => match nested.next_block() {
+                    Some(block) => {
+                        self.ready.push_front(Item::Subagent(nested));
+                        return Some(block);
+                    }
+                    None => {
+                        self.defects.merge(&nested.defects);
+                        continue;
+                    }
+                },
+                None => {}
             }
             if self.ended || !self.advance() {
                 self.ended = true;
@@ -381,7 +406,23 @@ impl Blocks for ClaudeBlocks {
     }
 }
 
-/// The words of a content value: a string, or the text elements of a list.
+/// Counts a chain record and tells whether it is part of the history.
+fn takes(history: &Which, index: &mut u32, record: &Record<'_>) -> bool {
+    match history {
+        Which::Sidechain => record.uuid.is_some(),
+        Which::Chain => record.is_chain(),
+        Which::Active(scan) => {
+            if !record.is_chain() {
+                return false;
+            }
+            *index += 1;
+            scan.history.is_active(*index - 1)
+        }
+    }
+}
+
+/// The words of a content value: a string, or the text elements of a list. Of a list, what the client put in beside a
+/// person's words is left out.
 pub(super) fn prompt_text(content: Raw<'_>) -> String {
     if content.0.starts_with(b"\"") {
         return unwrap_command(content.string().unwrap_or_default().into_owned());
@@ -389,7 +430,8 @@ pub(super) fn prompt_text(content: Raw<'_>) -> String {
     let mut joined = String::new();
     for element in content.elements() {
         if element.get(b"type").and_then(Raw::plain) == Some(b"text")
-            && let Some(text) = element.get(b"text").and_then(Raw::string)
+            && let Some(raw) = element.get(b"text").filter(|text| !is_injected(*text))
+            && let Some(text) = raw.string()
         {
             if !joined.is_empty() {
                 joined.push_str("\n\n");
@@ -398,6 +440,10 @@ pub(super) fn prompt_text(content: Raw<'_>) -> String {
         }
     }
     unwrap_command(joined)
+}
+
+fn is_injected(text: Raw<'_>) -> bool {
+    text.0.get(1..).is_some_and(|text| UserPart::of_text(text) == UserPart::Injected)
 }
 
 /// A slash command as it was typed, out of the tags in which the client stores it; other text stays as it is.

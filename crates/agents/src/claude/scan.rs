@@ -64,6 +64,8 @@ struct Pass {
     cwd: Vec<u8>,
     first_cwd: Option<PathBuf>,
     home_cwd: Option<PathBuf>,
+    /// Where `/cd` moved the session, as long as nothing was said there.
+    relocated: Option<PathBuf>,
     branch: Vec<u8>,
     version: Vec<u8>,
     forked_from: Option<SessionId>,
@@ -113,6 +115,7 @@ impl Pass {
             cwd: Vec::new(),
             first_cwd: None,
             home_cwd: None,
+            relocated: None,
             branch: Vec::new(),
             version: Vec::new(),
             forked_from: None,
@@ -173,6 +176,7 @@ impl Pass {
                     self.builder.last_prompt(key_of(leaf));
                 }
             }
+            Kind::Relocated => self.relocated = value.string().map(|path| PathBuf::from(path.into_owned())),
             Kind::CustomTitle => self.summary.custom_title = title(value),
             Kind::AiTitle => self.summary.agent_title = title(value),
             _ => {}
@@ -193,6 +197,7 @@ impl Pass {
         let mark = Mark { index, key: record.uuid.unwrap_or_default(), offset: line.offset, len: line.len };
         self.settle_command(record, user);
         let part = match (record.kind, user) {
+            (Kind::Assistant, _) if is_synthetic(record) => TailPart::Settled,
             (Kind::Assistant, _) => TailPart::Assistant,
             (_, Some(UserPart::Prompt)) => {
                 self.prompts.push(mark);
@@ -203,7 +208,9 @@ impl Pass {
                 TailPart::Settled
             }
             (_, Some(UserPart::ToolResult | UserPart::Injected)) => TailPart::Asked,
-            (_, Some(UserPart::CommandOutput | UserPart::Interrupted | UserPart::Summary)) => TailPart::Settled,
+            (_, Some(UserPart::CommandOutput | UserPart::Interrupted | UserPart::Summary | UserPart::Caveat)) => {
+                TailPart::Settled
+            }
             _ => return,
         };
         if self.tail.len() == TAIL {
@@ -280,7 +287,7 @@ impl Pass {
         summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         summary.turn_keys = prompts.iter().map(|mark| mark.key).collect();
         summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark));
-        summary.cwd = self.home_cwd.or(self.first_cwd);
+        summary.cwd = self.home_cwd.or(self.relocated).or(self.first_cwd);
         summary.branch = utf8(&self.branch).filter(|branch| branch != "HEAD");
         summary.version = utf8(&self.version);
         summary.created = time(&self.first_time);
@@ -306,6 +313,12 @@ impl Pass {
         let prompts = prompts.into_iter().map(|mark| mark.index).collect();
         Scan { summary, history, prompts, size }
     }
+}
+
+/// Whether the client made up an answer, for an error or to fill a gap; the model did not say it.
+fn is_synthetic(record: &Record<'_>) -> bool {
+    let model = record.message.and_then(|message| message.get(b"model"));
+    record.api_error || model.is_some_and(|model| model.0 == b"\"<synthetic>\"")
 }
 
 /// The second pass: finds the indices of chain records by their ids.
@@ -353,6 +366,7 @@ pub(super) fn huge_record(path: &Path, line: &Line<'_>) -> io::Result<Option<Rec
         kind: Kind::of(header.r#type.as_bytes()),
         uuid: header.uuid.map(|uuid| key_of(uuid.as_bytes())),
         parent: header.parent_uuid.map(|uuid| key_of(uuid.as_bytes())),
+        has_parent: true,
         sidechain: header.is_sidechain,
         tool_result: header.tool_use_result.map(|_| Raw(b"{}")),
         complete: true,

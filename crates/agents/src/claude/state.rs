@@ -58,9 +58,22 @@ fn with_processes(config: &Path, mut live: Live, runs: impl Fn(&Process) -> bool
             _ => None,
         };
         let session = LiveSession { pid: Some(process.pid), state, waiting_for: process.waiting_for, cwd: process.cwd };
-        live.sessions.insert(process.session_id, session);
+        // Agents do not lock: two processes may have a session open. The one that needs attention most is shown.
+        let known = live.sessions.get(&process.session_id);
+        if known.is_none_or(|known| urgency(known.state) <= urgency(session.state)) {
+            live.sessions.insert(process.session_id, session);
+        }
     }
     live
+}
+
+fn urgency(state: Option<State>) -> u8 {
+    match state {
+        None | Some(State::Stopped) => 0,
+        Some(State::Idle) => 1,
+        Some(State::Busy) => 2,
+        Some(State::Waiting) => 3,
+    }
 }
 
 #[cfg(test)]

@@ -29,18 +29,18 @@ impl Segment {
     }
 }
 
-/// The files that `base`, in the file `own`, refers to, the oldest first, and whether all of them are there.
-pub(super) fn resolve(home: &Home, own: &Path, base: &Base) -> (Vec<Segment>, bool) {
+/// The files that `base`, in the file `own`, refers to, the oldest first, and the id of the one that is not there.
+pub(super) fn resolve(home: &Home, own: &Path, base: &Base) -> (Vec<Segment>, Option<String>) {
     let mut segments = Vec::new();
     let mut seen = HashSet::from([own.to_owned()]);
     let mut next = Some(base.clone());
-    let mut complete = true;
+    let mut missing = None;
     // A cut holds for everything behind it: it may lie in the source's own base.
     let mut nearest_end = u64::MAX;
     while let Some(base) = next.take() {
         let path = home.find_segment(&base.segment);
         let Some(path) = path.filter(|path| segments.len() < LONGEST && seen.insert(path.clone())) else {
-            complete = false;
+            missing = Some(base.segment);
             break;
         };
         if let Some(end) = base.end_ordinal {
@@ -51,7 +51,7 @@ pub(super) fn resolve(home: &Home, own: &Path, base: &Base) -> (Vec<Segment>, bo
         segments.push(Segment { path, end_ordinal, end_offset: base.end_offset });
     }
     segments.reverse();
-    (segments, complete)
+    (segments, missing)
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
         let check = |threads: &[(u32, Option<(u32, u64)>)], base: (u32, u64), expected: &[(u32, u64)], whole: bool| {
             let (_folder, home) = home(threads);
             let base = Base { segment: id(base.0), end_ordinal: Some(base.1), end_offset: None };
-            let (segments, complete) = resolve(&home, Path::new("own"), &base);
+            let (segments, missing) = resolve(&home, Path::new("own"), &base);
             let found: Vec<(String, Option<u64>)> = segments
                 .iter()
                 .map(|segment| {
@@ -95,7 +95,7 @@ mod tests {
                 })
                 .collect();
             let expected: Vec<(String, Option<u64>)> = expected.iter().map(|(n, end)| (id(*n), Some(*end))).collect();
-            assert_eq!((found, complete), (expected, whole), "{threads:?} {base:?}");
+            assert_eq!((found, missing.is_none()), (expected, whole), "{threads:?} {base:?}");
         };
         check(&[(1, None)], (1, 23), &[(1, 23)], true);
         check(&[(1, None), (2, Some((1, 23)))], (2, 34), &[(1, 23), (2, 34)], true);

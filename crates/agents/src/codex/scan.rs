@@ -97,8 +97,10 @@ impl Pass<'_> {
                 self.record(&record, Place::default());
                 if let Some(base) = &meta.base {
                     self.own = false;
-                    let (segments, complete) = chain::resolve(self.home, path, base);
-                    let mut whole = complete;
+                    let (segments, missing) = chain::resolve(self.home, path, base);
+                    let mut whole = missing.is_none();
+                    self.summary.bases = segments.iter().map(|segment| segment.path.clone()).collect();
+                    self.summary.missing_base = missing;
                     for segment in &segments {
                         whole &= self.segment(segment).unwrap_or(false);
                     }

@@ -1,5 +1,7 @@
 //! Which threads a process has open: those whose `thread-writer-locks/<id>.lock` is locked.
 //!
+//! Versions before the locks (0.140) are noticed by the rollout that a process called `codex` has open.
+//!
 //! The locks are looked up in `/proc/locks` and never tried: a lock of ours, held for a moment, would make Codex
 //! refuse the thread. Whether an open thread is at work is told by its transcript.
 
@@ -9,6 +11,7 @@ use std::path::Path;
 
 use transcript::SessionId;
 
+use super::home::Name;
 use crate::{Live, LiveSession};
 
 pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
@@ -19,6 +22,7 @@ pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
     };
     let folder = root.join("thread-writer-locks");
     let Ok(entries) = fs::read_dir(&folder) else {
+        live.sessions = open_rollouts(root, proc);
         return live;
     };
     let Ok(locks) = fs::read_to_string(proc.join("locks")) else {
@@ -45,6 +49,33 @@ pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
         }
     }
     live
+}
+
+/// The threads whose rollout a process called `codex` has open.
+fn open_rollouts(root: &Path, proc: &Path) -> HashMap<SessionId, LiveSession> {
+    let mut open = HashMap::new();
+    let Ok(root) = root.canonicalize() else {
+        return open;
+    };
+    for process in fs::read_dir(proc).into_iter().flatten().flatten() {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+        if !name.starts_with("codex") {
+            continue;
+        }
+        for file in fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {
+            let Ok(path) = fs::read_link(file.path()) else {
+                continue;
+            };
+            let thread = path.starts_with(&root).then(|| Name::of_path(&path)).flatten();
+            if let Some(id) = thread.and_then(|name| SessionId::new(name.thread).ok()) {
+                open.insert(id, LiveSession { pid: Some(pid), state: None, waiting_for: None, cwd: None });
+            }
+        }
+    }
+    open
 }
 
 /// A process that holds a lock.

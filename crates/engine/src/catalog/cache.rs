@@ -10,7 +10,7 @@
 //!
 //! Rows are decoded one by one from a small buffer: fresh memory is what a warm listing pays for most.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -18,13 +18,13 @@ use std::path::{Path, PathBuf};
 
 use agents::Stamp;
 use serde::{Deserialize, Serialize};
-use transcript::Summary;
+use transcript::{SessionId, Summary};
 
 use super::Entry;
 use crate::private;
 
 /// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
-const MAGIC: &[u8; 8] = b"tinecat4";
+const MAGIC: &[u8; 8] = b"tinecat5";
 const HEADER: u64 = 16;
 
 #[derive(Serialize, Deserialize)]
@@ -53,8 +53,9 @@ pub(super) struct Cache {
     rows: Vec<Option<Row>>,
     /// Positions in `rows` by inode, which is cheaper to look up than a path.
     by_inode: HashMap<u64, u32, BuildHasherDefault<InodeHasher>>,
-    /// Where the fingerprints begin in the file.
-    keys_at: u64,
+    /// The file that the rows came from, and where the fingerprints begin in it. It is kept open, because another
+    /// process may put another file in its place, whose fingerprints stand elsewhere.
+    keys: Option<(File, u64)>,
 }
 
 /// Inodes are numbers that need no more mixing than this.
@@ -94,7 +95,7 @@ impl Cache {
         if magic != MAGIC || length > file.metadata()?.len() {
             return Err(damaged());
         }
-        let mut reader = BufReader::with_capacity(64 << 10, file).take(length);
+        let mut reader = BufReader::with_capacity(64 << 10, &file).take(length);
         let mut bytes = Vec::new();
         let generation = String::from_utf8(next(&mut reader, &mut bytes)?.unwrap_or_default().to_vec());
         let mut rows: Vec<Option<Row>> = Vec::new();
@@ -103,7 +104,18 @@ impl Cache {
         }
         let by_inode = rows.iter().flatten().zip(0..).map(|(row, index)| (row.inode, index)).collect();
         let generation = generation.map_err(|_| damaged())?;
-        Ok(Cache { path: path.to_owned(), generation, rows, by_inode, keys_at: HEADER + length })
+        let keys = Some((file, HEADER + length));
+        Ok(Cache { path: path.to_owned(), generation, rows, by_inode, keys })
+    }
+
+    /// The ids among `found` that some session missed a part of its history by.
+    pub(super) fn returned_bases<'a>(&self, found: impl Iterator<Item = &'a SessionId>) -> HashSet<String> {
+        let missing: HashSet<&str> =
+            self.rows.iter().flatten().filter_map(|row| row.summary.missing_base.as_deref()).collect();
+        if missing.is_empty() {
+            return HashSet::new();
+        }
+        found.map(SessionId::as_str).filter(|id| missing.contains(id)).map(str::to_owned).collect()
     }
 
     /// Takes out what is known of a file, if the file is still as it was.
@@ -121,9 +133,7 @@ impl Cache {
 
     /// Fills in the fingerprints of entries that came from the cache.
     pub(super) fn fill_turn_keys(&self, entries: &mut [Entry]) {
-        let Ok(keys) = self.keys() else {
-            return;
-        };
+        let keys = self.keys().unwrap_or_default();
         for entry in entries {
             if let Some(from) = entry.turn_keys_at.take() {
                 entry.summary.turn_keys = slice(&keys, from, entry.summary.turns);
@@ -132,8 +142,10 @@ impl Cache {
     }
 
     fn keys(&self) -> io::Result<Vec<u64>> {
-        let mut file = File::open(&self.path)?;
-        file.seek(SeekFrom::Start(self.keys_at))?;
+        let Some((mut file, start)) = self.keys.as_ref().map(|(file, start)| (file, *start)) else {
+            return Ok(Vec::new());
+        };
+        file.seek(SeekFrom::Start(start))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok(bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect())
@@ -203,14 +215,18 @@ fn next<'a>(reader: &mut impl BufRead, bytes: &'a mut Vec<u8>) -> io::Result<Opt
     }
     let mut length = [0; 4];
     reader.read_exact(&mut length)?;
-    bytes.resize(u32::from_le_bytes(length) as usize, 0);
-    reader.read_exact(bytes)?;
+    // Read no further than there is, so that a damaged length cannot ask for gigabytes.
+    let length = u64::from(u32::from_le_bytes(length));
+    bytes.clear();
+    if reader.take(length).read_to_end(bytes)? as u64 != length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     Ok(Some(bytes))
 }
 
 fn slice(keys: &[u64], from: u32, count: u32) -> Vec<u64> {
     let from = from as usize;
-    keys.get(from..from + count as usize).unwrap_or_default().to_vec()
+    keys.get(from..from.saturating_add(count as usize)).unwrap_or_default().to_vec()
 }
 
 /// A word that no other cache has.

@@ -4,7 +4,7 @@
 
 mod cache;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -84,10 +84,11 @@ pub fn refresh(stores: &[Box<dyn Store>], cache_folder: &Path, progress: &dyn Pr
     });
     let mut changed = Vec::new();
     catalog.entries.reserve(files.len());
+    let returned = cache.returned_bases(files.iter().map(|(_, file)| &file.id));
     for (agent, file) in files {
         match cache.take(&file.path, &file.stamp) {
-            Some(entry) => catalog.entries.push(entry),
-            None => changed.push((agent, file)),
+            Some(entry) if still_holds(&entry.summary, &returned) => catalog.entries.push(entry),
+            _ => changed.push((agent, file)),
         }
     }
     let fresh = scan_all(stores, &changed, progress);
@@ -102,6 +103,12 @@ pub fn refresh(stores: &[Box<dyn Store>], cache_folder: &Path, progress: &dyn Pr
     };
     catalog.cache = cache;
     catalog
+}
+
+/// Whether the other files that a session's history stands in are as they were when it was read.
+fn still_holds(summary: &Summary, returned: &HashSet<String>) -> bool {
+    summary.bases.iter().all(|base| base.exists())
+        && summary.missing_base.as_ref().is_none_or(|missing| !returned.contains(missing))
 }
 
 /// Reads the given files with as many threads as there are cores.

@@ -19,6 +19,8 @@ use crate::private;
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+const HURRY: Duration = Duration::from_millis(200);
+
 /// An open registry.
 #[derive(Debug)]
 pub struct Registry {
@@ -228,6 +230,16 @@ impl Registry {
             }
             Ok(())
         })
+    }
+
+    /// Runs `change` without waiting long for other writers: for what is not worth a person's time.
+    pub fn in_a_hurry<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let set =
+            |registry: &Self, time| registry.connection.busy_timeout(time).map_err(|error| registry.failed(&error));
+        set(self, HURRY)?;
+        let result = change(self);
+        set(self, PATIENCE)?;
+        result
     }
 
     /// Reads one thing that tine was asked to remember.

@@ -10,7 +10,7 @@ use transcript::text;
 
 use super::Desk;
 use crate::Outcome;
-use crate::ui::{self, Paint};
+use crate::ui::{self, Bar, Paint};
 
 /// Check agents, files, registry and cache, with hints for what is not as it should be
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let report = desk.tine.doctor()?;
+    let report = desk.tine.doctor(&Bar::new(&desk.surface))?;
     let mut out = ui::out();
     if args.json {
         let value = json!({

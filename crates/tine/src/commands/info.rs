@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new(&desk.surface))?;
-    let session = desk.select_among(&sessions, &args.session)?.session;
+    let session = desk.select_whole(&sessions, &args.session)?;
     desk.tine.remember_use(&session);
     let forks: Vec<&SessionView> =
         sessions.iter().map(|other| &other.view).filter(|view| is_fork_of(view, &session)).collect();

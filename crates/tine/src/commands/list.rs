@@ -10,7 +10,9 @@ use transcript::{Agent, SessionView, State, text};
 
 use super::Desk;
 use crate::Outcome;
+use crate::cli::agent_parser;
 use crate::environment::Surface;
+use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
 /// List sessions, newest first, of this directory and its worktrees
@@ -22,7 +24,7 @@ Examples:
   tine ls --json | jq -r '.[].id'")]
 pub(crate) struct Args {
     /// Only sessions of this agent
-    #[arg(long, value_name = "AGENT", value_parser = clap::value_parser!(Agent))]
+    #[arg(long, value_name = "AGENT", value_parser = agent_parser())]
     pub agent: Option<Agent>,
     /// Sessions of another directory
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
@@ -45,6 +47,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         (None, false) => Some(cwd.clone()),
         (None, true) => None,
     };
+    if let Some(missing) = directory.as_deref().filter(|directory| args.dir.is_some() && !directory.is_dir()) {
+        return Err(Failure::Other {
+            kind: "no_directory",
+            message: format!("there is no directory {}", text::one_line(&missing.to_string_lossy())),
+            hint: Some("`tine list --all` shows sessions whose directories are gone, too".into()),
+        });
+    }
     let filter = Filter { agent: args.agent, directory };
     let listing = desk.tine.listing(&filter, &Bar::new(&desk.surface))?;
     let limit = args.limit.unwrap_or(usize::MAX);
@@ -134,8 +143,14 @@ impl<'a> Table<'a> {
             (None, None, _) => row.push_str(&title),
         }
         row.truncate(row.trim_end().len());
+        if let Some(width) = self.surface.width.filter(|width| *width < NARROW) {
+            *row = ui::clip_painted(row, width);
+        }
     }
 }
+
+/// Below this, the columns do not fit beside each other and rows are cut.
+const NARROW: usize = 100;
 
 fn fill(row: &mut String, columns: usize) {
     row.extend(std::iter::repeat_n(' ', columns));

@@ -11,6 +11,8 @@ pub(crate) mod tree;
 
 use engine::{Error, Selection, Session, Tine};
 
+use transcript::text;
+
 use crate::Outcome;
 use crate::cli::{Cli, Command};
 use crate::environment::{self, Surface};
@@ -56,10 +58,24 @@ impl Desk {
         self.select_among(&sessions, spec)
     }
 
+    /// The same for a command to which a point means nothing.
+    pub(crate) fn select_whole(&self, sessions: &[Session], spec: &str) -> Result<Session, Failure> {
+        let selection = self.select_among(sessions, spec)?;
+        match selection.turns {
+            None => Ok(selection.session),
+            Some(_) => Err(Failure::Other {
+                kind: "no_point_here",
+                message: format!("`{}` is a point in a session, and this speaks of whole ones", text::one_line(spec)),
+                hint: Some("leave out what stands behind the `@`".into()),
+            }),
+        }
+    }
+
     pub(crate) fn select_among(&self, sessions: &[Session], spec: &str) -> Result<Selection, Failure> {
         match self.tine.resolve_among(sessions, spec) {
             Err(Error::Ambiguous { spec: word, matches }) if self.surface.is_interactive => {
-                let Some(chosen) = picker::choose(&self.surface, &word, &matches)? else {
+                let Some(chosen) = picker::choose(&self.surface, &word, &matches, self.tine.context().clock.now())?
+                else {
                     return Err(Error::Ambiguous { spec: word, matches }.into());
                 };
                 let point = spec.strip_prefix(&word).unwrap_or_default();

@@ -49,7 +49,6 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     let until = args.turn.or(selection.turns);
     let mut blocks = desk.tine.read(session, until)?;
-    desk.tine.remember_use(session);
 
     let tools = if args.tools { Tools::Full } else { Tools::Brief };
     let out = ui::out();
@@ -72,6 +71,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     renderer.end(blocks.defects())?;
     drop(renderer);
+    desk.tine.remember_use(session);
     std::io::stdout().lock().flush()?;
     Ok(ExitCode::SUCCESS)
 }

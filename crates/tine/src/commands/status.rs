@@ -33,7 +33,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new(&desk.surface))?;
     let mut out = ui::out();
     if let Some(spec) = &args.session {
-        let session = desk.select_among(&sessions, spec)?.session;
+        let session = desk.select_whole(&sessions, spec)?;
         match args.json {
             true => writeln!(out, "{}", to_json_pretty(&as_json(&session)))?,
             false => writeln!(out, "{}", session.view.state.as_str())?,

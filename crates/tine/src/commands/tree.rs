@@ -36,12 +36,12 @@ pub(crate) struct Args {
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new(&desk.surface))?;
-    let chosen = args.session.as_deref().map(|spec| desk.select_among(&sessions, spec)).transpose()?;
+    let chosen = args.session.as_deref().map(|spec| desk.select_whole(&sessions, spec)).transpose()?;
     let project = Project::of(&desk.tine.context().cwd);
     let trees: Vec<Node> = engine::forest(&sessions)
         .into_iter()
         .filter(|tree| match &chosen {
-            Some(chosen) => tree.holds(chosen.session.view.agent, &chosen.session.view.id),
+            Some(chosen) => tree.holds(chosen.view.agent, &chosen.view.id),
             None => args.all || is_here(tree, &project),
         })
         // A session without forks is no lineage, unless it was asked for.
@@ -57,12 +57,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             "no session was forked here; see `tine tree --all`"
         });
     } else {
-        let marked = chosen.map(|chosen| chosen.session);
         for (index, tree) in trees.iter().enumerate() {
             if index > 0 {
                 writeln!(out)?;
             }
-            draw(&mut out, desk, tree, "", "", marked.as_ref())?;
+            draw(&mut out, desk, tree, "", "", chosen.as_ref())?;
         }
     }
     out.flush()?;
@@ -100,7 +99,7 @@ fn draw(
 ) -> std::io::Result<()> {
     let line = line(desk, tree, marked);
     let width = desk.surface.width.map(|width| width.saturating_sub(text::width(first)));
-    let shown = width.map_or(line.clone(), |width| clip_painted(&line, width));
+    let shown = width.map_or(line.clone(), |width| ui::clip_painted(&line, width));
     writeln!(out, "{first}{shown}")?;
     for (index, child) in tree.children.iter().enumerate() {
         let last = index + 1 == tree.children.len();
@@ -142,36 +141,4 @@ fn line(desk: &Desk, tree: &Node, marked: Option<&Session>) -> String {
             line
         }
     }
-}
-
-/// Cuts a line that may hold our own colours, which take no columns.
-fn clip_painted(line: &str, width: usize) -> String {
-    let plain = text::clean(line);
-    if text::width(&plain) <= width {
-        return line.to_owned();
-    }
-    let cut = text::clip(&plain, width);
-    // Keep the colours as far as the visible text goes.
-    let mut out = String::new();
-    let mut visible = cut.trim_end_matches('…').chars().peekable();
-    let mut chars = line.chars();
-    while visible.peek().is_some() {
-        let Some(c) = chars.next() else { break };
-        out.push(c);
-        if c == '\u{1b}' {
-            for c in chars.by_ref() {
-                out.push(c);
-                if c == 'm' {
-                    break;
-                }
-            }
-        } else {
-            visible.next();
-        }
-    }
-    out.push('…');
-    if line.contains('\u{1b}') {
-        out.push_str("\u{1b}[0m");
-    }
-    out
 }

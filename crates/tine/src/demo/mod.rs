@@ -99,5 +99,5 @@ fn show_args(session: &str) -> show::Args {
 /// How to call this program again: by its name if the shell would find it, else by its path.
 fn own_name() -> String {
     let own = environment::own_path().to_string_lossy().into_owned();
-    if own.contains('/') && !own.starts_with("target/") { "tine".into() } else { own }
+    if own.contains("/target/") { own } else { "tine".into() }
 }

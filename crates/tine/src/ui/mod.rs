@@ -102,6 +102,38 @@ pub(crate) fn count(number: u64, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
 }
 
+/// Cuts a line that may hold our own colours, which take no columns.
+pub(crate) fn clip_painted(line: &str, width: usize) -> String {
+    let plain = text::clean(line);
+    if text::width(&plain) <= width {
+        return line.to_owned();
+    }
+    let cut = text::clip(&plain, width);
+    // Keep the colours as far as the visible text goes.
+    let mut out = String::new();
+    let mut visible = cut.trim_end_matches('…').chars().peekable();
+    let mut chars = line.chars();
+    while visible.peek().is_some() {
+        let Some(c) = chars.next() else { break };
+        out.push(c);
+        if c == '\u{1b}' {
+            for c in chars.by_ref() {
+                out.push(c);
+                if c == 'm' {
+                    break;
+                }
+            }
+        } else {
+            visible.next();
+        }
+    }
+    out.push('…');
+    if line.contains('\u{1b}') {
+        out.push_str("\u{1b}[0m");
+    }
+    out
+}
+
 /// Standard output, buffered.
 pub(crate) fn out() -> io::BufWriter<io::StdoutLock<'static>> {
     io::BufWriter::with_capacity(64 << 10, io::stdout().lock())

@@ -1,5 +1,6 @@
 //! `tine list`.
 
+use serde_json::json;
 use testkit::build::ClaudeSession;
 
 use crate::world::{COOKIE, EXPORT, LOGIN, STREAM, World, is_harmless};
@@ -128,7 +129,7 @@ fn a_change_is_seen_and_a_deleted_cache_is_no_loss() {
     assert_eq!(world.json(["list", "--json"]).as_array().unwrap().len(), 3);
     let cache = world.sandbox.environment().iter().find(|(name, _)| *name == "XDG_CACHE_HOME").unwrap().1.clone();
     let catalog = std::path::Path::new(&cache).join("tine/catalog");
-    for damage in [&b""[..], b"tinecat4", b"garbage that is long enough to be a header and more"] {
+    for damage in [&b""[..], b"tinecat5", b"garbage that is long enough to be a header and more"] {
         std::fs::write(&catalog, damage).unwrap();
         assert_eq!(world.json(["list", "--json"]).as_array().unwrap().len(), 3);
     }
@@ -138,4 +139,76 @@ fn a_change_is_seen_and_a_deleted_cache_is_no_loss() {
 
 fn text(output: std::process::Output) -> String {
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// Every process replaces the cache; what one of them read must not be mixed with what another wrote.
+#[test]
+fn listings_at_once_do_not_mix_up_lineage() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    let id = |number: usize, kind: u32| format!("{number:08x}-0000-4000-8000-{kind:012}");
+    let mut paths = Vec::new();
+    for number in 0..40 {
+        let mut parent = ClaudeSession::new(&id(number, 1)).cwd(&world.shop).seed(number as u64);
+        for turn in 0..=number % 5 {
+            parent = parent.turn(|t| t.prompt(format!("{number} {turn}")).text("yes"));
+        }
+        parent.branch(&id(number, 2)).turn(|turn| turn.prompt("on").text("yes")).write(&claude);
+        paths.push(parent.write(&claude));
+    }
+    let lineage = || {
+        let sessions = world.json(["list", "--all", "--json"]);
+        let mut parents: Vec<(String, serde_json::Value)> = Vec::new();
+        for session in sessions.as_array().unwrap() {
+            let parent = json!([session["parent"]["id"], session["parent"]["turn"]]);
+            parents.push((session["id"].as_str().unwrap().to_owned(), parent));
+        }
+        parents.sort_by(|a, b| a.0.cmp(&b.0));
+        parents
+    };
+    let before = lineage();
+    std::thread::scope(|scope| {
+        for part in paths.chunks(10) {
+            let world = &world;
+            scope.spawn(move || {
+                for path in part {
+                    let mut content = std::fs::read(path).unwrap();
+                    content.extend(b"{\"type\":\"mode\",\"mode\":\"normal\"}\n");
+                    std::fs::write(path, content).unwrap();
+                    assert_eq!(world.run(["list", "--all"]).code, 0);
+                }
+            });
+        }
+    });
+    assert_eq!(lineage(), before);
+    // Nor did the cache keep anything wrong: a new registry learns the same from it.
+    let data = world.sandbox.environment().iter().find(|(name, _)| *name == "XDG_DATA_HOME").unwrap().1.clone();
+    std::fs::remove_dir_all(data).unwrap();
+    assert_eq!(lineage(), before);
+}
+
+#[test]
+fn a_fork_whose_base_is_gone_says_so_until_it_is_back() {
+    let world = World::new();
+    let turns = || world.json(["info", STREAM, "--json"])["turns"].clone();
+    let base = std::path::PathBuf::from(world.json(["info", EXPORT, "--json"])["path"].as_str().unwrap());
+    assert_eq!(turns(), 2);
+    let away = base.with_extension("away");
+    std::fs::rename(&base, &away).unwrap();
+    assert_eq!(turns(), 1);
+    assert_eq!(world.json(["info", STREAM, "--json"])["defects"]["missing-base"], 1);
+    std::fs::rename(&away, &base).unwrap();
+    assert_eq!(turns(), 2);
+}
+
+#[test]
+fn narrow_terminals_and_missing_directories() {
+    let world = World::new();
+    for columns in ["20", "40", "79"] {
+        let output = world.command(["list", "--all"]).env("COLUMNS", columns).output().unwrap();
+        let widest = text(output).lines().map(transcript::text::width).max().unwrap();
+        assert!(widest <= columns.parse().unwrap(), "{widest} in {columns} columns");
+    }
+    insta::assert_snapshot!(world.run(["list", "--dir", "nowhere"]).whole());
+    insta::assert_snapshot!(world.run(["info", &format!("{LOGIN}@1")]).whole());
 }
