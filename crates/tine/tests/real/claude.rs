@@ -19,6 +19,8 @@ testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
     compaction_and_branch_keep_what_was_before,
     a_rewound_branch_is_left_out,
     states_are_seen_from_outside,
+    waiting_for_a_permission_is_seen_from_outside,
+    a_rewind_is_followed,
 ]);
 
 fn turns_with_tools_are_read_as_they_were_sent(version: &str) {
@@ -216,6 +218,54 @@ fn states_are_seen_from_outside(version: &str) {
     assert!(sandbox.command("kill").args(["-9", &pid]).status().expect("kill").success());
     pane.wait_for_end();
     wait_until("stopped", PATIENCE, || state() == "stopped");
+}
+
+fn waiting_for_a_permission_is_seen_from_outside(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let tmux = Tmux::new(&sandbox);
+    let pane = claude.open_asking(&tmux, &project, &["--session-id", ID]);
+    let file = project.join("new.txt");
+    model.push(Reply::tool("Write", json!({"file_path": file, "content": "text"})));
+    pane.submit("write a file");
+    wait_until("waiting", PATIENCE, || state(&sandbox, &project, ID) == "waiting");
+    let status = tine_json(&sandbox, &project, &["status", ID, "--json"]);
+    assert!(status["waiting_for"].as_str().is_some_and(|reason| reason.contains("permission")), "{status:#}");
+    assert!(!file.exists());
+    pane.wait_for_text("Do you want to");
+    pane.press_until("Escape", |screen| !screen.contains("Do you want to"));
+    wait_until("idle", PATIENCE, || state(&sandbox, &project, ID) == "idle");
+}
+
+/// A person goes back to an earlier prompt inside the client; what came after it is no longer part of the history.
+fn a_rewind_is_followed(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let tmux = Tmux::new(&sandbox);
+    let pane = claude.open(&tmux, &project, &["--session-id", ID]);
+    pane.submit("kept");
+    pane.wait_for_text("ok 1");
+    pane.submit("to be given up");
+    pane.wait_for_text("ok 2");
+    pane.submit("/rewind");
+    pane.wait_for_text("to be given up");
+    // The list begins at the present; one up is the last prompt.
+    pane.press_until("Up", |screen| screen.lines().any(|line| line.contains('❯') && line.contains("to be given up")));
+    pane.press_until("Enter", |screen| screen.contains("Restore"));
+    pane.press_until("Enter", |screen| !screen.contains("Restore"));
+    // The old prompt is put into the input; it is replaced.
+    pane.send_keys(["C-u"]);
+    pane.submit("instead");
+    pane.wait_for_text("ok 3");
+    pane.submit("and on");
+    pane.wait_for_text("ok 4");
+    let seen = Talk::seen(&model.last_turn());
+    assert_eq!(seen.prompts, ["kept", "instead", "and on"], "the rewind did not happen");
+    pane.submit("/exit");
+    pane.wait_for_end();
+    Talk::shown(&sandbox, &project, ID).assert_like(&seen);
 }
 
 fn bash(command: &str) -> serde_json::Value {
