@@ -1,5 +1,7 @@
 //! Whole transcripts, small and odd, as blocks. Each case is one that went wrong once.
 
+#![expect(clippy::needless_pass_by_value, reason = "cases read better without references")]
+
 use std::fs;
 use std::path::PathBuf;
 
