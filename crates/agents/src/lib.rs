@@ -5,15 +5,19 @@
 
 pub mod claude;
 pub mod codex;
+mod copy;
 mod fields;
 mod lines;
 mod process;
+mod rewrite;
 
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use copy::{Copied, CopyOrder};
 pub use fields::{Elements, Fields, Raw};
+use jiff::Timestamp;
 pub use lines::{Line, LineReader};
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary};
 
@@ -43,6 +47,14 @@ pub trait Store: Send + Sync {
     /// The conversation, block by block, up to and including turn `until`. What an earlier scan found out lets it begin
     /// at once; without that, it scans first.
     fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>>;
+    /// Where a new session of this id that works in `cwd` belongs.
+    fn place_for(&self, id: &SessionId, cwd: &Path, now: Timestamp) -> PathBuf;
+    /// Writes a copy of a session under a new id to `out`, in constant memory; the source is only read.
+    fn copy(&self, source: &Path, order: &CopyOrder, out: &mut dyn io::Write) -> io::Result<Copied>;
+    /// Copies what belongs to a session outside of its file; `side` is the folder in which the copy's own is prepared.
+    fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path) -> io::Result<()>;
+    /// The command that resumes a session.
+    fn resume_command(&self, id: &SessionId) -> Vec<String>;
     /// What the agent keeps about sessions outside of the session files.
     fn notes(&self) -> Notes;
     /// The sessions that a process has open now.

@@ -100,9 +100,25 @@ impl<'a> Family<'a> {
             .iter()
             .copied()
             .filter(|index| *index != child && self.entries[*index].summary.id != summary.id)
-            .filter(|index| self.age(*index) < self.age(child))
+            .filter(|index| self.age(*index) < self.age(child) && !self.descends_from(*index, child))
             .filter_map(|index| Some((index, self.shared(child, index)?)))
             .min_by_key(|(index, shared)| (std::cmp::Reverse(shared.turns), self.age(*index)))
+    }
+
+    /// Whether the agents' own pointers lead from `index` up to `ancestor`. A file's age is a hint, a pointer is a word:
+    /// after a restore, a fork's file may be older than its parent's.
+    fn descends_from(&self, index: usize, ancestor: usize) -> bool {
+        let mut at = index;
+        for _ in 0..64 {
+            let summary = &self.entries[at].summary;
+            let parent = summary.parent.as_ref().and_then(|parent| self.by_id.get(&(summary.agent, &parent.id)));
+            match parent {
+                Some(parent) if *parent == ancestor => return true,
+                Some(parent) if *parent != at => at = *parent,
+                _ => return false,
+            }
+        }
+        false
     }
 
     fn shared(&self, child: usize, candidate: usize) -> Option<Shared> {

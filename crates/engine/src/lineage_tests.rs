@@ -51,6 +51,9 @@ fn parents_are_found_by_pointer_or_by_shared_turns() {
     check(&["a 1 xyz", "b 2 xyq ^a", "c 3 xyqr ^a"], "b<a@2 c<~b@3");
     // A fork that holds only what came after a compaction.
     check(&["a 1 xyzw", "b 2 zwq ^a"], "b<a@4");
+    // A fork whose file is older than its parent's, as after a restore, does not become the parent of its parent.
+    check(&["a 2 xyz", "b 1 xyq ^a"], "b<a@2");
+    check(&["a 3 xyz", "b 2 xyq ^a", "c 1 xyqr ^b"], "b<a@2 c<b@3");
     check(&["a 1 -", "b 2 -"], "");
     check(&["a 1 x ^a"], "");
 }

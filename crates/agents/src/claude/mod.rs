@@ -1,5 +1,6 @@
 //! Claude Code: sessions in `<config>/projects/`, one JSONL file each. The format: docs/formats/claude-code.md.
 
+mod copy;
 mod history;
 mod home;
 mod notes;
@@ -15,9 +16,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use home::{project_folder, side_folder};
+use jiff::Timestamp;
 use transcript::{Agent, SessionId, Summary};
 
-use crate::{Blocks, Discovery, Known, Live, Notes, Store, Surroundings};
+use crate::{Blocks, Copied, CopyOrder, Discovery, Known, Live, Notes, Store, Surroundings};
 
 /// Claude Code's files.
 #[derive(Debug, Clone)]
@@ -66,6 +68,22 @@ impl Store for Claude {
             Some(known) => read::ClaudeBlocks::plain(path, known, until)?,
             None => read::ClaudeBlocks::session(path, Self::scan_file(path), until)?,
         }))
+    }
+
+    fn place_for(&self, id: &SessionId, cwd: &Path, _now: Timestamp) -> PathBuf {
+        self.config.join("projects").join(project_folder(cwd)).join(format!("{id}.jsonl"))
+    }
+
+    fn copy(&self, source: &Path, order: &CopyOrder, out: &mut dyn io::Write) -> io::Result<Copied> {
+        copy::copy(source, order, out)
+    }
+
+    fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path) -> io::Result<()> {
+        copy::copy_side(source, order, side)
+    }
+
+    fn resume_command(&self, id: &SessionId) -> Vec<String> {
+        vec!["claude".into(), "--resume".into(), id.to_string()]
     }
 
     fn notes(&self) -> Notes {

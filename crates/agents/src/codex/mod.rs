@@ -1,6 +1,7 @@
 //! Codex: threads in `<home>/sessions/`, one or more JSONL files each. The format: docs/formats/codex.md.
 
 mod chain;
+mod copy;
 mod home;
 mod message;
 mod meta;
@@ -20,10 +21,11 @@ mod tests;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use transcript::{Agent, SessionId, Summary};
 
 use self::home::Home;
-use crate::{Blocks, Discovery, Known, Live, Notes, Store, Surroundings};
+use crate::{Blocks, Copied, CopyOrder, Discovery, Known, Live, Notes, Store, Surroundings};
 
 /// Codex's files.
 #[derive(Debug, Clone)]
@@ -72,6 +74,24 @@ impl Store for Codex {
 
     fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
         Ok(Box::new(read::open(&self.home, path, until, known)?))
+    }
+
+    fn place_for(&self, id: &SessionId, _cwd: &Path, now: Timestamp) -> PathBuf {
+        let (day, time) = (now.strftime("%Y/%m/%d"), now.strftime("%Y-%m-%dT%H-%M-%S"));
+        self.home.root().join("sessions").join(day.to_string()).join(format!("rollout-{time}-{id}.jsonl"))
+    }
+
+    fn copy(&self, source: &Path, order: &CopyOrder, out: &mut dyn io::Write) -> io::Result<Copied> {
+        copy::copy(&self.home, source, order, out)
+    }
+
+    fn copy_side(&self, _source: &Path, _order: &CopyOrder, _side: &Path) -> io::Result<()> {
+        // A thread is one file; its subagents are threads of their own and stay the source's.
+        Ok(())
+    }
+
+    fn resume_command(&self, id: &SessionId) -> Vec<String> {
+        vec!["codex".into(), "resume".into(), id.to_string()]
     }
 
     fn notes(&self) -> Notes {

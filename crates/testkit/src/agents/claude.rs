@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 use super::install::installed;
-use crate::poll::PATIENCE;
+use crate::poll::{PATIENCE, wait_until};
 use crate::process::run_within;
 use crate::sandbox::expect_success;
 use crate::{Model, Pane, Sandbox, Tmux};
@@ -140,6 +140,19 @@ impl<'test> ClaudeDriver<'test> {
     /// The transcript of a session, in whatever project it is.
     pub fn transcript(&self, id: &str) -> Option<PathBuf> {
         self.transcripts().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == id))
+    }
+
+    /// Waits until a session's transcript holds a text. What is on the screen may not be in the file yet, and what is
+    /// not in the file cannot be branched.
+    ///
+    /// # Panics
+    /// When it does not come.
+    #[track_caller]
+    pub fn wait_until_written(&self, id: &str, text: &str) {
+        wait_until("the transcript to be written", PATIENCE, || {
+            let content = self.transcript(id).and_then(|path| fs::read_to_string(path).ok());
+            content.is_some_and(|content| content.contains(text))
+        });
     }
 
     /// Merges the settings that a test wants into `settings.json`, such as hooks.

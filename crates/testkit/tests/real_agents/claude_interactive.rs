@@ -66,6 +66,7 @@ fn branch_makes_a_new_session(version: &str) {
     let pane = claude.open(&tmux, &sandbox.project("app"), &["--session-id", ID]);
     pane.submit("in the trunk");
     pane.wait_for_text("ok 1");
+    claude.wait_until_written(ID, "ok 1");
     pane.submit("/branch side-road");
     pane.wait_for_text("Branched conversation");
     pane.submit("in the branch");

@@ -136,6 +136,7 @@ fn compaction_and_branch_keep_what_was_before(version: &str) {
     model.push(Reply::text("The answer after."));
     pane.submit("three after");
     pane.wait_for_text("The answer after.");
+    claude.wait_until_written(ID, "The answer after.");
     pane.submit("/branch side-road");
     pane.wait_for_text("Branched conversation");
     model.push(Reply::text("The answer in the branch."));
@@ -250,12 +251,15 @@ fn a_rewind_is_followed(version: &str) {
     pane.submit("to be given up");
     pane.wait_for_text("ok 2");
     pane.submit("/rewind");
-    pane.wait_for_text("to be given up");
-    // The list begins at the present; one up is the last prompt.
-    pane.press_until("Up", |screen| screen.lines().any(|line| line.contains('❯') && line.contains("to be given up")));
-    pane.press_until("Enter", |screen| screen.contains("Restore"));
-    pane.press_until("Enter", |screen| !screen.contains("Restore"));
-    // The old prompt is put into the input; it is replaced.
+    // Below its heading the dialog lists the prompts, beginning at the present; an arrow marks the chosen one.
+    let dialog = |screen: &str| {
+        screen.lines().map(str::trim).skip_while(|line| *line != "Rewind").map(str::to_owned).collect::<Vec<_>>()
+    };
+    pane.wait_for(|screen| dialog(screen).iter().any(|line| line == "❯ (current)"));
+    pane.press_until("Up", |screen| dialog(screen).iter().any(|line| line == "❯ to be given up"));
+    // One Enter chooses, another confirms; the old prompt is put into the input and replaced.
+    pane.press_until("Enter", |screen| dialog(screen).is_empty());
+    pane.wait_for(|screen| !screen.contains("ok 2"));
     pane.send_keys(["C-u"]);
     pane.submit("instead");
     pane.wait_for_text("ok 3");
