@@ -19,6 +19,7 @@ pub use copy::{Copied, CopyOrder};
 pub use fields::{Elements, Fields, Raw};
 use jiff::Timestamp;
 pub use lines::{Line, LineReader};
+pub use process::process_start;
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary};
 
 /// The environment variables and folders that decide where agents keep their files; filled by the binary.

@@ -7,17 +7,23 @@ use std::path::Path;
 ///
 /// `started` is field 22 of `/proc/<pid>/stat`: a number that is given again to another process has another start.
 pub(crate) fn is_running(proc: &Path, pid: u32, started: Option<&str>) -> bool {
-    let Ok(stat) = fs::read_to_string(proc.join(pid.to_string()).join("stat")) else {
+    let Some((state, begun)) = state_and_start(proc, pid) else {
         return false;
     };
-    // The program's name stands in parentheses and may hold anything, so fields are counted behind the last one.
-    let Some((_, fields)) = stat.rsplit_once(')') else {
-        return false;
-    };
-    let mut fields = fields.split_ascii_whitespace();
-    let ended = matches!(fields.next(), Some("Z" | "X"));
-    let begun = fields.nth(18);
-    !ended && started.is_none_or(|started| begun == Some(started))
+    !matches!(state.as_str(), "Z" | "X") && started.is_none_or(|started| begun == started)
+}
+
+/// When a process began, in the system's own count; nothing where it does not run or the system does not tell.
+pub fn process_start(pid: u32) -> Option<String> {
+    state_and_start(Path::new("/proc"), pid).map(|(_, start)| start)
+}
+
+/// The state of a process and when it began. The program's name stands in parentheses and may hold anything, so fields
+/// are counted behind the last one.
+fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
+    let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    Some((fields.next()?.to_owned(), fields.nth(18)?.to_owned()))
 }
 
 #[cfg(test)]

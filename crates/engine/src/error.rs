@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use transcript::{NameError, PointError, SessionView};
+use transcript::{NameError, PointError, SessionName, SessionView, State};
 
 /// The result of anything in the engine.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -59,6 +59,57 @@ pub enum Error {
     /// A file that is no session of any agent.
     #[error("{} is not a session of an agent that tine knows", .0.display())]
     NotASession(PathBuf),
+    /// The name belongs to another session.
+    #[error("the name `{0}` is taken")]
+    NameTaken(SessionName),
+    /// A hundred forks of one session have names already.
+    #[error("no name is left for another fork")]
+    NoNameLeft,
+    /// The source is at work.
+    #[error("session `{session}` is {}", .state.as_str())]
+    AtWork {
+        /// The session.
+        session: String,
+        /// Busy, or waiting for a permission.
+        state: State,
+    },
+    /// Nothing was asked in the source.
+    #[error("session `{0}` has no complete turn to fork at")]
+    NothingToFork(String),
+    /// A directory that is not there.
+    #[error("there is no directory {}", .0.display())]
+    NoDirectory(PathBuf),
+    /// Something could not be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    CannotWrite {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A copy that is not like its source.
+    #[error("the copy is not like its source: {what}")]
+    CopyDiffers {
+        /// In what it differs.
+        what: String,
+    },
+    /// There is no such operation, or none at all.
+    #[error("{}", match .0 { Some(id) => format!("there is no operation {id}"), None => "there is nothing to undo".into() })]
+    NothingToUndo(Option<i64>),
+    /// An operation that cannot be taken back.
+    #[error("operation {id} is {state}, not done")]
+    NotUndoable {
+        /// Its number.
+        id: i64,
+        /// What became of it.
+        state: String,
+    },
+    /// Somebody went on in the fork.
+    #[error("the session that operation {id} made has grown since")]
+    HasGrown {
+        /// Its number.
+        id: i64,
+    },
     /// The registry cannot be opened or used.
     #[error("cannot use the registry {}: {message}", .path.display())]
     Registry {
@@ -92,6 +143,16 @@ impl Error {
             Error::BadName(_) => "bad_name",
             Error::Unreadable { .. } => "unreadable",
             Error::NotASession(_) => "not_a_session",
+            Error::NameTaken(_) => "name_taken",
+            Error::NoNameLeft => "no_name_left",
+            Error::AtWork { .. } => "at_work",
+            Error::NothingToFork(_) => "nothing_to_fork",
+            Error::NoDirectory(_) => "no_directory",
+            Error::CannotWrite { .. } => "cannot_write",
+            Error::CopyDiffers { .. } => "copy_differs",
+            Error::NothingToUndo(_) => "nothing_to_undo",
+            Error::NotUndoable { .. } => "not_undoable",
+            Error::HasGrown { .. } => "has_grown",
             Error::Registry { .. } => "registry",
             Error::NewerRegistry { .. } => "newer_registry",
         }
@@ -122,6 +183,20 @@ impl Error {
             Error::BadName(_) => Some("for example `auth-fix`".into()),
             Error::NewerRegistry { .. } => Some("update tine, or set TINE_REGISTRY to another file".into()),
             Error::Registry { .. } => Some("is the disk full, or the folder read-only? `tine doctor` looks".into()),
+            Error::NameTaken(_) | Error::NoNameLeft => {
+                Some("give it another one; `tine list --all` shows those in use".into())
+            }
+            Error::AtWork { .. } => {
+                Some("wait until it is idle, or say `--now` to fork at its last complete turn".into())
+            }
+            Error::NothingToFork(_) => Some("say something in it first".into()),
+            Error::NoDirectory(_) => Some("make it first, or fork to another one with `--to DIR`".into()),
+            Error::CannotWrite { .. } => {
+                Some("nothing of the fork is left; is the disk full, or the folder read-only?".into())
+            }
+            Error::CopyDiffers { .. } => Some("nothing of the fork is left; please report this".into()),
+            Error::NothingToUndo(_) | Error::NotUndoable { .. } => Some("`tine log` lists operations".into()),
+            Error::HasGrown { .. } => Some("`tine undo --force` removes it all the same".into()),
             Error::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("a name or an id has no `/`; a path leads to a transcript".into())
             }

@@ -7,7 +7,9 @@ mod catalog;
 mod context;
 mod doctor;
 mod error;
+mod fork;
 mod lineage;
+mod operations;
 mod private;
 mod project;
 mod registry;
@@ -24,6 +26,8 @@ pub use catalog::{Progress, Quiet};
 pub use context::{Clock, Context, Paths};
 pub use doctor::{Check, Report, Verdict};
 pub use error::{Error, Result};
+pub use fork::{Forked, Method, Plan, Request, Workspace};
+pub use operations::Operation;
 pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
@@ -62,7 +66,13 @@ impl Tine {
                 Registry::in_memory()?
             }
         };
-        Ok(Tine { context, stores, registry: RefCell::new(registry), warnings: RefCell::new(warnings) })
+        let tine = Tine { context, stores, registry: RefCell::new(registry), warnings: RefCell::new(warnings) };
+        tine.clean_up()?;
+        Ok(tine)
+    }
+
+    pub(crate) fn warn(&self, warning: String) {
+        self.warnings.borrow_mut().push(warning);
     }
 
     /// The world around.

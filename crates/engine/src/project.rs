@@ -44,6 +44,19 @@ impl Project {
     }
 }
 
+/// The branch that is checked out in `directory`; nothing outside of a repository or where none is.
+pub(crate) fn current_branch(directory: &Path) -> Option<String> {
+    let top = directory.ancestors().find(|top| top.join(".git").exists())?;
+    let dot_git = top.join(".git");
+    let folder = if dot_git.is_dir() {
+        dot_git
+    } else {
+        top.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim())
+    };
+    let head = fs::read_to_string(folder.join("HEAD")).ok()?;
+    head.trim().strip_prefix("ref: refs/heads/").map(str::to_owned)
+}
+
 /// The top of the working tree and the common git folder of the repository around `directory`.
 fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     for top in directory.ancestors() {

@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
-use crate::commands::{completions, demo, doctor, info, list, show, status, tree};
+use crate::commands::{completions, demo, doctor, fork, info, list, log, show, status, tree, undo};
 
 /// Branch any conversation with a coding agent
 #[derive(Debug, Parser)]
@@ -28,6 +28,7 @@ Examples:
   tine list                   the sessions of this directory and its worktrees
   tine show . --tools         the newest one here, with what its tools did
   tine show 1f3a@4 --html     up to turn 4, as a page to send to somebody
+  tine fork auth-fix@4        go on from turn 4 in a new session
   tine demo                   see what this is, in a throw-away home";
 
 /// Reads an agent's word; help and completions know all of them.
@@ -55,6 +56,9 @@ pub(crate) enum Command {
     #[command(alias = "inspect")]
     Info(info::Args),
     Status(status::Args),
+    Fork(fork::Args),
+    Undo(undo::Args),
+    Log(log::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
     Demo(demo::Args),
@@ -69,8 +73,10 @@ impl Command {
             Command::Show(args) => args.json,
             Command::Info(args) => args.json,
             Command::Status(args) => args.json,
+            Command::Fork(args) => args.json,
+            Command::Log(args) => args.json,
             Command::Doctor(args) => args.json,
-            Command::Completions(_) | Command::Demo(_) => false,
+            Command::Undo(_) | Command::Completions(_) | Command::Demo(_) => false,
         }
     }
 }

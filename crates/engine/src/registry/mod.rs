@@ -14,6 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use transcript::{Agent, ParentSource, SessionId, SessionName};
 
 use crate::error::{Error, Result};
+use crate::operations::Operation;
 use crate::private;
 
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
@@ -230,6 +231,36 @@ impl Registry {
             }
             Ok(())
         })
+    }
+
+    pub(crate) fn read_operations(&self, query: &str) -> Result<Vec<Operation>> {
+        let read = || -> rusqlite::Result<Vec<Operation>> {
+            let mut statement = self.connection.prepare(query)?;
+            let rows = statement.query_map([], |row| {
+                let effects: String = row.get(5)?;
+                Ok(Operation {
+                    id: row.get(0)?,
+                    kind: row.get(1)?,
+                    what: row.get(2)?,
+                    at: Timestamp::from_millisecond(row.get(3)?).unwrap_or(Timestamp::UNIX_EPOCH),
+                    state: row.get(4)?,
+                    effects: serde_json::from_str(&effects).unwrap_or_default(),
+                })
+            })?;
+            rows.collect()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// The operations that were begun and not ended, with the processes that began them.
+    pub(crate) fn started_processes(&self) -> Result<Vec<(i64, String)>> {
+        let read = || -> rusqlite::Result<Vec<(i64, String)>> {
+            let query = "SELECT id, process FROM operations WHERE state = 'started'";
+            let mut statement = self.connection.prepare(query)?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        };
+        read().map_err(|error| self.failed(&error))
     }
 
     /// Runs `change` without waiting long for other writers: for what is not worth a person's time.

@@ -27,4 +27,15 @@ pub(super) const MIGRATIONS: &[&str] = &[
         key           TEXT PRIMARY KEY,
         value         TEXT NOT NULL
      ) STRICT, WITHOUT ROWID;",
+    // 2: the log of operations.
+    "CREATE TABLE operations (
+        id            INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind          TEXT NOT NULL,
+        what          TEXT NOT NULL,
+        at            INTEGER NOT NULL,
+        state         TEXT NOT NULL,
+        process       TEXT NOT NULL,
+        effects       TEXT NOT NULL
+     ) STRICT;
+     CREATE INDEX operations_begun ON operations (state) WHERE state = 'started';",
 ];

@@ -3,11 +3,14 @@
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod fork;
 pub(crate) mod info;
 pub(crate) mod list;
+pub(crate) mod log;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod tree;
+pub(crate) mod undo;
 
 use engine::{Error, Selection, Session, Tine};
 
@@ -42,6 +45,9 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Show(args) => show::run(&desk, &args),
         Command::Info(args) => info::run(&desk, &args),
         Command::Status(args) => status::run(&desk, &args),
+        Command::Fork(args) => fork::run(&desk, &args),
+        Command::Undo(args) => undo::run(&desk, &args),
+        Command::Log(args) => log::run(&desk, &args),
         Command::Doctor(args) => doctor::run(&desk, &args),
         Command::Completions(_) | Command::Demo(_) => unreachable!("ran above"),
     };

@@ -19,7 +19,7 @@ fn errors_have_a_hint_and_a_code() {
 fn help_ends_with_examples() {
     let world = World::empty();
     insta::assert_snapshot!("help", world.run(["--help"]).out);
-    for command in ["list", "tree", "show", "info", "status", "doctor", "completions", "demo"] {
+    for command in ["list", "tree", "show", "info", "status", "fork", "undo", "log", "doctor", "completions", "demo"] {
         let help = world.run([command, "--help"]).out;
         let first = help.lines().next().unwrap_or_default();
         assert!(!first.ends_with('.') && first.chars().next().is_some_and(char::is_uppercase), "{command}: {first}");

@@ -5,6 +5,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod foreign_files;
+mod fork;
 mod info;
 mod list;
 mod resolve;

@@ -4,4 +4,5 @@
 
 mod claude;
 mod codex;
+mod fork;
 mod told;

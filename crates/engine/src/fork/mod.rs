@@ -1,0 +1,86 @@
+//! Forking a session: plan, then apply.
+//!
+//! A plan is a value that decides everything before anything is touched; `--plan` prints it, tests look at it. Applying it
+//! writes everything new beside its final name, reads it back, compares it with the source, and only then puts it in
+//! place and registers it, in that order. An operation in the registry names all that is being made, so that a crash
+//! at any point leaves something that the next run of tine cleans up. The source is only ever read.
+
+mod apply;
+mod names;
+mod plan;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use transcript::{SessionId, SessionName, SessionView};
+
+pub use apply::Forked;
+
+use crate::session::Session;
+
+/// What a person asks for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The session to fork.
+    pub source: Session,
+    /// How many of its turns are kept; all where nothing is said.
+    pub turns: Option<u32>,
+    /// The fork's name; one is found where nothing is said.
+    pub name: Option<SessionName>,
+    /// Where the fork works.
+    pub directory: Option<PathBuf>,
+    /// Whether a source that is at work is forked at its last complete turn, instead of refused.
+    pub now: bool,
+}
+
+/// How a fork is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Method {
+    /// tine writes the new session file.
+    Copy,
+}
+
+/// Where a fork works.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Workspace {
+    /// `same` or `existing`.
+    pub kind: &'static str,
+    /// The directory.
+    pub path: PathBuf,
+    /// The branch that is checked out there.
+    pub branch: Option<String>,
+}
+
+/// Everything about a fork, decided before anything is touched.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The session to fork.
+    pub source: SessionView,
+    /// How many turns the fork gets.
+    pub turns: u32,
+    /// Whether that is all of them.
+    pub whole: bool,
+    /// How it is made.
+    pub method: Method,
+    /// Why so, in one sentence.
+    pub why: String,
+    /// Where it works.
+    pub workspace: Workspace,
+    /// Its id.
+    pub id: SessionId,
+    /// Its name.
+    pub name: SessionName,
+    /// Its transcript.
+    pub target: PathBuf,
+    /// The command that resumes it.
+    pub command: Vec<String>,
+    /// About how many tokens its history is.
+    pub tokens: Option<u64>,
+    /// The model's window.
+    pub context_window: Option<u64>,
+    /// What the fork lacks of its source.
+    pub losses: Vec<String>,
+    /// What a person should know.
+    pub warnings: Vec<String>,
+}

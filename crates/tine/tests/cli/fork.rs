@@ -1,0 +1,198 @@
+//! `tine fork`, `tine undo`, `tine log`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::build::{ClaudeSession, Random};
+
+use crate::world::{COOKIE, EXPORT, LOGIN, STREAM, World};
+
+/// Makes a fork and returns what tine says of it.
+fn fork(world: &World, arguments: &[&str]) -> Value {
+    world.json(["fork"].iter().chain(arguments).copied().chain(["--json"]))
+}
+
+fn turns(world: &World, session: &str) -> Value {
+    world.json(["show", session, "--json"])["turns"].clone()
+}
+
+/// Files that a fork has before it is complete.
+fn unfinished(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().contains(".tine-") {
+            found.push(entry.path());
+        }
+        if entry.path().is_dir() {
+            found.extend(unfinished(&entry.path()));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_fork_has_its_sources_history_up_to_the_cut() {
+    let world = World::new();
+    let before = world.agents_files();
+    for (source, count) in [(LOGIN, 3), (COOKIE, 3), (EXPORT, 2), (STREAM, 2)] {
+        for kept in (1..=count).map(Some).chain([None]) {
+            let spec = kept.map_or(source.to_owned(), |kept| format!("{source}@{kept}"));
+            let made = fork(&world, &[&spec]);
+            let session = &made["session"];
+            let id = session["id"].as_str().unwrap();
+            assert_eq!(session["turns"], kept.unwrap_or(count));
+            assert_eq!(turns(&world, id), turns(&world, &spec), "{spec}");
+            let parent = &session["parent"];
+            assert_eq!((&parent["id"], &parent["source"]), (&source.into(), &"tine".into()));
+            assert_eq!(parent["turn"], kept.unwrap_or(count));
+            assert_eq!(made["method"], "copy");
+            // It is found by its name like any other session, and can be forked itself.
+            let name = session["name"].as_str().unwrap();
+            assert_eq!(world.json(["info", name, "--json"])["id"], id);
+            assert_eq!(turns(&world, fork(&world, &[name])["session"]["id"].as_str().unwrap()), turns(&world, id));
+        }
+    }
+    for (path, content) in before {
+        assert_eq!(fs::read(&path).unwrap(), content, "{}", path.display());
+    }
+    assert_eq!(unfinished(&world.sandbox.home()), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn the_plan_says_everything_and_does_nothing() {
+    let world = World::new();
+    let before = world.agents_files();
+    let mut plan = fork(&world, &[&format!("{LOGIN}@2"), "auth-cookie", "--plan"]);
+    let id = plan["session"]["id"].as_str().unwrap().to_owned();
+    insta::assert_snapshot!(
+        "text",
+        world
+            .run(["fork", &format!("{LOGIN}@2"), "auth-cookie", "--plan"])
+            .out
+            .lines()
+            .filter(|line| !line.contains("as  ") && !line.contains("file") && !line.contains("resume"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    // The new id is different every time.
+    plan = serde_json::from_str(&plan.to_string().replace(&id, "[ID]")).unwrap();
+    let root = world.sandbox.root().canonicalize().unwrap();
+    let text = serde_json::to_string_pretty(&plan).unwrap().replace(&*root.to_string_lossy(), "[ROOT]");
+    insta::assert_snapshot!("json", text.replace(&agents::claude::project_folder(&root), "[ROOT]"));
+    assert_eq!(world.agents_files(), before);
+    assert_eq!(world.json(["log", "--json"]), Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_fork_can_work_elsewhere() {
+    let world = World::new();
+    let made = fork(&world, &[LOGIN, "--to", "../blog"]);
+    assert_eq!(made["session"]["cwd"], world.blog.canonicalize().unwrap().to_str().unwrap());
+    assert_eq!(made["workspace"]["kind"], "existing");
+    assert_eq!(world.run_in(&world.blog, ["list"]).out.lines().count(), 1);
+    let text = world.run(["fork", LOGIN, "--to", "../blog", "another-one"]);
+    assert!(text.out.starts_with("cd [ROOT]/work/blog && claude --resume "), "{}", text.out);
+    insta::assert_snapshot!("no such directory", world.run(["fork", LOGIN, "--to", "nowhere"]).whole());
+}
+
+#[test]
+fn names_are_found_and_kept_apart() {
+    let world = World::new();
+    let name = |arguments: &[&str]| fork(&world, arguments)["session"]["name"].as_str().unwrap().to_owned();
+    assert_eq!(name(&[LOGIN, "auth"]), "auth");
+    assert_eq!(name(&["auth"]), "auth-fork-1");
+    assert_eq!(name(&["auth"]), "auth-fork-2");
+    assert_eq!(name(&["auth-fork-1"]), "auth-fork-1-fork-1");
+    assert_eq!(name(&[LOGIN]), "why-do-users-land-on-und-fork-1");
+    let long = "x".repeat(64);
+    assert_eq!(name(&[LOGIN, &long]), long);
+    assert_eq!(name(&[&long]), format!("{}-fork-1", "x".repeat(57)));
+    insta::assert_snapshot!("taken", world.run(["fork", LOGIN, "auth"]).whole());
+    assert_eq!(world.run(["fork", LOGIN, "Not A Name"]).code, 2);
+    insta::assert_snapshot!("no such turn", world.run(["fork", &format!("{LOGIN}@9")]).whole());
+    insta::assert_snapshot!("no such session", world.run(["fork", "nobody", "--json"]).whole());
+}
+
+#[test]
+fn undo_takes_a_fork_back_unless_it_has_grown() {
+    let world = World::new();
+    let before = world.agents_files();
+    let first = fork(&world, &[LOGIN, "first"]);
+    fork(&world, &[EXPORT, "second"]);
+    insta::assert_snapshot!("log", world.run(["log"]).whole());
+    insta::assert_snapshot!("undone", world.run(["undo"]).whole());
+    assert_eq!(world.run(["info", "second"]).code, 1);
+    let path = PathBuf::from(first["session"]["path"].as_str().unwrap());
+    let mut content = fs::read(&path).unwrap();
+    content.extend(b"{\"type\":\"mode\",\"mode\":\"normal\"}\n");
+    fs::write(&path, content).unwrap();
+    insta::assert_snapshot!("grown", world.run(["undo"]).whole());
+    assert!(path.exists());
+    assert_eq!(world.run(["undo", "1", "--force"]).code, 0);
+    assert_eq!(world.agents_files(), before);
+    insta::assert_snapshot!("nothing left", world.run(["undo"]).whole());
+    insta::assert_snapshot!("again", world.run(["undo", "1"]).whole());
+    assert_eq!(fork(&world, &[LOGIN, "first"])["session"]["name"], "first", "the name is free again");
+}
+
+/// A disk that is full, as a limit on the size of files shows it.
+#[cfg(unix)]
+#[test]
+fn a_failed_fork_leaves_nothing() {
+    let world = World::empty();
+    let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop);
+    for _ in 0..40 {
+        session = session.turn(|turn| turn.prompt("again").text("words ".repeat(2000)));
+    }
+    session.write(&world.sandbox.claude_home());
+    assert_eq!(world.run(["list"]).code, 0);
+    let before = world.agents_files();
+    // 64 KB for any file, and the signal that would end the process is ignored.
+    let mut command = world.sandbox.command("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tine"), "fork", LOGIN]);
+    let output = command.current_dir(&world.shop).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("error: cannot write") && told.contains("nothing of the fork is left"), "{told}");
+    assert_eq!(world.agents_files(), before);
+    assert_eq!(world.run(["fork", LOGIN]).code, 0);
+}
+
+/// Killed at any moment, a fork is there or it is not; the next run removes what is left of it.
+#[cfg(unix)]
+#[test]
+fn a_killed_fork_is_cleaned_up() {
+    let world = World::empty();
+    let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop);
+    for _ in 0..30 {
+        session = session.turn(|turn| {
+            turn.prompt("again").subagent("help", |turn| turn.prompt("below").text("done")).text("words ".repeat(3000))
+        });
+    }
+    let source = session.write(&world.sandbox.claude_home());
+    let content = fs::read(&source).unwrap();
+    let count = || world.json(["list", "--all", "--json"]).as_array().unwrap().len();
+    assert_eq!(count(), 1);
+    let mut random = Random::new(7);
+    let mut cut_off = 0;
+    for _ in 0..60 {
+        let mut child = world
+            .command(["fork", LOGIN])
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_micros(random.below(60_000) as u64));
+        child.kill().unwrap();
+        cut_off += usize::from(!child.wait().unwrap().success());
+        let sessions = count();
+        let log = world.json(["log", "--json"]);
+        let done = log.as_array().unwrap().iter().filter(|operation| operation["state"] == "done").count();
+        assert_eq!(sessions, done + 1, "{log:#}");
+        assert_eq!(unfinished(&world.sandbox.home()), [] as [PathBuf; 0]);
+    }
+    assert!(cut_off > 5, "only {cut_off} were cut off");
+    assert_eq!(fs::read(&source).unwrap(), content);
+}
