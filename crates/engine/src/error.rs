@@ -79,6 +79,54 @@ pub enum Error {
     /// A directory that is not there.
     #[error("there is no directory {}", .0.display())]
     NoDirectory(PathBuf),
+    /// git is not installed.
+    #[error("git was not found")]
+    NoGit,
+    /// git refused.
+    #[error("git in {}: {message}", .directory.display())]
+    Git {
+        /// Where it ran.
+        directory: PathBuf,
+        /// What it said.
+        message: String,
+    },
+    /// A worktree needs a repository.
+    #[error("{} is not in a git repository", .0.display())]
+    NoRepository(PathBuf),
+    /// The repository is in the middle of something.
+    #[error("{} is in the middle of {what}", .directory.display())]
+    InTheMiddle {
+        /// The working tree.
+        directory: PathBuf,
+        /// Of what.
+        what: &'static str,
+    },
+    /// No branch is checked out.
+    #[error("no branch is checked out in {}", .0.display())]
+    Detached(PathBuf),
+    /// A text that git does not take for a branch.
+    #[error("`{}` cannot be the name of a branch", transcript::text::one_line(.0))]
+    BadBranch(String),
+    /// There is such a branch already.
+    #[error("there is a branch `{0}` already")]
+    BranchExists(String),
+    /// The branch is checked out in another working tree.
+    #[error("the branch `{branch}` is checked out in {}", .tree.display())]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// Where.
+        tree: PathBuf,
+    },
+    /// Something is where the worktree belongs.
+    #[error("{} is in the way", .0.display())]
+    InTheWay(PathBuf),
+    /// Something was changed in the fork's worktree.
+    #[error("something was changed in the worktree that operation {id} made")]
+    WorkedIn {
+        /// The operation.
+        id: i64,
+    },
     /// Something could not be written.
     #[error("cannot write {}: {source}", .path.display())]
     CannotWrite {
@@ -148,6 +196,16 @@ impl Error {
             Error::AtWork { .. } => "at_work",
             Error::NothingToFork(_) => "nothing_to_fork",
             Error::NoDirectory(_) => "no_directory",
+            Error::NoGit => "no_git",
+            Error::Git { .. } => "git",
+            Error::NoRepository(_) => "no_repository",
+            Error::InTheMiddle { .. } => "in_the_middle",
+            Error::Detached(_) => "detached_head",
+            Error::BadBranch(_) => "bad_branch",
+            Error::BranchExists(_) => "branch_exists",
+            Error::CheckedOut { .. } => "branch_checked_out",
+            Error::InTheWay(_) => "in_the_way",
+            Error::WorkedIn { .. } => "worked_in",
             Error::CannotWrite { .. } => "cannot_write",
             Error::CopyDiffers { .. } => "copy_differs",
             Error::NothingToUndo(_) => "nothing_to_undo",
@@ -191,6 +249,22 @@ impl Error {
             }
             Error::NothingToFork(_) => Some("say something in it first".into()),
             Error::NoDirectory(_) => Some("make it first, or fork to another one with `--to DIR`".into()),
+            Error::NoGit => Some("install git, or fork without a worktree".into()),
+            Error::Git { .. } => None,
+            Error::NoRepository(_) => Some("`git init` makes one; `--to DIR` needs none".into()),
+            Error::InTheMiddle { .. } => Some("finish or abort that first".into()),
+            Error::Detached(_) => {
+                Some("`git switch BRANCH` first; the worktree begins at the branch that the source works on".into())
+            }
+            Error::BadBranch(_) => Some("for example `try/cookies`".into()),
+            Error::BranchExists(_) => Some("give another name: `--worktree NAME`".into()),
+            Error::CheckedOut { tree, .. } => {
+                Some(format!("work there with `--to {}`, or give another name", tree.display()))
+            }
+            Error::InTheWay(_) => Some("remove it, or give another name: `--worktree NAME`".into()),
+            Error::WorkedIn { .. } => {
+                Some("commit or take away what is there; `tine undo --force` removes it all the same".into())
+            }
             Error::CannotWrite { .. } => {
                 Some("nothing of the fork is left; is the disk full, or the folder read-only?".into())
             }

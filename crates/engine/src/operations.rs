@@ -13,6 +13,7 @@ use transcript::{SessionId, SessionName};
 
 use crate::Tine;
 use crate::error::{Error, Result};
+use crate::git::Worktree;
 use crate::registry::{Lineage, Registry, SessionKey};
 
 /// What an operation makes.
@@ -22,6 +23,9 @@ pub struct Effects {
     pub session: Option<SessionId>,
     /// Files and folders.
     pub made: Vec<PathBuf>,
+    /// A worktree and its branch.
+    #[serde(default)]
+    pub worktree: Option<Worktree>,
     /// Size and time of the transcript when it was complete; tells whether it has grown since.
     pub stamp: Option<(u64, i64)>,
 }
@@ -167,7 +171,7 @@ impl Tine {
     pub(crate) fn clean_up(&self) -> Result<()> {
         let cut_off = self.registry().cut_off(self.context().clock.now())?;
         for operation in cut_off {
-            remove_all(&operation.effects.made);
+            self.remove_effects(&operation.effects);
             self.registry().end_operation(operation.id, "cleaned", None)?;
             self.warn(format!("`{}` was cut off; what it had made is removed", operation.what));
         }
@@ -188,11 +192,30 @@ impl Tine {
         if !force && has_grown(&operation.effects) {
             return Err(Error::HasGrown { id: operation.id });
         }
-        remove_all(&operation.effects.made);
+        if !force && self.was_worked_in(&operation.effects) {
+            return Err(Error::WorkedIn { id: operation.id });
+        }
+        self.remove_effects(&operation.effects);
         if let Some(session) = &operation.effects.session {
             self.registry().forget(session, operation.id)?;
         }
         Ok(operation)
+    }
+}
+
+impl Tine {
+    /// Removes what an operation made.
+    pub(crate) fn remove_effects(&self, effects: &Effects) {
+        remove_all(&effects.made);
+        if let (Some(worktree), Ok(git)) = (&effects.worktree, self.git()) {
+            git.remove(worktree);
+        }
+    }
+
+    /// Whether something was changed in the worktree that an operation made.
+    fn was_worked_in(&self, effects: &Effects) -> bool {
+        let worktree = effects.worktree.as_ref();
+        worktree.is_some_and(|worktree| !self.git().is_ok_and(|git| git.is_untouched(worktree)))
     }
 }
 
@@ -206,7 +229,7 @@ fn has_grown(effects: &Effects) -> bool {
 }
 
 /// Removes files and folders that an operation made. What is not there is as it should be.
-pub(crate) fn remove_all(paths: &[PathBuf]) {
+fn remove_all(paths: &[PathBuf]) {
     for path in paths {
         remove(path);
     }

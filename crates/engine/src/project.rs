@@ -57,6 +57,12 @@ pub(crate) fn current_branch(directory: &Path) -> Option<String> {
     head.trim().strip_prefix("ref: refs/heads/").map(str::to_owned)
 }
 
+/// The main working tree of the repository around `directory`; nothing where the repository has none.
+pub(crate) fn main_tree(directory: &Path) -> Option<PathBuf> {
+    let (_, common) = repository(directory)?;
+    (common.file_name()? == ".git").then(|| common.parent().map(Path::to_owned)).flatten()
+}
+
 /// The top of the working tree and the common git folder of the repository around `directory`.
 fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     for top in directory.ancestors() {

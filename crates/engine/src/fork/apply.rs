@@ -29,17 +29,31 @@ impl Tine {
         let store = self.store(plan.source.agent);
         let files = Files::of(plan);
         let now = self.context().clock.now();
-        let effects = Effects { session: Some(plan.id.clone()), made: files.all(), ..Effects::default() };
+        let worktree = plan.workspace.worktree.clone();
+        let effects = Effects { session: Some(plan.id.clone()), made: files.all(), worktree, stamp: None };
         let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
         let operation = self.registry().begin_operation("fork", &what, &effects, now)?;
-        let made = self.make(store, plan, &files).and_then(|()| self.register(plan, &files, operation));
+        let made = self
+            .make_worktree(plan)
+            .and_then(|()| self.make(store, plan, &files))
+            .and_then(|()| self.register(plan, &files, operation));
         if let Err(error) = made {
-            files.remove();
+            self.remove_effects(&effects);
             let _ = self.registry().end_operation(operation, "failed", None);
             return Err(error);
         }
         let session = self.outside_session(&plan.target)?;
         Ok(Forked { session: session.view, operation })
+    }
+
+    fn make_worktree(&self, plan: &Plan) -> Result<()> {
+        let Some(worktree) = &plan.workspace.worktree else {
+            return Ok(());
+        };
+        self.git()?.add(worktree)?;
+        // The source may work in a directory that is not committed.
+        let path = &plan.workspace.path;
+        fs::create_dir_all(path).map_err(|source| Error::CannotWrite { path: path.clone(), source })
     }
 
     fn make(&self, store: &dyn Store, plan: &Plan, files: &Files) -> Result<()> {
@@ -117,7 +131,8 @@ impl Tine {
         let mut made = vec![plan.target.clone()];
         made.extend(files.final_side.is_dir().then(|| files.final_side.clone()));
         let stamp = fs::metadata(&plan.target).ok().map(|metadata| (metadata.len(), agents::stamp(&metadata).modified));
-        let effects = Effects { session: Some(plan.id.clone()), made, stamp };
+        let worktree = plan.workspace.worktree.clone();
+        let effects = Effects { session: Some(plan.id.clone()), made, worktree, stamp };
         if !self.registry().register_fork(&key, &plan.name, &parent, operation, &effects, now)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }
@@ -155,9 +170,5 @@ impl Files {
 
     fn all(&self) -> Vec<PathBuf> {
         vec![self.transcript.clone(), self.side.clone(), self.target.clone(), self.final_side.clone()]
-    }
-
-    fn remove(&self) {
-        crate::operations::remove_all(&self.all());
     }
 }

@@ -16,6 +16,7 @@ use transcript::{SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
 
+use crate::git::Worktree;
 use crate::session::Session;
 
 /// What a person asks for.
@@ -28,9 +29,21 @@ pub struct Request {
     /// The fork's name; one is found where nothing is said.
     pub name: Option<SessionName>,
     /// Where the fork works.
-    pub directory: Option<PathBuf>,
+    pub place: Where,
     /// Whether a source that is at work is forked at its last complete turn, instead of refused.
     pub now: bool,
+}
+
+/// Where a fork is to work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Where {
+    /// Where the source works.
+    Same,
+    /// In another directory.
+    Directory(PathBuf),
+    /// In a new worktree of the source's repository, on a new branch of this name; the fork's own name where none is
+    /// said.
+    Worktree(Option<String>),
 }
 
 /// How a fork is made.
@@ -44,12 +57,15 @@ pub enum Method {
 /// Where a fork works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// `same` or `existing`.
+    /// `same`, `existing` or `worktree`.
     pub kind: &'static str,
     /// The directory.
     pub path: PathBuf,
     /// The branch that is checked out there.
     pub branch: Option<String>,
+    /// The worktree that is made for it.
+    #[serde(skip)]
+    pub worktree: Option<Worktree>,
 }
 
 /// Everything about a fork, decided before anything is touched.

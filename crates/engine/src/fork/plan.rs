@@ -1,12 +1,14 @@
 //! Deciding a fork.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
-use transcript::{Agent, SessionId, State};
+use transcript::{Agent, SessionId, SessionName, State};
 
-use super::{Method, Plan, Request, Workspace, names};
+use super::{Method, Plan, Request, Where, Workspace, names};
 use crate::Tine;
 use crate::error::{Error, Result};
+use crate::git::{Git, Worktree};
 use crate::project;
 
 /// What Claude Code's models take where the transcript does not say.
@@ -17,7 +19,6 @@ impl Tine {
     pub fn plan_fork(&self, request: &Request) -> Result<Plan> {
         let source = &request.source.view;
         let turns = self.turns_to_keep(request)?;
-        let workspace = self.workspace(request)?;
         let now = self.context().clock.now();
         let names = self.registry().names()?;
         let taken: HashSet<&str> = names.values().map(|name| name.as_str()).collect();
@@ -26,6 +27,8 @@ impl Tine {
             Some(name) => name.clone(),
             None => names::for_fork(source, &taken).ok_or(Error::NoNameLeft)?,
         };
+        let workspace = self.workspace(request, &name)?;
+        let dirty = workspace.worktree.as_ref().is_some_and(|_| self.is_dirty(source.cwd.as_deref()));
         let id = new_id(source.agent, now);
         let store = self.store(source.agent);
         let whole = turns == source.turns;
@@ -55,7 +58,20 @@ impl Tine {
             warnings: Vec::new(),
         };
         warn(&mut plan, request);
+        if dirty {
+            plan.warnings.push(
+                "changes that are not committed stay where they are; the worktree begins at the last commit".into(),
+            );
+        }
         Ok(plan)
+    }
+
+    fn is_dirty(&self, directory: Option<&Path>) -> bool {
+        directory.zip(self.git().ok()).is_some_and(|(directory, git)| git.is_dirty(directory))
+    }
+
+    pub(crate) fn git(&self) -> Result<Git> {
+        self.context().find_program("git").map(Git::new).ok_or(Error::NoGit)
     }
 
     fn turns_to_keep(&self, request: &Request) -> Result<u32> {
@@ -74,25 +90,65 @@ impl Tine {
         Ok(turns)
     }
 
-    fn workspace(&self, request: &Request) -> Result<Workspace> {
-        let (kind, path) = match (&request.directory, &request.source.view.cwd) {
-            (Some(directory), _) => ("existing", self.context().cwd.join(directory)),
-            (None, Some(cwd)) => ("same", cwd.clone()),
-            (None, None) => ("same", self.context().cwd.clone()),
+    fn workspace(&self, request: &Request, name: &SessionName) -> Result<Workspace> {
+        let own = request.source.view.cwd.clone().unwrap_or_else(|| self.context().cwd.clone());
+        let (kind, path) = match &request.place {
+            Where::Same => ("same", own),
+            Where::Directory(directory) => ("existing", self.context().cwd.join(directory)),
+            Where::Worktree(branch) => return self.worktree(&own, branch.as_deref().unwrap_or(name.as_str())),
         };
-        if !path.is_dir() {
-            return Err(Error::NoDirectory(path));
-        }
-        let path = path.canonicalize().map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+        let path = existing(path)?;
         let branch = project::current_branch(&path);
-        Ok(Workspace { kind, path, branch })
+        Ok(Workspace { kind, path, branch, worktree: None })
     }
+
+    /// A worktree beside the repository: `<repository>.worktrees/<branch>`.
+    fn worktree(&self, directory: &Path, branch: &str) -> Result<Workspace> {
+        let directory = existing(directory.to_owned())?;
+        let git = self.git()?;
+        let top = git.top(&directory).ok_or_else(|| Error::NoRepository(directory.clone()))?;
+        if let Some(what) = git.unfinished(&top) {
+            return Err(Error::InTheMiddle { directory: top, what });
+        }
+        if project::current_branch(&directory).is_none() {
+            return Err(Error::Detached(top));
+        }
+        if !git.is_branch_name(&top, branch) {
+            return Err(Error::BadBranch(branch.to_owned()));
+        }
+        if let Some(tree) = git.checked_out_in(&top, branch) {
+            return Err(Error::CheckedOut { branch: branch.to_owned(), tree });
+        }
+        if git.has_branch(&top, branch) {
+            return Err(Error::BranchExists(branch.to_owned()));
+        }
+        let main = project::main_tree(&top).unwrap_or_else(|| top.clone());
+        let mut folder = main.file_name().unwrap_or_default().to_owned();
+        folder.push(".worktrees");
+        let tree = main.with_file_name(folder).join(branch.replace('/', "-"));
+        if tree.symlink_metadata().is_ok() {
+            return Err(Error::InTheWay(tree));
+        }
+        // A source that works below the top goes on there in the worktree.
+        let below = directory.strip_prefix(&top).unwrap_or(Path::new(""));
+        let base = git.head(&top)?;
+        let worktree = Worktree { repository: main, path: tree.clone(), branch: branch.to_owned(), base };
+        let path = if below.as_os_str().is_empty() { tree } else { tree.join(below) };
+        Ok(Workspace { kind: "worktree", path, branch: Some(branch.to_owned()), worktree: Some(worktree) })
+    }
+}
+
+fn existing(path: PathBuf) -> Result<PathBuf> {
+    if !path.is_dir() {
+        return Err(Error::NoDirectory(path));
+    }
+    path.canonicalize().map_err(|source| Error::Unreadable { path, source })
 }
 
 fn why(whole: bool, workspace: &Workspace) -> String {
     match (whole, workspace.kind) {
         (false, _) => "a copy can be cut at any turn".into(),
-        (true, "existing") => "a copy can work in another directory".into(),
+        (true, "existing" | "worktree") => "a copy can work in another directory".into(),
         (true, _) => "a copy needs no start of the agent, and keeps what was said before a compaction".into(),
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Plan, Request};
+use engine::{Plan, Request, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{SessionName, text};
@@ -24,6 +24,7 @@ Examples:
   tine fork .                        the newest session here, whole
   tine fork auth-fix@4 auth-cookie   as it was after turn 4, under a name of its own
   tine fork auth-fix --to ../other   to go on in another directory
+  tine fork auth-fix cookies -w      in a new worktree, on a new branch `cookies`
   tine fork auth-fix@-1 --plan       say what would be done")]
 pub(crate) struct Args {
     /// A name, an id, the beginning of one, a path, `.` or `-`; with @TURN up to that turn
@@ -35,6 +36,9 @@ pub(crate) struct Args {
     /// Let the fork work in another directory
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
+    /// Let the fork work in a new worktree, on a new branch of this name (default: the fork's name)
+    #[arg(long, short, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "", conflicts_with = "to")]
+    pub worktree: Option<String>,
     /// Fork a source that is at work, at its last complete turn
     #[arg(long)]
     pub now: bool,
@@ -55,7 +59,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         source: selection.session,
         turns: selection.turns,
         name: args.name.clone(),
-        directory: args.to.clone(),
+        place: match (&args.to, &args.worktree) {
+            (Some(directory), _) => Where::Directory(directory.clone()),
+            (None, Some(branch)) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
+            (None, None) => Where::Same,
+        },
         now: args.now,
     };
     let plan = desk.tine.plan_fork(&request)?;

@@ -11,9 +11,10 @@ use std::process::ExitCode;
 use agents::Surroundings;
 use engine::{Clock, Context, Paths, Tine};
 use jiff::Timestamp;
+use transcript::SessionName;
 
 use crate::Outcome;
-use crate::commands::{Desk, list, show, tree};
+use crate::commands::{Desk, fork, list, show, tree};
 use crate::environment::{self, Surface};
 use crate::failure::Failure;
 use crate::ui::{self, Paint};
@@ -78,7 +79,11 @@ fn story(desk: &Desk) -> Result<(), Failure> {
     command("tine show csv-export@1")?;
     show::run(desk, &show_args("csv-export@1"))?;
 
-    tell("\nPeople try an idea twice. What was forked from what, and after which turn:")?;
+    tell("\nGo on from any turn, in a new session; the old one stays as it was:")?;
+    command("tine fork login-fix@1 login-retry")?;
+    fork::run(desk, &fork_args("login-fix@1", "login-retry")?)?;
+
+    tell("\nWhat was forked from what, and after which turn, whoever made the fork:")?;
     command("tine tree --all")?;
     tree::run(desk, &tree::Args { session: None, all: true, json: false })?;
 
@@ -86,10 +91,17 @@ fn story(desk: &Desk) -> Result<(), Failure> {
         "\nThat was the demo; nothing of yours was touched. Now with your own sessions, from the folder of a project:\n  \
          {own} list            what was talked about here\n  \
          {own} show .          read the newest one\n  \
+         {own} fork .@3        go on from its third turn\n  \
          {own} doctor          which agents were found",
         own = own_name()
     ))?;
     Ok(())
+}
+
+fn fork_args(session: &str, name: &str) -> Result<fork::Args, Failure> {
+    let name = Some(SessionName::new(name).map_err(engine::Error::from)?);
+    let session = session.into();
+    Ok(fork::Args { session, name, to: None, worktree: None, now: false, plan: false, yes: true, json: false })
 }
 
 fn show_args(session: &str) -> show::Args {

@@ -196,3 +196,60 @@ fn a_killed_fork_is_cleaned_up() {
     assert!(cut_off > 5, "only {cut_off} were cut off");
     assert_eq!(fs::read(&source).unwrap(), content);
 }
+
+#[test]
+fn a_fork_gets_a_worktree_of_its_own() {
+    let world = World::new();
+    let git = |directory: &Path, arguments: &[&str]| world.sandbox.git(directory, arguments);
+    fs::write(world.shop.join("not-committed"), "").unwrap();
+    let head = git(&world.shop, &["rev-parse", "HEAD"]);
+    let made = fork(&world, &[&format!("{LOGIN}@2"), "cookies", "--worktree"]);
+    let tree = world.shop.canonicalize().unwrap().with_file_name("shop.worktrees").join("cookies");
+    assert_eq!(made["workspace"]["path"], tree.to_str().unwrap());
+    assert_eq!((&made["workspace"]["kind"], &made["session"]["branch"]), (&"worktree".into(), &"cookies".into()));
+    assert_eq!(made["session"]["cwd"], tree.to_str().unwrap());
+    assert!(made["warnings"][0].as_str().unwrap().contains("not committed"), "{made:#}");
+    assert_eq!(git(&tree, &["rev-parse", "HEAD"]).trim(), head.trim());
+    assert_eq!(git(&tree, &["branch", "--show-current"]).trim(), "cookies");
+    // The fork belongs to the repository's sessions, and can be forked from inside the worktree.
+    assert_eq!(world.run_in(&tree, ["list"]).out.lines().count(), 5);
+    let second = fork(&world, &["cookies", "-w", "try/again"]);
+    assert!(second["workspace"]["path"].as_str().unwrap().ends_with("shop.worktrees/try-again"), "{second:#}");
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert!(!tree.with_file_name("try-again").exists());
+    assert!(!git(&world.shop, &["branch"]).contains("try/again"));
+    // What was worked on is kept.
+    fs::write(tree.join("work"), "").unwrap();
+    insta::assert_snapshot!("worked in", world.run(["undo"]).whole());
+    assert!(tree.join("work").exists());
+    assert_eq!(world.run(["undo", "--force"]).code, 0);
+    assert!(!tree.exists() && !tree.parent().unwrap().exists());
+    assert_eq!(git(&world.shop, &["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn what_git_refuses_is_told_apart() {
+    let world = World::new();
+    let git = |arguments: &[&str]| world.sandbox.git(&world.shop, arguments);
+    let files = world.agents_files();
+    let refused = |what: &str, arguments: &[&str]| {
+        let told = world.run(["fork", LOGIN].iter().chain(arguments));
+        insta::assert_snapshot!(what, told.whole());
+        assert_eq!(world.agents_files(), files, "{what}");
+    };
+    git(&["branch", "taken"]);
+    refused("branch exists", &["-w", "taken"]);
+    refused("branch checked out", &["-w", "main"]);
+    refused("bad branch", &["-w", "a..b"]);
+    refused("branch like an option", &["--worktree=--force"]);
+    fs::create_dir_all(world.shop.with_file_name("shop.worktrees").join("blocked")).unwrap();
+    refused("in the way", &["-w", "blocked"]);
+    fs::write(world.shop.join(".git/MERGE_HEAD"), git(&["rev-parse", "HEAD"])).unwrap();
+    refused("in a merge", &["-w", "fine"]);
+    fs::remove_file(world.shop.join(".git/MERGE_HEAD")).unwrap();
+    git(&["checkout", "--quiet", "--detach"]);
+    refused("detached", &["-w", "fine"]);
+    fs::remove_dir_all(world.shop.join(".git")).unwrap();
+    refused("no repository", &["-w", "fine"]);
+    assert_eq!(world.json(["log", "--json"]), Value::Array(Vec::new()));
+}

@@ -1,5 +1,7 @@
 //! Forks that tine made, resumed by the real clients: the next request carries exactly the expected history.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 use testkit::Sandbox;
 use testkit::agents::{ClaudeDriver, CodexDriver};
@@ -20,12 +22,19 @@ mod codex {
 }
 
 /// Makes a fork and returns its id.
-fn fork(sandbox: &Sandbox, directory: &std::path::Path, arguments: &[&str]) -> String {
+fn fork(sandbox: &Sandbox, directory: &Path, arguments: &[&str]) -> String {
     let mut words = vec!["fork"];
     words.extend(arguments);
     words.push("--json");
     let made: Value = tine_json(sandbox, directory, &words);
     made["session"]["id"].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned()
+}
+
+/// Makes a fork in a worktree and returns where it works, and its id.
+fn worktree(sandbox: &Sandbox, directory: &Path, spec: &str) -> (PathBuf, String) {
+    let made = tine_json(sandbox, directory, &["fork", spec, "in-a-tree", "--worktree", "--json"]);
+    let path = made["workspace"]["path"].as_str().unwrap_or_else(|| panic!("{made:#}"));
+    (PathBuf::from(path), made["session"]["id"].as_str().unwrap_or_default().to_owned())
 }
 
 fn claude_resumes_what_was_forked(version: &str) {
@@ -48,7 +57,7 @@ fn claude_resumes_what_was_forked(version: &str) {
     assert_eq!(std::fs::read(claude.transcript(ID).unwrap()).unwrap(), source, "the source is as it was");
     claude.resume(&project, ID, "later, in the source");
 
-    let check = |directory: &std::path::Path, id: &str, prompts: &[&str]| {
+    let check = |directory: &Path, id: &str, prompts: &[&str]| {
         claude.resume(directory, id, "in the fork");
         let request = model.last_turn();
         assert_eq!(request.session.as_deref(), Some(id));
@@ -64,6 +73,8 @@ fn claude_resumes_what_was_forked(version: &str) {
         seen.results.values().find(|result| result.starts_with("<persisted-output>")).expect("a stored output");
     assert!(stored.contains(&cut) && !stored.contains(ID), "it leads into the fork's own folder: {}", &stored[..300]);
     check(&elsewhere, &moved, &["first", "in the fork"]);
+    let (tree, id) = worktree(&sandbox, &project, &format!("{ID}@2"));
+    check(&tree, &id, &["first", "second", "in the fork"]);
     claude.resume(&project, ID, "last, in the source");
     assert!(!Talk::seen(&model.last_turn()).prompts.contains(&"in the fork".to_owned()));
 }
@@ -85,7 +96,7 @@ fn codex_resumes_what_was_forked(version: &str) {
     assert_eq!(std::fs::read(codex.rollout(&id).unwrap()).unwrap(), source, "the source is as it was");
     codex.resume(&project, &id, "later, in the source");
 
-    let check = |directory: &std::path::Path, id: &str, prompts: &[&str]| {
+    let check = |directory: &Path, id: &str, prompts: &[&str]| {
         codex.resume(directory, id, "in the fork");
         let seen = Talk::seen(&model.last_turn());
         assert_eq!(seen.prompts, prompts);
@@ -94,6 +105,8 @@ fn codex_resumes_what_was_forked(version: &str) {
     check(&project, &whole, &["first", "second", "third", "in the fork"]);
     check(&project, &cut, &["first", "second", "in the fork"]);
     check(&elsewhere, &moved, &["first", "in the fork"]);
+    let (tree, in_tree) = worktree(&sandbox, &project, &format!("{id}@2"));
+    check(&tree, &in_tree, &["first", "second", "in the fork"]);
     codex.resume(&project, &id, "last, in the source");
     assert!(!Talk::seen(&model.last_turn()).prompts.contains(&"in the fork".to_owned()));
     // A fork by reference is copied whole, without its base.
