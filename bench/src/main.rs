@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
+mod fork;
 mod list;
 mod measure;
 mod show;
@@ -29,7 +30,7 @@ fn main() {
         }
     }
     if wanted.is_empty() {
-        wanted = vec!["list".into(), "show".into()];
+        wanted = vec!["list".into(), "show".into(), "fork".into()];
     }
     let own = std::env::current_exe().expect("the benchmark's own path");
     let target = own.parent().expect("a folder");
@@ -41,7 +42,8 @@ fn main() {
         match name.as_str() {
             "list" => list::run(&bench),
             "show" => show::run(&bench),
-            other => panic!("no benchmark `{other}`; there are list and show"),
+            "fork" => fork::run(&bench),
+            other => panic!("no benchmark `{other}`; there are list, show and fork"),
         }
     }
 }

@@ -19,7 +19,8 @@ pub(crate) struct Taken {
 /// Runs a command to its end, reading its output as a pipe's reader would.
 pub(crate) fn once(command: &mut Command) -> Taken {
     let begun = Instant::now();
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the command");
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command");
     let status_file = format!("/proc/{}/status", child.id());
     let mut output = child.stdout.take().expect("its output");
     let mut buffer = vec![0; 256 << 10];

@@ -34,8 +34,9 @@ impl Tine {
         let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
         let operation = self.registry().begin_operation("fork", &what, &effects, now)?;
         let made = self
-            .make_worktree(plan)
-            .and_then(|()| self.make(store, plan, &files))
+            .prepare(store, plan, &files)
+            .and_then(|()| self.make_worktree(plan))
+            .and_then(|()| put_in_place(plan, &files))
             .and_then(|()| self.register(plan, &files, operation));
         if let Err(error) = made {
             self.remove_effects(&effects);
@@ -56,7 +57,9 @@ impl Tine {
         fs::create_dir_all(path).map_err(|source| Error::CannotWrite { path: path.clone(), source })
     }
 
-    fn make(&self, store: &dyn Store, plan: &Plan, files: &Files) -> Result<()> {
+    /// Writes everything beside its final name, flushes it, and compares it with the source. A worktree is made after
+    /// that: flushing a file makes some file systems flush all that was written before it, a whole worktree included.
+    fn prepare(&self, store: &dyn Store, plan: &Plan, files: &Files) -> Result<()> {
         let failed = |source: io::Error| Error::CannotWrite { path: plan.target.clone(), source };
         let source = &plan.source.path;
         let order = CopyOrder {
@@ -76,12 +79,7 @@ impl Tine {
         out.flush().map_err(failed)?;
         out.get_ref().sync_all().map_err(failed)?;
         store.copy_side(source, &order, &files.side).map_err(failed)?;
-        self.check(store, plan, files)?;
-        if files.side.is_dir() {
-            fs::rename(&files.side, &files.final_side).map_err(failed)?;
-        }
-        fs::rename(&files.transcript, &plan.target).map_err(failed)?;
-        fs::File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+        self.check(store, plan, files)
     }
 
     /// Reads the copy back with the ordinary reader and compares it with the source, block by block.
@@ -138,6 +136,15 @@ impl Tine {
         }
         Ok(())
     }
+}
+
+/// Gives everything its final name, the transcript last: with it the fork is there for the agent.
+fn put_in_place(plan: &Plan, files: &Files) -> Result<()> {
+    let failed = |source: io::Error| Error::CannotWrite { path: plan.target.clone(), source };
+    if files.side.is_dir() {
+        fs::rename(&files.side, &files.final_side).map_err(failed)?;
+    }
+    fs::rename(&files.transcript, &plan.target).map_err(failed)
 }
 
 fn is_stored_output(expected: &transcript::Block, found: &transcript::Block) -> bool {
