@@ -228,12 +228,16 @@ fn is_in_folder_of(cwd: &Path, transcript: &Path) -> bool {
 ///
 /// Codex's ids begin with the time, so those of one minute share their first eight characters.
 pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<SessionId, String> {
-    let mut sorted: Vec<&SessionId> = ids.collect();
+    // Nearly all differ in their first eight characters; only those that do not are looked at closer.
+    let mut all: Vec<(u64, &SessionId)> = ids.map(|id| (beginning(id), id)).collect();
+    all.sort_unstable_by_key(|(beginning, _)| *beginning);
+    let alike = all.chunk_by(|(a, _), (b, _)| a == b).filter(|alike| alike.len() > 1);
+    let mut sorted: Vec<&SessionId> = alike.flatten().map(|(_, id)| *id).collect();
     sorted.sort_unstable();
     sorted.dedup();
     let shared =
         |a: &SessionId, b: &SessionId| a.as_str().bytes().zip(b.as_str().bytes()).take_while(|(a, b)| a == b).count();
-    let mut handles = HashMap::with_capacity(sorted.len());
+    let mut handles = HashMap::new();
     let mut before = 0;
     for (index, id) in sorted.iter().enumerate() {
         let after = sorted.get(index + 1).map_or(0, |next| shared(id, next));
@@ -245,4 +249,13 @@ pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<S
         before = after;
     }
     handles
+}
+
+/// The first eight characters as a number.
+fn beginning(id: &SessionId) -> u64 {
+    let mut bytes = [0; 8];
+    for (byte, given) in bytes.iter_mut().zip(id.as_str().bytes()) {
+        *byte = given;
+    }
+    u64::from_be_bytes(bytes)
 }

@@ -33,8 +33,10 @@ pub struct Summary {
     /// The agent's version that wrote last.
     pub version: Option<String>,
     /// When it began.
+    #[serde(with = "jiff::fmt::serde::timestamp::nanosecond::optional")]
     pub created: Option<Timestamp>,
     /// When it was last written to.
+    #[serde(with = "jiff::fmt::serde::timestamp::nanosecond::optional")]
     pub updated: Option<Timestamp>,
     /// Turns on the active history.
     pub turns: u32,
