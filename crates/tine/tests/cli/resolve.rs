@@ -97,3 +97,22 @@ fn a_hundred_processes_at_once_are_fine() {
     let last = world.json(["info", "-", "--json"])["id"].as_str().unwrap().to_owned();
     assert!(last == LOGIN || last == COOKIE);
 }
+
+#[test]
+fn a_person_is_asked_which_one_is_meant() {
+    let world = World::new();
+    let tmux = testkit::Tmux::new(&world.sandbox);
+    // The shell waits at the end, so that the screen stays.
+    let mut command = world.sandbox.command("sh");
+    command.args(["-c", "\"$1\" info 019a8@1; \"$1\" status 019a8; read end", "sh", env!("CARGO_BIN_EXE_tine")]);
+    let pane = tmux.run(command.current_dir(&world.shop));
+    pane.wait_for_text("`019a8` could be any of these:");
+    pane.wait_for_text("which one? [1-2, Enter to leave]");
+    pane.send_keys(["7", "Enter"]);
+    pane.wait_for_text("a number from 1 to 2, please");
+    pane.send_keys(["2", "Enter"]);
+    pane.wait_for_text("is a point in a session, and this speaks of whole ones");
+    pane.wait_for(|screen| screen.matches("which one?").count() == 3);
+    pane.send_keys(["1", "Enter"]);
+    pane.wait_for_text("stopped");
+}
