@@ -6,7 +6,7 @@ use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Gate, Sandbox, Tmux};
 
-use crate::told::{Talk, listed, state, tine_json};
+use crate::told::{Talk, assert_forked_only_now, listed, state, tine_json};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 const FORK: &str = "22222222-2222-4222-8222-222222222222";
@@ -211,6 +211,7 @@ fn states_are_seen_from_outside(version: &str) {
     wait_until("busy", PATIENCE, || state() == "busy");
     let open = tine_json(&sandbox, &project, &["status", "--json"]);
     assert_eq!((&open[0]["id"], &open[0]["state"]), (&json!(ID), &json!("busy")));
+    assert_forked_only_now(&sandbox, &project, ID);
     gate.open();
     pane.wait_for_text("It ends.");
     wait_until("idle again", PATIENCE, || state() == "idle");

@@ -6,7 +6,7 @@ use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Gate, Sandbox, Tmux};
 
-use crate::told::{Talk, listed, state, tine_json};
+use crate::told::{Talk, assert_forked_only_now, listed, state, tine_json};
 
 testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
     turns_with_tools_are_read_as_they_were_sent,
@@ -128,6 +128,7 @@ fn states_are_seen_from_outside(version: &str) {
     let request = model.wait_for_prompt("a long task", PATIENCE);
     wait_until("an open answer", PATIENCE, || model.progress(&request) == Progress::Open);
     wait_until("busy", PATIENCE, || state() == "busy");
+    assert_forked_only_now(&sandbox, &project, &id);
     gate.open();
     wait_until("idle again", PATIENCE, || state() == "idle");
     let pid = pane.process().to_string();

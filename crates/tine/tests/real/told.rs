@@ -27,6 +27,16 @@ pub(crate) fn state(sandbox: &Sandbox, directory: &Path, session: &str) -> Strin
     testkit::sandbox::text(&output.stdout).trim().to_owned()
 }
 
+/// A source that is at work is not forked unless at its last complete turn, of which there is one.
+pub(crate) fn assert_forked_only_now(sandbox: &Sandbox, directory: &Path, session: &str) {
+    let mut command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+    let refused = command.current_dir(directory).args(["fork", session]).output().expect("tine");
+    let told = testkit::sandbox::text(&refused.stderr);
+    assert!(!refused.status.success() && told.contains("is busy") && told.contains("--now"), "{told}");
+    let made = tine_json(sandbox, directory, &["fork", session, "--now", "--json"]);
+    assert_eq!(made["session"]["turns"], 1, "{made:#}");
+}
+
 /// The words, calls and results of a conversation.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Talk {
