@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use transcript::{Agent, ParentSource, SessionId, SessionName};
 
@@ -63,6 +64,9 @@ impl Registry {
         }
         private::open_file(path).map_err(|error| failed(&error))?;
         let connection = Connection::open(path).map_err(|error| failed(&error))?;
+        // Folding the log into the file at every exit would flush the disk, and wait for all that others wrote to it, such
+        // as a worktree that was just made. The log is folded in when it has grown.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|error| failed(&error))?;
         let mut registry = Registry { path: path.to_owned(), connection };
         registry.prepare()?;
         Ok(registry)
