@@ -51,16 +51,29 @@ pub struct Operation {
 impl Registry {
     /// Notes that something is about to be made.
     pub(crate) fn begin_operation(&mut self, kind: &str, what: &str, effects: &Effects, now: Timestamp) -> Result<i64> {
+        let tree = effects.worktree.as_ref().map(|worktree| worktree.path.clone());
         let effects = serde_json::to_string(effects).unwrap_or_default();
         let process =
             format!("{} {}", std::process::id(), agents::process_start(std::process::id()).unwrap_or_default());
-        self.write(|transaction| {
+        let begun = self.write(|transaction| {
+            // Two forks that make the same worktree at once would take each other's for their own.
+            let reserved: Option<i64> = transaction
+                .query_row(
+                    "SELECT id FROM operations WHERE state = 'started' AND json_extract(effects, '$.worktree.path') = ?1",
+                    [tree.as_deref().map(Path::to_string_lossy)],
+                    |row| row.get(0),
+                )
+                .optional()?;
+            if reserved.is_some() {
+                return Ok(None);
+            }
             transaction.execute(
                 "INSERT INTO operations (kind, what, at, state, process, effects) VALUES (?1, ?2, ?3, 'started', ?4, ?5)",
                 params![kind, what, now.as_millisecond(), process, effects],
             )?;
-            Ok(transaction.last_insert_rowid())
-        })
+            Ok(Some(transaction.last_insert_rowid()))
+        })?;
+        begun.ok_or_else(|| Error::InTheWay(tree.unwrap_or_default()))
     }
 
     /// Notes how an operation ended.

@@ -46,13 +46,7 @@ impl Project {
 
 /// The branch that is checked out in `directory`; nothing outside of a repository or where none is.
 pub(crate) fn current_branch(directory: &Path) -> Option<String> {
-    let top = directory.ancestors().find(|top| top.join(".git").exists())?;
-    let dot_git = top.join(".git");
-    let folder = if dot_git.is_dir() {
-        dot_git
-    } else {
-        top.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim())
-    };
+    let folder = git_folder(directory.ancestors().find(|top| top.join(".git").exists())?)?;
     let head = fs::read_to_string(folder.join("HEAD")).ok()?;
     head.trim().strip_prefix("ref: refs/heads/").map(str::to_owned)
 }
@@ -65,22 +59,19 @@ pub(crate) fn main_tree(directory: &Path) -> Option<PathBuf> {
 
 /// The top of the working tree and the common git folder of the repository around `directory`.
 fn repository(directory: &Path) -> Option<(PathBuf, PathBuf)> {
-    for top in directory.ancestors() {
-        let dot_git = top.join(".git");
-        let Ok(metadata) = fs::metadata(&dot_git) else {
-            continue;
-        };
-        if metadata.is_dir() {
-            return Some((top.to_owned(), dot_git));
-        }
-        // A worktree's `.git` is a file that names its folder inside the repository's.
-        let link = fs::read_to_string(&dot_git).ok()?;
-        let folder = top.join(link.strip_prefix("gitdir:")?.trim());
-        let common = match fs::read_to_string(folder.join("commondir")) {
-            Ok(common) => folder.join(common.trim()),
-            Err(_) => folder,
-        };
-        return Some((top.to_owned(), common.canonicalize().ok()?));
+    let top = directory.ancestors().find(|top| top.join(".git").exists())?;
+    let folder = git_folder(top)?;
+    match fs::read_to_string(folder.join("commondir")) {
+        Ok(common) => Some((top.to_owned(), folder.join(common.trim()).canonicalize().ok()?)),
+        Err(_) => Some((top.to_owned(), folder)),
     }
-    None
+}
+
+/// The git folder of the working tree whose top is `top`. A worktree's `.git` is a file that names it.
+fn git_folder(top: &Path) -> Option<PathBuf> {
+    let dot_git = top.join(".git");
+    if dot_git.is_dir() {
+        return Some(dot_git);
+    }
+    Some(top.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim()))
 }

@@ -251,7 +251,7 @@ impl ClaudeBlocks {
             }
             let call = string(element.get(b"tool_use_id")).unwrap_or_default();
             let name = self.calls.remove(&call);
-            let result = tool_result::read(element, name.as_deref(), record.tool_result, &self.subagents.side_folder());
+            let result = tool_result::read(element, name.as_deref(), &self.subagents.side_folder());
             self.push(
                 at,
                 None,

@@ -18,7 +18,7 @@ pub(super) struct ToolResult {
 }
 
 /// Reads a `tool_result` element. `side` is the session's own folder, the only one that is looked into.
-pub(super) fn read(element: Raw<'_>, tool: Option<&str>, _extra: Option<Raw<'_>>, side: &Path) -> ToolResult {
+pub(super) fn read(element: Raw<'_>, tool: Option<&str>, side: &Path) -> ToolResult {
     let mut result = ToolResult { error: element.get(b"is_error").is_some_and(Raw::is_true), ..ToolResult::default() };
     let Some(content) = element.get(b"content") else {
         return result;
@@ -110,10 +110,10 @@ mod tests {
     #[test]
     fn results_are_text_pictures_and_failures() {
         let element = br#"{"type":"tool_result","is_error":true,"content":"Exit code 127\nno such command"}"#;
-        let result = read(Raw(element), Some("Bash"), None, Path::new("/nowhere"));
+        let result = read(Raw(element), Some("Bash"), Path::new("/nowhere"));
         assert_eq!((result.error, result.exit_code), (true, Some(127)));
         let element = br#"{"content":[{"type":"text","text":"a"},{"type":"image","source":{"media_type":"image/png","data":"AAAAAAAA"}},{"type":"text","text":"b"}]}"#;
-        let result = read(Raw(element), Some("Read"), None, Path::new("/nowhere"));
+        let result = read(Raw(element), Some("Read"), Path::new("/nowhere"));
         assert_eq!(result.text, "a\nb");
         assert_eq!(result.media, [("image/png".to_owned(), Some(6))]);
     }

@@ -30,12 +30,15 @@ impl Tine {
         let files = Files::of(plan);
         let now = self.context().clock.now();
         let worktree = plan.workspace.worktree.clone();
-        let effects = Effects { session: Some(plan.id.clone()), made: files.all(), worktree, stamp: None };
+        let mut effects = Effects { session: Some(plan.id.clone()), made: files.all(), worktree, stamp: None };
         let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
         let operation = self.registry().begin_operation("fork", &what, &effects, now)?;
-        let made = self
-            .prepare(store, plan, &files)
-            .and_then(|()| self.make_worktree(plan))
+        let with_worktree = self.prepare(store, plan, &files).and_then(|()| self.make_worktree(plan));
+        if with_worktree.is_err() {
+            // What stands at that place, if anything does, was made by somebody else and is not ours to remove.
+            effects.worktree = None;
+        }
+        let made = with_worktree
             .and_then(|()| put_in_place(plan, &files))
             .and_then(|()| self.register(plan, &files, operation));
         if let Err(error) = made {
@@ -47,14 +50,19 @@ impl Tine {
         Ok(Forked { session: session.view, operation })
     }
 
+    /// Makes the worktree, or fails and leaves nothing of it: git takes back what it could not finish.
     fn make_worktree(&self, plan: &Plan) -> Result<()> {
         let Some(worktree) = &plan.workspace.worktree else {
             return Ok(());
         };
-        self.git()?.add(worktree)?;
+        let git = self.git()?;
+        git.add(worktree)?;
         // The source may work in a directory that is not committed.
         let path = &plan.workspace.path;
-        fs::create_dir_all(path).map_err(|source| Error::CannotWrite { path: path.clone(), source })
+        fs::create_dir_all(path).map_err(|source| {
+            git.remove(worktree);
+            Error::CannotWrite { path: path.clone(), source }
+        })
     }
 
     /// Writes everything beside its final name, flushes it, and compares it with the source. A worktree is made after

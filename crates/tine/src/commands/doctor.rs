@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let report = desk.tine.doctor(&Bar::new(&desk.surface))?;
+    let report = desk.tine.doctor(&Bar::new())?;
     let mut out = ui::out();
     if args.json {
         let value = json!({

@@ -29,7 +29,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let sessions = desk.tine.all_sessions(&Bar::new(&desk.surface))?;
+    let sessions = desk.tine.all_sessions(&Bar::new())?;
     let session = desk.select_whole(&sessions, &args.session)?;
     desk.tine.remember_use(&session);
     let forks: Vec<&SessionView> =

@@ -55,7 +55,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         });
     }
     let filter = Filter { agent: args.agent, directory };
-    let listing = desk.tine.listing(&filter, &Bar::new(&desk.surface))?;
+    let listing = desk.tine.listing(&filter, &Bar::new())?;
     let limit = args.limit.unwrap_or(usize::MAX);
 
     let mut out = ui::out();

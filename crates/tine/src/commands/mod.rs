@@ -60,7 +60,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
 impl Desk {
     /// Finds the session that `spec` means; a person is asked where it could be several.
     pub(crate) fn select(&self, spec: &str) -> Result<Selection, Failure> {
-        let sessions = self.tine.all_sessions(&Bar::new(&self.surface))?;
+        let sessions = self.tine.all_sessions(&Bar::new())?;
         self.select_among(&sessions, spec)
     }
 

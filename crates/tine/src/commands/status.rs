@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let sessions = desk.tine.all_sessions(&Bar::new(&desk.surface))?;
+    let sessions = desk.tine.all_sessions(&Bar::new())?;
     let mut out = ui::out();
     if let Some(spec) = &args.session {
         let session = desk.select_whole(&sessions, spec)?;

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let sessions = desk.tine.all_sessions(&Bar::new(&desk.surface))?;
+    let sessions = desk.tine.all_sessions(&Bar::new())?;
     let chosen = args.session.as_deref().map(|spec| desk.select_whole(&sessions, spec)).transpose()?;
     let project = Project::of(&desk.tine.context().cwd);
     let trees: Vec<Node> = engine::forest(&sessions)

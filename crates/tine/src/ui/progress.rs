@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 use engine::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::environment::Surface;
-
 const PATIENCE: Duration = Duration::from_millis(700);
 
 /// A bar on standard error.
@@ -19,7 +17,7 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    pub(crate) fn new(_surface: &Surface) -> Self {
+    pub(crate) fn new() -> Self {
         Bar { begun: Instant::now(), wanted: std::io::stderr().is_terminal(), bar: OnceLock::new() }
     }
 }

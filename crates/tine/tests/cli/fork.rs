@@ -253,3 +253,23 @@ fn what_git_refuses_is_told_apart() {
     refused("no repository", &["-w", "fine"]);
     assert_eq!(world.json(["log", "--json"]), Value::Array(Vec::new()));
 }
+
+/// Each of them would make the same worktree; the ones that come too late must not remove the first one's.
+#[test]
+fn forks_at_once_do_not_take_each_others_worktree() {
+    let world = World::new();
+    let children: Vec<_> = (0..6)
+        .map(|number| {
+            let mut command = world.command(["fork", LOGIN, &format!("fork-{number}"), "-w", "same", "--json"]);
+            command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    let outputs: Vec<_> = children.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
+    let made = outputs.iter().filter(|output| output.status.success()).count();
+    assert_eq!(made, 1, "{outputs:?}");
+    let tree = world.shop.canonicalize().unwrap().with_file_name("shop.worktrees").join("same");
+    assert_eq!(world.sandbox.git(&tree, ["branch", "--show-current"]).trim(), "same");
+    assert_eq!(world.sandbox.git(&tree, ["status", "--porcelain"]), "");
+    assert_eq!(world.json(["list", "--all", "--json"]).as_array().unwrap().len(), 5);
+    assert_eq!(unfinished(&world.sandbox.home()), [] as [PathBuf; 0]);
+}
