@@ -27,7 +27,7 @@ pub use catalog::{Progress, Quiet};
 pub use context::{Clock, Context, Paths};
 pub use doctor::{Check, Report, Verdict};
 pub use error::{Error, Result};
-pub use fork::{Forked, Method, Plan, Request, Where, Workspace};
+pub use fork::{Forked, Method, Place, Plan, Request, Where, Workspace};
 pub use git::Worktree;
 pub use operations::Operation;
 pub use project::Project;

@@ -6,13 +6,15 @@
 //! at any point leaves something that the next run of tine cleans up. The source is only ever read.
 
 mod apply;
+mod copy;
 mod names;
 mod plan;
+mod workspace;
 
 use std::path::PathBuf;
 
 use serde::Serialize;
-use transcript::{SessionId, SessionName, SessionView};
+use transcript::{Agent, SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
 
@@ -28,10 +30,41 @@ pub struct Request {
     pub turns: Option<u32>,
     /// The fork's name; one is found where nothing is said.
     pub name: Option<SessionName>,
+    /// The agent that goes on; the source's where nothing is said.
+    pub agent: Option<Agent>,
+    /// How the fork is made; decided by what is asked for where nothing is said.
+    pub method: Option<Method>,
     /// Where the fork works.
-    pub place: Where,
+    pub workspace: Where,
+    /// Whether changes that are not committed come along into a worktree.
+    pub carry: bool,
+    /// Where the agent runs.
+    pub place: Place,
+    /// What the fork is told first.
+    pub prompt: Option<String>,
     /// Whether a source that is at work is forked at its last complete turn, instead of refused.
     pub now: bool,
+    /// Whether secrets stay in a transcript that is given to another agent.
+    pub keep_secrets: bool,
+}
+
+impl Request {
+    /// A fork of the whole of `source`, where it is, without a start of the agent.
+    pub fn of(source: Session) -> Self {
+        Request {
+            source,
+            turns: None,
+            name: None,
+            agent: None,
+            method: None,
+            workspace: Where::Same,
+            carry: false,
+            place: Place::None,
+            prompt: None,
+            now: false,
+            keep_secrets: false,
+        }
+    }
 }
 
 /// Where a fork is to work.
@@ -44,20 +77,38 @@ pub enum Where {
     /// In a new worktree of the source's repository, on a new branch of this name; the fork's own name where none is
     /// said.
     Worktree(Option<String>),
+    /// In a copy of the source's directory, which is made at this place.
+    Copy(PathBuf),
+}
+
+/// Where the agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Place {
+    /// In this terminal.
+    Here,
+    /// Without a terminal, one process per message.
+    Headless,
+    /// Not at all; the command that starts it is told.
+    None,
 }
 
 /// How a fork is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
+    /// The agent's own fork.
+    Native,
     /// tine writes the new session file.
     Copy,
+    /// The transcript is a first prompt.
+    Seed,
 }
 
 /// Where a fork works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// `same`, `existing` or `worktree`.
+    /// `same`, `existing`, `worktree` or `copy`.
     pub kind: &'static str,
     /// The directory.
     pub path: PathBuf,
@@ -77,12 +128,18 @@ pub struct Plan {
     pub turns: u32,
     /// Whether that is all of them.
     pub whole: bool,
+    /// The agent that goes on.
+    pub agent: Agent,
     /// How it is made.
     pub method: Method,
     /// Why so, in one sentence.
     pub why: String,
     /// Where it works.
     pub workspace: Workspace,
+    /// Where the agent runs.
+    pub place: Place,
+    /// What it is told first.
+    pub prompt: Option<String>,
     /// Its id.
     pub id: SessionId,
     /// Its name.

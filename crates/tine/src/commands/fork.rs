@@ -55,17 +55,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let selection = desk.select(&args.session)?;
-    let request = Request {
-        source: selection.session,
-        turns: selection.turns,
-        name: args.name.clone(),
-        place: match (&args.to, &args.worktree) {
-            (Some(directory), _) => Where::Directory(directory.clone()),
-            (None, Some(branch)) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
-            (None, None) => Where::Same,
-        },
-        now: args.now,
+    let mut request = Request::of(selection.session);
+    request.turns = selection.turns;
+    request.name.clone_from(&args.name);
+    request.workspace = match (&args.to, &args.worktree) {
+        (Some(directory), _) => Where::Directory(directory.clone()),
+        (None, Some(branch)) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
+        (None, None) => Where::Same,
     };
+    request.now = args.now;
     let plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();
     if args.plan {
