@@ -117,6 +117,12 @@ impl<'de> Deserialize<'de> for SessionId {
 #[serde(transparent)]
 pub struct SessionName(String);
 
+impl<'de> Deserialize<'de> for SessionName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SessionName::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
 /// Why a text cannot be a session name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {

@@ -9,6 +9,8 @@ mod defect;
 mod id;
 mod point;
 pub mod render;
+pub mod secrets;
+pub mod seed;
 mod summary;
 pub mod text;
 mod view;

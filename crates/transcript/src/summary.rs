@@ -59,6 +59,8 @@ pub struct Summary {
     pub plain: Option<u64>,
     /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
     pub mid_turn: bool,
+    /// Whether a part of the history was replaced by a summary for the model.
+    pub compacted: bool,
     /// What was wrong in the files.
     pub defects: Defects,
 }
@@ -89,6 +91,7 @@ impl Summary {
             missing_base: None,
             plain: None,
             mid_turn: false,
+            compacted: false,
             defects: Defects::default(),
         }
     }

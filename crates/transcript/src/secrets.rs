@@ -1,0 +1,150 @@
+//! Finding keys, tokens and passwords by the shapes that are known for them, so that they are not passed on.
+//!
+//! What is found is replaced by a mark. A shape that nobody knows is not found: this protects from accidents, not from
+//! an adversary.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+/// What stands in the place of a secret. Not longer than any secret, so that text never grows.
+pub const MARK: &str = "[secret]";
+
+static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
+    let shapes = [
+        // Private keys, whole or cut off; in JSON their line breaks are escaped.
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s]|\\[nr])*)",
+        // Anthropic, OpenAI, OpenRouter, Stripe.
+        r"\bsk-[A-Za-z0-9][A-Za-z0-9_-]{18,}",
+        r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+        // Amazon, Google, Azure.
+        r"\b(?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b",
+        r"\bAIza[A-Za-z0-9_-]{35}",
+        r"\bya29\.[A-Za-z0-9_-]{20,}",
+        r"\bGOCSPX-[A-Za-z0-9_-]{20,}",
+        r"\bAccountKey=[A-Za-z0-9+/=]{40,}",
+        // Forges and registries.
+        r"\bgh[pousr]_[A-Za-z0-9]{30,}",
+        r"\bgithub_pat_[A-Za-z0-9_]{30,}",
+        r"\bgl(?:pat|ptt|rt|dt|cbt|soat)-[A-Za-z0-9_-]{20,}",
+        r"\bnpm_[A-Za-z0-9]{30,}",
+        r"\bpypi-[A-Za-z0-9_-]{40,}",
+        r"\bdckr_pat_[A-Za-z0-9_-]{20,}",
+        r"\bcio[A-Za-z0-9]{32}\b",
+        // Chat, mail, models, payments.
+        r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+        r"\bxapp-[A-Za-z0-9-]{20,}",
+        r"hooks\.slack\.com/services/[A-Za-z0-9/_+-]{20,}",
+        r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
+        r"\bhf_[A-Za-z0-9]{30,}",
+        r"\bkey-[0-9a-f]{32}\b",
+        r"\bSK[0-9a-f]{32}\b",
+        r"\bdop_v1_[0-9a-f]{60,}",
+        r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}",
+        r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}",
+        r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}",
+        r"\bhvs\.[A-Za-z0-9_-]{20,}",
+        // JSON Web Tokens.
+        r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
+    ];
+    Regex::new(&shapes.join("|")).expect("the shapes are legal")
+});
+
+/// Values that are secret by what they are called; group 1 stays, group 2 goes.
+static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+    let shapes = [
+        r#"(?i)((?:authorization|proxy-authorization)["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+)([A-Za-z0-9+/_.~=-]{12,})"#,
+        r#"(?i)((?:[a-z0-9]+[_-])*(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|password|passwd|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)([^\s"'\\,;)}]{8,})"#,
+        r"([a-z][a-z0-9+.-]*://[^\s/:@]*:)([^\s/@]{4,})@",
+    ];
+    Regex::new(&shapes.map(|shape| format!("(?:{shape})")).join("|")).expect("the shapes are legal")
+});
+
+/// Replaces every secret in `text`, and tells how many there were.
+pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
+    let mut count = 0;
+    let shaped = SHAPES.replace_all(text, |_: &Captures<'_>| {
+        count += 1;
+        MARK
+    });
+    // One pass over the text is the rule; a second copy is made only where something was found.
+    let named = match &shaped {
+        Cow::Borrowed(text) => mask_named(text, &mut count),
+        Cow::Owned(text) => Cow::Owned(mask_named(text, &mut count).into_owned()),
+    };
+    (named, count)
+}
+
+fn mask_named<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
+    NAMED.replace_all(text, |found: &Captures<'_>| {
+        let whole = found.get(0).map_or("", |whole| whole.as_str());
+        let value = (1..found.len()).step_by(2).find_map(|group| Some((found.get(group)?, found.get(group + 1)?)));
+        let Some((before, _)) = value.filter(|(_, value)| is_random(value.as_str())) else {
+            return whole.to_owned();
+        };
+        *count += 1;
+        let after = if whole.ends_with('@') { "@" } else { "" };
+        format!("{}{MARK}{after}", before.as_str())
+    })
+}
+
+/// Whether a value looks made up by a machine or a careful person, and not like a name in a program.
+fn is_random(value: &str) -> bool {
+    let has = |test: fn(&char) -> bool| value.chars().any(|c| test(&c));
+    value != MARK
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
+        && !value.contains("(")
+        && !value.starts_with('$')
+        && !value.starts_with('<')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_go_and_everything_else_stays() {
+        // Put together here, so that no scanner takes this file for a leak.
+        let key = |start: &str, length: usize| format!("{start}{}", "a1B2c3D4e5F6g7H8".repeat(5)[..length].to_owned());
+        let gone = [
+            key("sk-ant-api03-", 40),
+            key("sk-proj-", 40),
+            key("ghp_", 36),
+            key("github_pat_", 60),
+            format!("AKIA{}", "ABCDEFGH23456789"),
+            key("xoxb-", 30),
+            key("AIza", 35),
+            key("glpat-", 20),
+            key("npm_", 36),
+            key("hf_", 34),
+            format!("{}.{}.{}", key("eyJ", 20), key("eyJ", 20), key("", 30)),
+            format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----", key("", 60)),
+            format!("-----BEGIN OPENSSH PRIVATE KEY-----\\n{}", key("", 60)),
+        ];
+        for secret in &gone {
+            let text = format!("before {secret}");
+            let (masked, count) = mask(&text);
+            assert_eq!((masked.as_ref(), count), ("before [secret]", 1), "{secret}");
+        }
+        let named = |text: &str, expected: &str| assert_eq!(mask(text).0, expected);
+        named("Authorization: Bearer abcdef123456789", "Authorization: Bearer [secret]");
+        named(r#"{"password": "hunter2hunter2"}"#, r#"{"password": "[secret]"}"#);
+        named("export DB_PASSWORD=hunter2hunter2 # it", "export DB_PASSWORD=[secret] # it");
+        named("AWS_SECRET_ACCESS_KEY=abc/123+xyzabc/123", "AWS_SECRET_ACCESS_KEY=[secret]");
+        named("postgres://app:s3cretpw@db/x", "postgres://app:[secret]@db/x");
+        for text in [
+            "let password = read_password();",
+            "password: $PASSWORD1",
+            "api_key = config.api_key",
+            "https://example.invalid:8080/a@b",
+            "sk-short",
+            "the token is in the cookie",
+            "",
+            "eyJhbGciOi",
+        ] {
+            assert_eq!(mask(text), (Cow::Borrowed(text), 0));
+        }
+    }
+}
