@@ -1,11 +1,13 @@
-//! What a fork by copy is asked for, the same for every agent.
+//! What a fork by copy is asked for, and how it is told that it came out right; the same for every agent.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use transcript::SessionId;
+use transcript::{DefectKind, SessionId, Summary};
+
+use crate::seal::Seal;
 
 /// A session that is to be copied under a new id.
 #[derive(Debug, Clone)]
@@ -28,13 +30,72 @@ pub struct CopyOrder {
     pub now: Timestamp,
 }
 
-/// What a copy held.
+/// Something that belongs to a session outside of its transcript: a file or a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// The source's; it need not be there.
+    pub from: PathBuf,
+    /// Where the copy's is prepared.
+    pub prepared: PathBuf,
+    /// Where it belongs.
+    pub place: PathBuf,
+    /// Whether others put files there too, so that one of theirs must neither be replaced nor removed.
+    pub shared: bool,
+}
+
+/// What was copied, as the source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
     /// Bytes that were written.
     pub bytes: u64,
-    /// Turns that were kept.
-    pub turns: u32,
+    /// The fingerprints of the turns that were kept.
+    pub turn_keys: Vec<u64>,
+    /// What was carried.
+    pub seal: Seal,
+}
+
+/// What a copy holds, as one pass over its file finds it.
+#[derive(Debug, Clone)]
+pub struct ReadBack {
+    /// The facts of the new session.
+    pub summary: Summary,
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// What was carried.
+    pub seal: Seal,
+    /// The first thing that a copy must not hold.
+    pub fault: Option<String>,
+}
+
+impl Copied {
+    /// Says in what the copy that was read back differs from what it should be.
+    pub fn compare(&self, found: &ReadBack, order: &CopyOrder) -> Result<(), String> {
+        let defects = &found.summary.defects;
+        let damaged = [DefectKind::BadLine, DefectKind::TruncatedLine, DefectKind::Unreadable];
+        if let Some(fault) = &found.fault {
+            return Err(fault.clone());
+        }
+        if let Some((kind, count)) = defects.iter().find(|(kind, _)| damaged.contains(kind)) {
+            return Err(format!("{count} of its lines cannot be read ({kind:?})"));
+        }
+        if found.summary.id != order.id {
+            return Err(format!("it says that it is session {}", found.summary.id));
+        }
+        if found.summary.turns as usize != self.turn_keys.len() {
+            return Err(format!("it has {} turns instead of {}", found.summary.turns, self.turn_keys.len()));
+        }
+        let same = self.turn_keys.iter().zip(&found.summary.turn_keys).take_while(|(a, b)| a == b).count();
+        if same < self.turn_keys.len() || found.summary.turn_keys.len() != self.turn_keys.len() {
+            return Err(format!("it differs in turn {}", same + 1));
+        }
+        if found.seal.records() != self.seal.records() {
+            return Err(format!("it has {} records instead of {}", found.seal.records(), self.seal.records()));
+        }
+        if found.seal != self.seal || found.bytes != self.bytes {
+            return Err("what it holds differs from what was copied".to_owned());
+        }
+        Ok(())
+    }
 }
 
 /// Copies a part of a file, whatever its size, and returns how much there was of it.

@@ -103,7 +103,8 @@ impl<'a> Fields<'a> {
         self.is_complete()
     }
 
-    fn advance(&mut self) -> Option<(&'a [u8], Raw<'a>)> {
+    /// Reads the next key; what follows is its value.
+    fn key(&mut self) -> Option<&'a [u8]> {
         let mut rest = trim_start(self.rest);
         match (self.state, rest.first()?) {
             (Progress::Start | Progress::Between, b'}') => {
@@ -116,13 +117,47 @@ impl<'a> Fields<'a> {
             _ => return None,
         }
         let key_end = string_end(rest)?;
-        let key = &rest[1..key_end - 1];
-        rest = trim_start(trim_start(&rest[key_end..]).strip_prefix(b":")?);
-        let value_end = value_end(rest)?;
-        self.rest = &rest[value_end..];
-        self.state = Progress::Between;
-        Some((key, Raw(&rest[..value_end])))
+        self.rest = trim_start(trim_start(&rest[key_end..]).strip_prefix(b":")?);
+        Some(&rest[1..key_end - 1])
     }
+
+    fn advance(&mut self) -> Option<(&'a [u8], Raw<'a>)> {
+        let key = self.key()?;
+        let (value, rest) = self.rest.split_at(value_end(self.rest)?);
+        self.rest = rest;
+        self.state = Progress::Between;
+        Some((key, Raw(value)))
+    }
+}
+
+/// Shows the fields of an object, and in their place those of the object in it that is called `into`, in one pass. The
+/// first argument tells which they are. False where the line is no complete object.
+pub(crate) fn walk<'a>(line: &'a [u8], into: &[u8], mut see: impl FnMut(bool, &'a [u8], Raw<'a>)) -> bool {
+    let mut outer = Fields::of(line);
+    while !matches!(outer.state, Progress::Complete | Progress::Broken) {
+        let Some(key) = outer.key() else {
+            break;
+        };
+        if key == into && outer.rest.starts_with(b"{") {
+            let mut inner = Fields::of(outer.rest);
+            for (key, value) in inner.by_ref() {
+                see(true, key, value);
+            }
+            if inner.state != Progress::Complete {
+                return false;
+            }
+            outer.rest = inner.rest;
+        } else {
+            let Some(end) = value_end(outer.rest) else {
+                return false;
+            };
+            let (value, rest) = outer.rest.split_at(end);
+            see(false, key, Raw(value));
+            outer.rest = rest;
+        }
+        outer.state = Progress::Between;
+    }
+    outer.is_complete()
 }
 
 impl<'a> Iterator for Fields<'a> {
@@ -167,7 +202,12 @@ impl<'a> Iterator for Elements<'a> {
     }
 }
 
+#[inline]
 fn trim_start(bytes: &[u8]) -> &[u8] {
+    // Agents write no blanks between fields.
+    if bytes.first().is_some_and(|byte| *byte > b' ') {
+        return bytes;
+    }
     let blank = bytes.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
     &bytes[blank..]
 }
@@ -179,13 +219,32 @@ fn string_end(bytes: &[u8]) -> Option<usize> {
     }
     let mut from = 1;
     loop {
-        let quote = from + memchr(b'"', &bytes[from..])?;
+        let quote = from + find_quote(&bytes[from..])?;
         let backslashes = bytes[..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
         if backslashes % 2 == 0 {
             return Some(quote + 1);
         }
         from = quote + 1;
     }
+}
+
+/// The first quote. Keys and most values are short, and for those a call of `memchr` costs more than the search; so the
+/// first bytes are looked at here, eight at a time.
+#[inline]
+fn find_quote(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const QUOTES: u64 = ONES * b'"' as u64;
+    let (words, _) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().take(5).enumerate() {
+        let differing = u64::from_le_bytes(*word) ^ QUOTES;
+        // The lowest high bit that is set stands in the first byte that is zero.
+        let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
+        if found != 0 {
+            return Some(index * 8 + found.trailing_zeros() as usize / 8);
+        }
+    }
+    let looked_at = 8 * words.len().min(5);
+    memchr(b'"', &bytes[looked_at..]).map(|found| looked_at + found)
 }
 
 /// The index behind the value that `bytes` starts with.
@@ -249,6 +308,20 @@ mod tests {
         for broken in ["", "[]", "{", "{\"a\"", "{\"a\":", "{\"a\":\"x", "{\"a\":1", "{\"a\":1}}", "{a:1}", "{\"a\":{]"]
         {
             check(broken, false);
+        }
+    }
+
+    #[test]
+    fn one_pass_shows_the_fields_of_an_object_inside() {
+        let line = br#"{"a":{"x":1},"payload":{"id":"1","n":{"id":2}},"z":[]}"#;
+        let mut seen = Vec::new();
+        let whole = walk(line, b"payload", |inner, key, value| seen.push((inner, key, value.0)));
+        let expected: [(bool, &[u8], &[u8]); 4] =
+            [(false, b"a", br#"{"x":1}"#), (true, b"id", b"\"1\""), (true, b"n", br#"{"id":2}"#), (false, b"z", b"[]")];
+        assert!(whole);
+        assert_eq!(seen, expected);
+        for end in 0..line.len() {
+            assert!(!walk(&line[..end], b"payload", |_, _, _| {}), "cut at {end}");
         }
     }
 

@@ -7,20 +7,27 @@ pub mod claude;
 pub mod codex;
 mod copy;
 mod fields;
+mod follow;
+mod huge;
 mod lines;
 mod process;
+mod program;
 mod rewrite;
+mod seal;
 
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use copy::{Copied, CopyOrder};
+pub use copy::{Beside, Copied, CopyOrder, ReadBack};
 pub use fields::{Elements, Fields, Raw};
+pub use follow::{Growing, write_copy};
 use jiff::Timestamp;
 pub use lines::{Line, LineReader};
-pub use process::process_start;
-use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary};
+pub use process::{process_start, processes_with};
+pub use program::{Made, Message, NativeOrder, Program, ProgramError, Said, is_of_a_surrounding_agent};
+pub use seal::Seal;
+use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary, TokenUse};
 
 /// The environment variables and folders that decide where agents keep their files; filled by the binary.
 #[derive(Debug, Clone, Default)]
@@ -50,12 +57,38 @@ pub trait Store: Send + Sync {
     fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>>;
     /// Where a new session of this id that works in `cwd` belongs.
     fn place_for(&self, id: &SessionId, cwd: &Path, now: Timestamp) -> PathBuf;
-    /// Writes a copy of a session under a new id to `out`, in constant memory; the source is only read.
-    fn copy(&self, source: &Path, order: &CopyOrder, out: &mut dyn io::Write) -> io::Result<Copied>;
-    /// Copies what belongs to a session outside of its file; `side` is the folder in which the copy's own is prepared.
+    /// Writes a copy of a session under a new id to `out`, in constant memory; the source is only read. What an earlier
+    /// scan found out lets it begin at once; without that, it scans first.
+    fn copy(
+        &self,
+        source: &Path,
+        order: &CopyOrder,
+        known: Option<&Known>,
+        out: &mut dyn io::Write,
+    ) -> io::Result<Copied>;
+    /// Reads a copy of `source` back from `path` in one pass, while it may still be growing.
+    fn read_back(&self, path: &Path, source: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack;
+    /// Copies the folder that belongs to a session beside its file; `side` is where the copy's own is prepared.
     fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path) -> io::Result<()>;
-    /// The command that resumes a session.
-    fn resume_command(&self, id: &SessionId) -> Vec<String>;
+    /// Copies something else that belongs to a session to where it is prepared, and flushes it: [`beside`].
+    fn copy_beside(&self, source: &Path, piece: &Beside, order: &CopyOrder) -> io::Result<()>;
+    /// Whether a new session's id can be chosen; otherwise the agent makes one up.
+    fn takes_ids(&self) -> bool;
+    /// The most characters that the agent takes in one message, where it has a limit.
+    fn input_limit(&self) -> Option<usize>;
+    /// The command that resumes a session in a terminal, in this directory, with something to say first.
+    fn resume_command(&self, id: &SessionId, directory: &Path, prompt: Option<&str>) -> Vec<String>;
+    /// Lets the agent itself make a fork, without a request to its model.
+    fn fork(&self, program: &Program, order: &NativeOrder<'_>) -> Result<Made, ProgramError>;
+    /// Says something to the agent without a terminal and waits for the answer.
+    fn say(&self, program: &Program, message: &Message<'_>) -> Result<Said, ProgramError>;
+    /// The transcript of a session of this id that works in `directory`.
+    fn find(&self, id: &SessionId, directory: &Path) -> Option<PathBuf>;
+    /// Makes a session that the agent did not write itself known to the agent's own list. It is needed where the agent
+    /// keeps an index.
+    fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError>;
+    /// The transcript, and every other file and folder that is this session's alone.
+    fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf>;
     /// What the agent keeps about sessions outside of the session files.
     fn notes(&self) -> Notes;
     /// The sessions that a process has open now.
@@ -75,6 +108,8 @@ pub struct Known {
 pub trait Blocks {
     /// The next block, or nothing at the end.
     fn next_block(&mut self) -> Option<Block>;
+    /// What the agent said of the tokens so far.
+    fn tokens(&self) -> Option<TokenUse>;
     /// What was wrong so far.
     fn defects(&self) -> &Defects;
 }
@@ -90,6 +125,15 @@ pub fn stores(surroundings: &Surroundings) -> Vec<Box<dyn Store>> {
             }
         })
         .collect()
+}
+
+/// What belongs to a session outside of its file and may come along in a copy. Where it is, paths alone tell.
+pub fn beside(agent: Agent, source: &Path, order: &CopyOrder) -> Vec<Beside> {
+    match agent {
+        Agent::Claude => claude::beside(source, order),
+        // A thread is one file; its subagents are threads of their own and stay the source's.
+        Agent::Codex => Vec::new(),
+    }
 }
 
 /// What a look through an agent's folders found.

@@ -1,5 +1,6 @@
 //! Asking the system about processes, through `/proc` where there is one.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -24,6 +25,22 @@ fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     Some((fields.next()?.to_owned(), fields.nth(18)?.to_owned()))
+}
+
+/// Other processes that work in `directory`, or that were given `word` on their command line. Whoever was started by a
+/// process that is gone goes on without it.
+pub fn processes_with(proc: &Path, directory: Option<&Path>, word: &OsStr) -> Vec<u32> {
+    let numbers = fs::read_dir(proc).into_iter().flatten().flatten().filter_map(|process| {
+        let number: u32 = process.file_name().to_str()?.parse().ok()?;
+        Some((number, process.path())).filter(|(number, _)| *number != std::process::id())
+    });
+    let is_meant = |path: &Path| {
+        let words = fs::read(path.join("cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|given| given == word.as_encoded_bytes())
+            || directory
+                .is_some_and(|directory| fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory)))
+    };
+    numbers.filter(|(_, path)| is_meant(path)).map(|(number, _)| number).collect()
 }
 
 #[cfg(test)]

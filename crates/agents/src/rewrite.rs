@@ -1,48 +1,232 @@
 //! Changing some values of a JSON line and leaving every other byte as it is.
 //!
 //! A copy of a session carries records that tine does not know. They are never parsed and written again: only the
-//! values that must change are cut out and replaced.
+//! values that must change are cut out and replaced. What stands between them is carried and sealed ([`Seal`]). When
+//! the copy is read back, the same pass takes its records apart at the same places: what was carried must give the
+//! same seal, and what was replaced must be what it should be.
 
-use crate::fields::{Fields, Raw};
+use std::io::{self, Read, Write};
 
-/// Pieces of a line that are to be replaced, in any order; they must not overlap.
-#[derive(Debug, Default)]
-pub(crate) struct Rewrite {
-    pieces: Vec<(usize, usize, Vec<u8>)>,
+use memchr::memmem::Finder;
+use xxhash_rust::xxh3::Xxh3Default;
+
+use crate::fields::Raw;
+use crate::seal::Seal;
+
+/// How much is gathered before it is written.
+const BLOCK: usize = 256 << 10;
+
+/// One line, held or too long for that.
+pub(crate) enum Text<'a> {
+    Held(&'a [u8]),
+    Long {
+        len: u64,
+        /// Opens the part of the line between two offsets.
+        open: &'a dyn Fn(u64, u64) -> io::Result<Box<dyn Read + 'a>>,
+    },
 }
 
-impl Rewrite {
-    /// Replaces `value`, which must be a part of `line`.
-    pub(crate) fn replace(&mut self, line: &[u8], value: Raw<'_>, new: impl Into<Vec<u8>>) {
+/// A value that is another one in the copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// Where the value begins and ends in its line.
+    pub start: u64,
+    pub end: u64,
+    /// How many bytes before it belong to it: a field that may be missing counts from its comma.
+    pub lead: u64,
+    /// Which of the new values takes its place.
+    pub new: usize,
+}
+
+/// Writes a copy, or reads one back.
+pub(crate) struct Rewrite<'a> {
+    /// The values that the copy has of its own, as JSON.
+    pub values: Vec<Vec<u8>>,
+    /// What changes in the next record, in any order; it must not overlap.
+    pub changes: Vec<Change>,
+    pub seal: Seal,
+    /// Which value was not what it should be when the copy was read back.
+    pub wrong: Option<usize>,
+    out: Option<&'a mut dyn Write>,
+    block: Vec<u8>,
+    written: u64,
+    mark: Option<Mark>,
+}
+
+/// A text that is replaced wherever it stands.
+struct Mark {
+    finder: Finder<'static>,
+    new: Vec<u8>,
+}
+
+impl<'a> Rewrite<'a> {
+    /// Writes to `out`. Wherever the first of `mark` stands in the source, the second stands in the copy.
+    pub(crate) fn to(out: &'a mut dyn Write, values: Vec<Vec<u8>>, mark: Option<(Vec<u8>, Vec<u8>)>) -> Self {
+        let mark = mark.map(|(old, new)| Mark { finder: Finder::new(&old).into_owned(), new });
+        Rewrite { out: Some(out), mark, ..Rewrite::checking(values, None) }
+    }
+
+    /// Reads back what [`Rewrite::to`] wrote.
+    pub(crate) fn checking(values: Vec<Vec<u8>>, mark: Option<(Vec<u8>, Vec<u8>)>) -> Self {
+        let mark = mark.map(|(_, new)| Mark { finder: Finder::new(&new).into_owned(), new });
+        Rewrite {
+            values,
+            changes: Vec::new(),
+            seal: Seal::default(),
+            wrong: None,
+            out: None,
+            block: Vec::new(),
+            written: 0,
+            mark,
+        }
+    }
+
+    /// Notes that `value`, a part of `line`, is to be replaced.
+    pub(crate) fn replace(&mut self, line: &[u8], value: Raw<'_>, new: usize) {
         let start = value.0.as_ptr().addr() - line.as_ptr().addr();
         debug_assert!(start + value.0.len() <= line.len());
-        self.pieces.push((start, start + value.0.len(), new.into()));
+        self.changes.push(Change { start: start as u64, end: (start + value.0.len()) as u64, lead: 0, new });
     }
 
-    /// Adds a field behind the last one of the object that `line` is.
-    pub(crate) fn add_field(&mut self, line: &[u8], key: &str, value: &[u8]) {
-        let Some(brace) = line.iter().rposition(|byte| *byte == b'}') else {
-            return;
-        };
-        let first = Fields::of(line).next().is_none();
-        let mut field = Vec::with_capacity(key.len() + value.len() + 4);
-        field.extend_from_slice(if first { b"\"" } else { b",\"" });
-        field.extend_from_slice(key.as_bytes());
-        field.extend_from_slice(b"\":");
-        field.extend_from_slice(value);
-        self.pieces.push((brace, brace, field));
+    /// Writes a line that is the copy's own and no record of its source.
+    pub(crate) fn own_line(&mut self, line: &[u8]) {
+        self.block.extend_from_slice(line);
+        self.block.push(b'\n');
     }
 
-    /// Writes the line with the pieces replaced.
-    pub(crate) fn apply(mut self, line: &[u8], out: &mut Vec<u8>) {
-        self.pieces.sort_by_key(|(start, _, _)| *start);
+    /// Takes the next record, with the changes that were noted for it.
+    pub(crate) fn record(&mut self, text: &Text<'_>) -> io::Result<()> {
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.sort_unstable_by_key(|change| change.start);
         let mut at = 0;
-        for (start, end, new) in &self.pieces {
-            out.extend_from_slice(&line[at..*start]);
-            out.extend_from_slice(new);
-            at = *end;
+        for change in &changes {
+            self.carry(text, at, change.start - change.lead)?;
+            match &mut self.out {
+                Some(_) => {
+                    self.lead(text, change)?;
+                    self.block.extend_from_slice(&self.values[change.new]);
+                }
+                None if !is_equal(text, change, &self.values[change.new])? => {
+                    self.wrong.get_or_insert(change.new);
+                }
+                None => {}
+            }
+            at = change.end;
         }
-        out.extend_from_slice(&line[at..]);
+        let len = match text {
+            Text::Held(bytes) => bytes.len() as u64,
+            Text::Long { len, .. } => *len,
+        };
+        self.carry(text, at, len)?;
+        self.seal.end_record();
+        changes.clear();
+        self.changes = changes;
+        if self.out.is_some() {
+            self.block.push(b'\n');
+            self.write_block(BLOCK)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and tells how much was written in all.
+    pub(crate) fn finish(&mut self) -> io::Result<u64> {
+        self.write_block(0)?;
+        Ok(self.written)
+    }
+
+    fn write_block(&mut self, least: usize) -> io::Result<()> {
+        if let Some(out) = &mut self.out
+            && self.block.len() >= least
+        {
+            out.write_all(&self.block)?;
+            self.written += self.block.len() as u64;
+            self.block.clear();
+        }
+        Ok(())
+    }
+
+    fn lead(&mut self, text: &Text<'_>, change: &Change) -> io::Result<()> {
+        let (from, to) = (change.start - change.lead, change.start);
+        match text {
+            Text::Held(bytes) => self.block.extend_from_slice(&bytes[from as usize..to as usize]),
+            Text::Long { open, .. } => {
+                open(from, to)?.read_to_end(&mut self.block)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries what stands between two changes.
+    fn carry(&mut self, text: &Text<'_>, from: u64, to: u64) -> io::Result<()> {
+        match text {
+            Text::Held(bytes) => self.carry_held(&bytes[from as usize..to as usize]),
+            Text::Long { open, .. } => return self.carry_long(open(from, to)?),
+        }
+        Ok(())
+    }
+
+    fn carry_held(&mut self, mut bytes: &[u8]) {
+        if let Some(mark) = &self.mark {
+            while let Some(found) = mark.finder.find(bytes) {
+                self.seal.stretch(&bytes[..found]);
+                if self.out.is_some() {
+                    self.block.extend_from_slice(&bytes[..found]);
+                    self.block.extend_from_slice(&mark.new);
+                }
+                bytes = &bytes[found + mark.finder.needle().len()..];
+            }
+        }
+        self.seal.stretch(bytes);
+        if self.out.is_some() {
+            self.block.extend_from_slice(bytes);
+        }
+    }
+
+    fn carry_long(&mut self, mut reader: impl Read) -> io::Result<()> {
+        let mut stretch = Xxh3Default::new();
+        // A mark may lie across two reads, so its length is kept back from each.
+        let kept_back = self.mark.as_ref().map_or(0, |mark| mark.finder.needle().len() - 1);
+        let mut window: Vec<u8> = Vec::with_capacity(BLOCK + kept_back);
+        loop {
+            let before = window.len();
+            (&mut reader).take(BLOCK as u64).read_to_end(&mut window)?;
+            let ended = window.len() == before;
+            let mut done = 0;
+            while let Some(mark) = &self.mark
+                && let Some(found) = mark.finder.find(&window[done..])
+            {
+                stretch.update(&window[done..done + found]);
+                self.seal.digest(stretch.digest());
+                stretch.reset();
+                if self.out.is_some() {
+                    self.block.extend_from_slice(&window[done..done + found]);
+                    self.block.extend_from_slice(&mark.new);
+                }
+                done += found + mark.finder.needle().len();
+            }
+            let safe = if ended { window.len() } else { window.len().saturating_sub(kept_back).max(done) };
+            stretch.update(&window[done..safe]);
+            if self.out.is_some() {
+                self.block.extend_from_slice(&window[done..safe]);
+                self.write_block(BLOCK)?;
+            }
+            window.drain(..safe);
+            if ended {
+                self.seal.digest(stretch.digest());
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn is_equal(text: &Text<'_>, change: &Change, expected: &[u8]) -> io::Result<bool> {
+    match text {
+        Text::Held(bytes) => Ok(bytes[change.start as usize..change.end as usize] == *expected),
+        Text::Long { open, .. } => {
+            let mut found = Vec::new();
+            open(change.start, change.end)?.take(expected.len() as u64 + 1).read_to_end(&mut found)?;
+            Ok(found == expected)
+        }
     }
 }
 
@@ -55,20 +239,53 @@ pub(crate) fn string(text: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    const LINE: &[u8] =
+        br#"{ "a": {"sessionId":"old"}, "sessionId" :"old","p":"/s/old/x /s/old/ /s/older/","n":1.50 }"#;
+
+    /// Rewrites the line, held or long, and returns what was written and its seal.
+    fn rewritten(long: bool) -> (String, Seal) {
+        let mut out = Vec::new();
+        let mark = Some((b"/s/old/".to_vec(), b"/s/newer/".to_vec()));
+        let mut rewrite = Rewrite::to(&mut out, vec![string("new \"id\"")], mark);
+        rewrite.replace(LINE, Raw(LINE).get(b"sessionId").unwrap(), 0);
+        take(&mut rewrite, LINE, long);
+        rewrite.finish().unwrap();
+        let seal = rewrite.seal;
+        (String::from_utf8(out).unwrap(), seal)
+    }
+
+    fn take(rewrite: &mut Rewrite<'_>, line: &[u8], long: bool) {
+        let open =
+            |from: u64, to: u64| -> io::Result<Box<dyn Read + '_>> { Ok(Box::new(&line[from as usize..to as usize])) };
+        let text = if long { Text::Long { len: line.len() as u64, open: &open } } else { Text::Held(line) };
+        rewrite.record(&text).unwrap();
+    }
+
     #[test]
     fn only_the_named_values_change() {
-        let line = br#"{ "a": {"sessionId":"old"}, "sessionId" :"old","n":1.50 }"#;
-        let mut rewrite = Rewrite::default();
-        rewrite.replace(line, Raw(line).get(b"sessionId").unwrap(), string("new \"id\""));
-        rewrite.add_field(line, "from", b"{}");
-        let mut out = Vec::new();
-        rewrite.apply(line, &mut out);
-        let expected = r#"{ "a": {"sessionId":"old"}, "sessionId" :"new \"id\"","n":1.50 ,"from":{}}"#;
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
-        let mut out = Vec::new();
-        let mut rewrite = Rewrite::default();
-        rewrite.add_field(b"{}", "a", b"1");
-        rewrite.apply(b"{}", &mut out);
-        assert_eq!(out, br#"{"a":1}"#);
+        let expected =
+            r#"{ "a": {"sessionId":"old"}, "sessionId" :"new \"id\"","p":"/s/newer/x /s/newer/ /s/older/","n":1.50 }"#;
+        let (held, seal) = rewritten(false);
+        assert_eq!(held, format!("{expected}\n"));
+        assert_eq!(rewritten(true), (held, seal));
+    }
+
+    #[test]
+    fn what_was_written_is_recognised() {
+        let (copy, seal) = rewritten(false);
+        let read = |copy: &str, long: bool| {
+            let line = copy.trim_end().as_bytes();
+            let mark = Some((b"/s/old/".to_vec(), b"/s/newer/".to_vec()));
+            let mut rewrite = Rewrite::checking(vec![string("new \"id\"")], mark);
+            rewrite.replace(line, Raw(line).get(b"sessionId").unwrap(), 0);
+            take(&mut rewrite, line, long);
+            (rewrite.seal == seal, rewrite.wrong)
+        };
+        for long in [false, true] {
+            assert_eq!(read(&copy, long), (true, None));
+            assert_eq!(read(&copy.replace("1.50", "1.51"), long), (false, None));
+            assert_eq!(read(&copy.replace("/s/newer/x", "/s/old/x"), long), (false, None));
+            assert_eq!(read(&copy.replace("new \\\"id\\\"", "old"), long), (true, Some(0)));
+        }
     }
 }

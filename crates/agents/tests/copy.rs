@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agents::claude::Claude;
 use agents::codex::Codex;
-use agents::{CopyOrder, Store, Surroundings};
+use agents::{CopyOrder, Known, Store, Surroundings, write_copy};
 use proptest::prelude::*;
 use serde_json::json;
 use testkit::build::{ClaudeSession, CodexSession, Dialect, Turn};
@@ -19,28 +19,49 @@ fn all(store: &dyn Store, path: &Path, until: Option<u32>) -> Vec<Block> {
     std::iter::from_fn(|| blocks.next_block()).collect()
 }
 
-/// Copies `source` up to `turns`, puts the copy where it belongs and returns where that is.
-fn copied(store: &dyn Store, source: &Path, turns: Option<u32>) -> PathBuf {
+fn order(store: &dyn Store, turns: Option<u32>) -> CopyOrder {
     let (id, now) = (SessionId::new(COPY).unwrap(), "2026-11-15T12:00:00Z".parse().unwrap());
     let cwd = PathBuf::from("/elsewhere/ü");
-    let target = store.place_for(&id, &cwd, now);
-    let order = CopyOrder {
+    CopyOrder {
         source_id: SessionId::new(SOURCE).unwrap(),
+        target: store.place_for(&id, &cwd, now),
         id,
         turns,
         cwd,
         branch: Some("side".into()),
         title: Some("the copy".into()),
-        target: target.clone(),
         now,
-    };
-    let mut bytes = Vec::new();
-    let copied = store.copy(source, &order, &mut bytes).unwrap();
-    assert_eq!(copied.bytes, bytes.len() as u64);
+    }
+}
+
+/// Copies `source` up to `turns`, puts the copy where it belongs and returns where that is. What is known of a plain
+/// source makes no difference.
+fn copied(store: &dyn Store, source: &Path, turns: Option<u32>) -> PathBuf {
+    let order = order(store, turns);
+    let target = order.target.clone();
     fs::create_dir_all(target.parent().unwrap()).unwrap();
-    fs::write(&target, bytes).unwrap();
-    let side = target.with_extension("");
-    store.copy_side(source, &order, &side).unwrap();
+    let write = |known: Option<&Known>| {
+        let file = fs::File::create(&target).unwrap();
+        let (copied, found) = write_copy(store, source, &order, known, (&target, &file)).unwrap();
+        assert_eq!(copied.compare(&found, &order), Ok(()));
+        let again = store.read_back(&target, source, &order, None);
+        assert_eq!(copied.compare(&again, &order), Ok(()), "when it stands still");
+        assert_eq!(found.summary, store.scan(&target), "what was found while it grew is what is there");
+        fs::read(&target).unwrap()
+    };
+    let bytes = write(None);
+    let summary = store.scan(source);
+    if let Some(size) = summary.plain {
+        assert_eq!(write(Some(&Known { size, defects: summary.defects })), bytes);
+    }
+    for piece in agents::beside(store.agent(), source, &order) {
+        store.copy_beside(source, &piece, &order).unwrap();
+        if piece.prepared.exists() {
+            fs::create_dir_all(piece.place.parent().unwrap()).unwrap();
+            let _ = fs::remove_dir_all(&piece.place);
+            fs::rename(&piece.prepared, &piece.place).unwrap();
+        }
+    }
     target
 }
 
@@ -125,6 +146,160 @@ proptest! {
         }
         check(&store, &session.write(store.home()));
     }
+}
+
+/// A session of either agent with tools, whose content names the ids and folders of source and copy.
+fn hostile(turn: Turn, side: &str) -> Turn {
+    let looks_alike = format!("{side}er/x {{\"sessionId\":\"{SOURCE}\",\"thread_id\":\"{SOURCE}\"}} {COPY}");
+    let input = json!({ "sessionId": SOURCE, "cwd": "/home/me/app", "forkedFrom": { "sessionId": SOURCE } });
+    turn.prompt(format!("{looks_alike}\u{1}\u{2028}")).tool("Bash", input, looks_alike).text("\\\"}],")
+}
+
+#[test]
+fn content_that_looks_like_what_is_changed_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let side = store.home().join("projects/-home-me-app").join(SOURCE);
+    fs::create_dir_all(side.join("tool-results")).unwrap();
+    let session = ClaudeSession::new(SOURCE).cwd("/home/me/app");
+    let source = session.turn(|turn| hostile(turn, &side.to_string_lossy())).write(store.home());
+    check(&store, &source);
+    let copy = fs::read_to_string(copied(&store, &source, None)).unwrap();
+    assert!(copy.contains(&format!("{}er/x", side.to_string_lossy())), "another folder is another folder");
+
+    let store = codex(home.path());
+    let session = CodexSession::new(SOURCE).cwd("/home/me/app").turn(|turn| hostile(turn, "/x"));
+    check(&store, &session.write(store.home()));
+}
+
+#[test]
+fn a_sidechain_in_the_file_comes_along_under_the_new_id() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let source = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(0, 1)).write(store.home());
+    let side = format!(
+        "{{\"type\":\"user\",\"uuid\":\"s1\",\"parentUuid\":null,\"isSidechain\":true,\"sessionId\":\"{SOURCE}\",\
+         \"cwd\":\"/home/me/app\",\"message\":{{\"content\":\"{SOURCE}\"}}}}\n"
+    );
+    let mut content = fs::read_to_string(&source).unwrap();
+    content.insert_str(0, &side);
+    fs::write(&source, content).unwrap();
+    check(&store, &source);
+    let copy = fs::read_to_string(copied(&store, &source, None)).unwrap();
+    assert_eq!(copy.lines().next().unwrap(), side.trim_end().replacen(SOURCE, COPY, 1));
+}
+
+/// Writes a copy, damages it in each way and expects that reading it back tells.
+fn damage_is_found(store: &dyn Store, source: &Path, own_id: &str, old_id: &str) {
+    let order = order(store, None);
+    fs::create_dir_all(order.target.parent().unwrap()).unwrap();
+    let file = fs::File::create(&order.target).unwrap();
+    let (copied, found) = write_copy(store, source, &order, None, (&order.target, &file)).unwrap();
+    assert_eq!(copied.compare(&found, &order), Ok(()));
+    let good = fs::read(&order.target).unwrap();
+    let expect_fault = |bytes: &[u8], what: &str| {
+        fs::write(&order.target, bytes).unwrap();
+        let found = store.read_back(&order.target, source, &order, None);
+        assert!(copied.compare(&found, &order).is_err(), "{what} was not found");
+    };
+    let text = String::from_utf8(good.clone()).unwrap();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for at in 0..lines.len() {
+        expect_fault(
+            [&lines[..at], &lines[at + 1..]].concat().concat().as_bytes(),
+            &format!("that line {at} is missing"),
+        );
+        expect_fault([&lines[..=at], &lines[at..]].concat().concat().as_bytes(), &format!("that line {at} is doubled"));
+        if at > 0 && lines[at] != lines[at - 1] {
+            let mut swapped = lines.clone();
+            swapped.swap(at, at - 1);
+            expect_fault(swapped.concat().as_bytes(), &format!("that lines {} and {at} are swapped", at - 1));
+        }
+        if lines[at].contains(own_id) {
+            let mut old = lines.clone();
+            let line = lines[at].replacen(own_id, old_id, 1);
+            old[at] = &line;
+            expect_fault(old.concat().as_bytes(), &format!("an old id in line {at}"));
+        }
+    }
+    for cut in [1, 2, lines.last().unwrap().len(), good.len() / 2] {
+        expect_fault(&good[..good.len() - cut], &format!("that {cut} bytes are missing"));
+    }
+    // The first line of Codex's is the copy's own; what it holds beyond its identity is not the source's.
+    let first = if own_id.contains("thread_id") { lines[0].len() } else { 0 };
+    for at in (first..good.len()).step_by(7) {
+        let mut flipped = good.clone();
+        flipped[at] ^= 1;
+        expect_fault(&flipped, &format!("a byte at {at} of {}", good.len()));
+    }
+}
+
+#[test]
+fn a_copy_that_is_not_right_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let session = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(1, 1)).turn(turn(2, 2));
+    let (own, old) = (format!("\"sessionId\":\"{COPY}\""), format!("\"sessionId\":\"{SOURCE}\""));
+    damage_is_found(&store, &session.write(store.home()), &own, &old);
+    let store = codex(home.path());
+    for dialect in [Dialect::Legacy, Dialect::Paginated] {
+        let home = tempfile::tempdir().unwrap();
+        let session = CodexSession::new(SOURCE).cwd("/home/me/app").dialect(dialect).turn(turn(1, 1)).turn(turn(0, 2));
+        let (own, old) = (format!("\"thread_id\":\"{COPY}\""), format!("\"thread_id\":\"{SOURCE}\""));
+        damage_is_found(&store, &session.write(home.path()), &own, &old);
+    }
+}
+
+#[test]
+fn a_line_too_long_for_memory_is_rewritten_like_any_other() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let source = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(0, 1)).write(store.home());
+    let side = source.with_extension("");
+    fs::create_dir_all(&side).unwrap();
+    let mut content = fs::read_to_string(&source).unwrap();
+    let last: serde_json::Value = content
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .rfind(|record| record["uuid"].is_string())
+        .unwrap();
+    let bulk = format!("{SOURCE} {}/x ", side.display()).repeat(200_000);
+    let mut long = last.clone();
+    long["parentUuid"] = last["uuid"].clone();
+    long["uuid"] = json!("99999999-9999-4999-8999-999999999999");
+    long["message"] = json!({ "role": "assistant", "content": [{ "type": "text", "text": bulk }] });
+    content.push_str(&format!("{long}\n"));
+    fs::write(&source, content).unwrap();
+    let copy = fs::read_to_string(copied(&store, &source, None)).unwrap();
+    let line = copy.lines().find(|line| line.len() > 16 << 20).unwrap();
+    let record: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!((record["sessionId"].as_str(), record["cwd"].as_str()), (Some(COPY), Some("/elsewhere/ü")));
+    assert_eq!(record["forkedFrom"]["messageUuid"], long["uuid"]);
+    let new_side = store.home().join("projects").join(agents::claude::project_folder(Path::new("/elsewhere/ü")));
+    let expected = bulk.replace(&format!("{}/", side.display()), &format!("{}/", new_side.join(COPY).display()));
+    assert!(record["message"]["content"][0]["text"] == json!(expected), "the content is another");
+}
+
+#[test]
+fn checkpoints_and_notes_come_along() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let source = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(0, 1)).write(store.home());
+    let write = |path: PathBuf, text: &str| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let history = store.home().join("file-history");
+    write(history.join(SOURCE).join("abc@v1"), "as it was");
+    write(source.with_file_name("memory").join("MEMORY.md"), "the source's");
+    write(source.with_file_name("memory").join("more/style.md"), "brief");
+    let target = order(&store, None).target;
+    write(target.with_file_name("memory").join("MEMORY.md"), "the target's own");
+    copied(&store, &source, None);
+    let read = |path: PathBuf| fs::read_to_string(path).unwrap();
+    assert_eq!(read(history.join(COPY).join("abc@v1")), "as it was");
+    assert_eq!(read(target.with_file_name("memory").join("MEMORY.md")), "the target's own");
+    assert_eq!(read(target.with_file_name("memory").join("more/style.md")), "brief");
 }
 
 #[test]

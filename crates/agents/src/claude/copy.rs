@@ -5,231 +5,307 @@
 //! speak of the running source: `worktree-state` (it would put the fork into the source's worktree),
 //! `queue-operation`, `api-request*`, `last-prompt`, and titles, of which the fork gets its own.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use memchr::memmem;
+use transcript::{Agent, SessionId, Summary};
 
 use super::home;
-use super::record::Record;
-use super::scan::{Scan, huge_record, scan};
-use crate::copy::{Copied, CopyOrder, copy_range};
+use super::record::{Kind, Record, UserPart};
+use super::scan::{LongRecord, Scan, Watch, scan, scan_copy};
+use crate::Known;
+use crate::copy::{Copied, CopyOrder, ReadBack};
 use crate::fields::{Fields, Raw};
+use crate::follow::Growing;
+use crate::huge::LongField;
 use crate::lines::{Line, LineReader};
-use crate::rewrite::{Rewrite, string};
+use crate::rewrite::{Change, Rewrite, Text, string};
 
 /// Writes the copy that `order` describes to `out`.
-pub(super) fn copy(source: &Path, order: &CopyOrder, out: &mut dyn Write) -> io::Result<Copied> {
-    let scan = scan(source, order.source_id.clone());
-    let mut copier = Copier {
-        order,
-        cut: cut_rank(&scan, order.turns),
-        index: 0,
-        past_cut: false,
-        old_side: side_text(source),
-        new_side: side_text(&order.target),
-        line: Vec::new(),
-        bytes: 0,
-        out,
-    };
-    let mut lines = LineReader::open(source, 0, Some(scan.size))?;
+pub(super) fn copy(source: &Path, order: &CopyOrder, known: Option<&Known>, out: &mut dyn Write) -> io::Result<Copied> {
+    let mut kept = Kept::of(source, order, known);
+    let end = kept.end;
+    let mut records = Records::new(Rewrite::to(out, values(order), marks(source, &order.target)));
+    let mut lines = LineReader::open(source, 0, Some(end))?;
     while let Some(line) = lines.next_line()? {
-        copier.line(source, &scan, &line)?;
-    }
-    if let Some(title) = &order.title {
-        let record = serde_json::json!({ "type": "custom-title", "customTitle": title, "sessionId": order.id });
-        copier.write(record.to_string().as_bytes())?;
-    }
-    Ok(Copied { bytes: copier.bytes, turns: order.turns.unwrap_or(scan.summary.turns) })
-}
-
-/// What belongs to a session outside of its transcript, copied for the fork: subagents, which get the new id, and large
-/// tool results.
-pub(super) fn copy_side(source: &Path, order: &CopyOrder, target_side: &Path) -> io::Result<()> {
-    let side = home::side_folder(source);
-    for folder in ["subagents", "tool-results"] {
-        for entry in read_dir_if_any(&side.join(folder))? {
-            let entry = entry?;
-            if !entry.file_type()?.is_file() {
-                continue;
-            }
-            let to = target_side.join(folder);
-            std::fs::create_dir_all(&to)?;
-            let to = to.join(entry.file_name());
-            if folder == "subagents" && entry.path().extension().is_some_and(|extension| extension == "jsonl") {
-                copy_subagent(&entry.path(), order, &to)?;
-            } else {
-                std::fs::copy(entry.path(), to)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-fn read_dir_if_any(folder: &Path) -> io::Result<Vec<io::Result<std::fs::DirEntry>>> {
-    match std::fs::read_dir(folder) {
-        Ok(entries) => Ok(entries.collect()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
-}
-
-/// A subagent's records name the session that it works for.
-fn copy_subagent(from: &Path, order: &CopyOrder, to: &Path) -> io::Result<()> {
-    let mut out = io::BufWriter::new(std::fs::File::create(to)?);
-    let mut lines = LineReader::open(from, 0, None)?;
-    let mut rewritten = Vec::new();
-    while let Some(line) = lines.next_line()? {
-        let Some(bytes) = line.bytes else {
-            copy_range(from, line.offset, line.len, &mut out)?;
-            out.write_all(b"\n")?;
-            continue;
+        let long = match line.bytes {
+            Some(_) => None,
+            None => LongRecord::read(source, &line)?,
         };
-        let mut rewrite = Rewrite::default();
-        if let Some(id) = Raw(bytes).get(b"sessionId") {
-            rewrite.replace(bytes, id, string(order.id.as_str()));
-        }
-        rewritten.clear();
-        rewrite.apply(bytes, &mut rewritten);
-        out.write_all(&rewritten)?;
-        out.write_all(b"\n")?;
-    }
-    out.flush()
-}
-
-/// Where the turn after the last that is kept begins, in the order of the history.
-fn cut_rank(scan: &Scan, turns: Option<u32>) -> Option<u64> {
-    let next = scan.prompts.get(turns? as usize)?;
-    Some(scan.history.rank(*next))
-}
-
-/// The side folder as it stands in JSON, with the slash behind it, so that no other session's folder begins alike.
-fn side_text(transcript: &Path) -> Vec<u8> {
-    let folder = home::side_folder(transcript);
-    let quoted = string(&format!("{}/", folder.to_string_lossy()));
-    quoted[1..quoted.len() - 1].to_vec()
-}
-
-struct Copier<'a> {
-    order: &'a CopyOrder,
-    cut: Option<u64>,
-    index: u32,
-    /// Whether the first record behind the cut was seen; what stands behind it beside the chain belongs to later turns.
-    past_cut: bool,
-    old_side: Vec<u8>,
-    new_side: Vec<u8>,
-    line: Vec<u8>,
-    bytes: u64,
-    out: &'a mut dyn Write,
-}
-
-impl Copier<'_> {
-    fn line(&mut self, source: &Path, scan: &Scan, line: &Line<'_>) -> io::Result<()> {
-        let Some(bytes) = line.bytes else {
-            return self.huge(source, scan, line);
+        let record = match (line.bytes, &long) {
+            (Some(bytes), _) => Record::of(bytes),
+            (None, Some(long)) => long.record(),
+            (None, None) => Record::default(),
         };
-        let record = Record::of(bytes);
         if !record.complete {
             // Damage is not carried along: the client passes over it, and a cut line would glue itself to the next.
-            return Ok(());
+            continue;
         }
+        match kept.takes(&record, line.bytes.is_some()) {
+            Takes::Yes => {}
+            Takes::No => continue,
+            Takes::NothingMore => break,
+        }
+        match (line.bytes, &long) {
+            (Some(bytes), _) => records.held(&record, bytes)?,
+            (None, Some(long)) => records.long(long, source, &line)?,
+            (None, None) => {}
+        }
+    }
+    if let Some(title) = &order.title {
+        let line = serde_json::json!({ "type": "custom-title", "customTitle": title, "sessionId": order.id });
+        let line = line.to_string();
+        records.held(&Record::of(line.as_bytes()), line.as_bytes())?;
+    }
+    let bytes = records.rewrite.finish()?;
+    Ok(Copied { bytes, turn_keys: kept.turn_keys, seal: records.rewrite.seal })
+}
+
+/// Reads a copy back from `path`, where it may still be growing.
+pub(super) fn read_back(path: &Path, source: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack {
+    let summary = Summary::new(Agent::Claude, order.id.clone(), order.target.clone());
+    let records = Records::new(Rewrite::checking(values(order), marks(source, &order.target)));
+    let mut check = Check { records, path, fault: None };
+    let scan = scan_copy(path, growing, summary, &mut check);
+    let wrong =
+        check.records.rewrite.wrong.map(|value| format!("a record says something else of its {}", NAMES[value]));
+    let fault = check.fault.or(wrong);
+    ReadBack { summary: scan.summary, bytes: scan.size, seal: check.records.rewrite.seal, fault }
+}
+
+struct Check<'a> {
+    records: Records<'a>,
+    path: &'a Path,
+    fault: Option<String>,
+}
+
+impl Check<'_> {
+    fn note(&mut self, record: &Record<'_>, was_taken: bool) {
+        if !was_taken {
+            self.fault.get_or_insert_with(|| "it cannot be read back".to_owned());
+        }
+        if record.is_chain() && record.forked_from.is_none() {
+            self.fault.get_or_insert_with(|| "a record does not say where it was forked from".to_owned());
+        }
+    }
+}
+
+impl Watch for Check<'_> {
+    fn held(&mut self, record: &Record<'_>, line: &[u8]) {
+        let taken = self.records.held(record, line);
+        self.note(record, taken.is_ok());
+    }
+
+    fn long(&mut self, long: &LongRecord, line: &Line<'_>) {
+        let taken = self.records.long(long, self.path, line);
+        self.note(&long.record(), taken.is_ok());
+    }
+}
+
+const ID: usize = 0;
+const CWD: usize = 1;
+const BRANCH: usize = 2;
+const ORIGIN: usize = 3;
+/// The whole field, where there was none.
+const ORIGIN_FIELD: usize = 4;
+const NAMES: [&str; 5] = ["session", "directory", "branch", "origin", "origin"];
+
+/// The new values; those of the origin begin with what is the same for all records.
+fn values(order: &CopyOrder) -> Vec<Vec<u8>> {
+    let id = string(order.id.as_str());
+    let cwd = string(&order.cwd.to_string_lossy());
+    let branch = string(order.branch.as_deref().unwrap_or("HEAD"));
+    let mut origin = b"{\"sessionId\":".to_vec();
+    origin.extend(string(order.source_id.as_str()));
+    origin.extend_from_slice(b",\"messageUuid\":");
+    let field = [b",\"forkedFrom\":", origin.as_slice()].concat();
+    vec![id, cwd, branch, origin, field]
+}
+
+/// Paths into the source's side folder lead into the fork's, which holds a copy of it. The slash behind the folder is
+/// part of what is looked for, so that no other session's folder begins alike. Where there is no such folder, there is
+/// nothing that a path could lead to.
+fn marks(source: &Path, target: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
+    let text = |transcript: &Path| {
+        let quoted = string(&format!("{}/", home::side_folder(transcript).to_string_lossy()));
+        quoted[1..quoted.len() - 1].to_vec()
+    };
+    home::side_folder(source).is_dir().then(|| (text(source), text(target)))
+}
+
+/// Takes records apart, on their way into the copy or out of it.
+struct Records<'a> {
+    rewrite: Rewrite<'a>,
+    /// How long the origins are without a record's id.
+    beginnings: [usize; 2],
+}
+
+impl<'a> Records<'a> {
+    fn new(rewrite: Rewrite<'a>) -> Self {
+        let beginnings = [rewrite.values[ORIGIN].len(), rewrite.values[ORIGIN_FIELD].len()];
+        Records { rewrite, beginnings }
+    }
+
+    fn held(&mut self, record: &Record<'_>, line: &[u8]) -> io::Result<()> {
         let is_chain = record.is_chain();
-        if is_chain {
-            if !self.takes(scan) {
-                return Ok(());
+        if record.repeated {
+            for (key, value) in Fields::of(line) {
+                self.field(key, value, line, is_chain);
             }
-        } else if self.past_cut || is_of_the_source(bytes) {
-            return Ok(());
-        }
-        self.rewrite(bytes, is_chain)
-    }
-
-    /// Whether the next chain record is active and stands before the cut.
-    fn takes(&mut self, scan: &Scan) -> bool {
-        let index = self.index;
-        self.index += 1;
-        if !scan.history.is_active(index) {
-            return false;
-        }
-        let kept = self.cut.is_none_or(|cut| scan.history.rank(index) < cut);
-        self.past_cut |= !kept;
-        kept
-    }
-
-    fn rewrite(&mut self, bytes: &[u8], is_chain: bool) -> io::Result<()> {
-        let mut rewrite = Rewrite::default();
-        let mut uuid = None;
-        let mut forked = false;
-        for (key, value) in Fields::of(bytes) {
-            match key {
-                b"sessionId" => rewrite.replace(bytes, value, string(self.order.id.as_str())),
-                b"cwd" if is_chain => rewrite.replace(bytes, value, string(&self.order.cwd.to_string_lossy())),
-                b"gitBranch" if is_chain => {
-                    rewrite.replace(bytes, value, string(self.order.branch.as_deref().unwrap_or("HEAD")));
-                }
-                b"forkedFrom" if is_chain => forked = true,
-                b"uuid" => uuid = Some(value),
-                _ => {}
+        } else {
+            if let Some(session) = record.session {
+                self.rewrite.replace(line, session, ID);
+            }
+            if is_chain {
+                self.chain_fields(record, line);
             }
         }
-        if let (true, Some(uuid)) = (is_chain, uuid) {
-            let mut from = b"{\"sessionId\":".to_vec();
-            from.extend(string(self.order.source_id.as_str()));
-            from.extend_from_slice(b",\"messageUuid\":");
-            from.extend_from_slice(uuid.0);
-            from.push(b'}');
-            match forked.then(|| Raw(bytes).get(b"forkedFrom")).flatten() {
-                Some(old) => rewrite.replace(bytes, old, from),
-                None => rewrite.add_field(bytes, "forkedFrom", &from),
+        if let (true, Some(id)) = (is_chain, record.id) {
+            self.origin(id);
+            if record.forked_from.is_none() {
+                let brace = line.iter().rposition(|byte| *byte == b'}').unwrap_or(line.len()) as u64;
+                self.rewrite.changes.push(Change { start: brace, end: brace, lead: 0, new: ORIGIN_FIELD });
             }
         }
-        let mut line = std::mem::take(&mut self.line);
-        line.clear();
-        rewrite.apply(bytes, &mut line);
-        self.repoint(&mut line);
-        let written = self.write(&line);
-        self.line = line;
-        written
+        self.rewrite.record(&Text::Held(line))
     }
 
-    /// Paths into the source's side folder lead into the fork's, which holds a copy of it.
-    fn repoint(&self, line: &mut Vec<u8>) {
-        let finder = memmem::Finder::new(&self.old_side);
-        let Some(first) = finder.find(line) else {
-            return;
+    fn chain_fields(&mut self, record: &Record<'_>, line: &[u8]) {
+        for (value, new) in [(record.cwd, CWD), (record.branch, BRANCH)] {
+            if let Some(value) = value {
+                self.rewrite.replace(line, value, new);
+            }
+        }
+        if let Some(value) = record.forked_from {
+            self.field(b"forkedFrom", value, line, true);
+        }
+    }
+
+    fn field(&mut self, key: &[u8], value: Raw<'_>, line: &[u8], is_chain: bool) {
+        let new = match key {
+            b"sessionId" => ID,
+            b"cwd" if is_chain => CWD,
+            b"gitBranch" if is_chain => BRANCH,
+            b"forkedFrom" if is_chain => ORIGIN,
+            _ => return,
         };
-        let mut out = line[..first].to_vec();
-        let mut at = first;
-        while let Some(found) = finder.find(&line[at..]) {
-            out.extend_from_slice(&line[at..at + found]);
-            out.extend_from_slice(&self.new_side);
-            at += found + self.old_side.len();
+        self.rewrite.replace(line, value, new);
+        if let (ORIGIN, Some(change)) = (new, self.rewrite.changes.last_mut()) {
+            change.lead = lead(&line[..change.start as usize], key);
         }
-        out.extend_from_slice(&line[at..]);
-        *line = out;
     }
 
-    /// A line that does not fit into memory is copied as it is. Its `sessionId` stays the source's, which the client
-    /// does not mind: the file's name decides.
-    fn huge(&mut self, source: &Path, scan: &Scan, line: &Line<'_>) -> io::Result<()> {
-        let is_chain = huge_record(source, line)?.is_some_and(|record| record.is_chain());
-        if is_chain && !self.takes(scan) || !is_chain && self.past_cut {
-            return Ok(());
+    fn long(&mut self, long: &LongRecord, path: &Path, line: &Line<'_>) -> io::Result<()> {
+        let record = long.record();
+        let is_chain = record.is_chain();
+        for field in &long.fields {
+            let (new, lead) = match field.key.as_slice() {
+                b"sessionId" => (ID, 0),
+                b"cwd" if is_chain => (CWD, 0),
+                b"gitBranch" if is_chain => (BRANCH, 0),
+                b"forkedFrom" if is_chain => (ORIGIN, field.start - field.begins),
+                _ => continue,
+            };
+            self.rewrite.changes.push(Change { start: field.start, end: field.end, lead, new });
         }
-        self.bytes += copy_range(source, line.offset, line.len, self.out)? + 1;
-        self.out.write_all(b"\n")
+        if let (true, Some(id)) = (is_chain, record.id) {
+            self.origin(id);
+            if record.forked_from.is_none() {
+                let added = Change { start: long.brace, end: long.brace, lead: 0, new: ORIGIN_FIELD };
+                self.rewrite.changes.push(added);
+            }
+        }
+        take_long(&mut self.rewrite, path, line)
     }
 
-    fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        self.out.write_all(line)?;
-        self.out.write_all(b"\n")?;
-        self.bytes += line.len() as u64 + 1;
-        Ok(())
+    /// Completes the origin with the id of the record.
+    fn origin(&mut self, id: Raw<'_>) {
+        for (value, beginning) in [ORIGIN, ORIGIN_FIELD].into_iter().zip(self.beginnings) {
+            let text = &mut self.rewrite.values[value];
+            text.truncate(beginning);
+            text.extend_from_slice(id.0);
+            text.push(b'}');
+        }
+    }
+}
+
+/// How much before a value belongs to its field: key and colon, and the comma unless it is the first.
+fn lead(before: &[u8], key: &[u8]) -> u64 {
+    let text = before.trim_ascii_end();
+    let text = text.strip_suffix(b":").unwrap_or(text).trim_ascii_end();
+    let at_key = &text[..text.len().saturating_sub(key.len() + 2)];
+    let rest = at_key.trim_ascii_end();
+    (before.len() - rest.strip_suffix(b",").map_or(at_key.len(), <[u8]>::len)) as u64
+}
+
+/// Which records of the source are copied.
+struct Kept {
+    /// Nothing behind this is looked at.
+    end: u64,
+    turn_keys: Vec<u64>,
+    rule: Rule,
+    /// Whether the first record behind the cut was seen; what stands behind it beside the chain belongs to later turns.
+    past_cut: bool,
+}
+
+enum Rule {
+    /// The file is its own history, so the cut is where the next prompt stands.
+    Plain { turns: Option<u32> },
+    /// The history says what is active, and in which order.
+    Scanned { scan: Box<Scan>, cut: Option<u64>, index: u32 },
+}
+
+enum Takes {
+    Yes,
+    No,
+    NothingMore,
+}
+
+impl Kept {
+    fn of(source: &Path, order: &CopyOrder, known: Option<&Known>) -> Self {
+        if let Some(known) = known {
+            let rule = Rule::Plain { turns: order.turns };
+            return Kept { end: known.size, turn_keys: Vec::new(), rule, past_cut: false };
+        }
+        let scan = scan(source, order.source_id.clone());
+        let turns = order.turns.map_or(usize::MAX, |turns| turns as usize);
+        let cut = scan.prompts.get(turns).map(|next| scan.history.rank(*next));
+        let turn_keys = scan.summary.turn_keys.iter().copied().take(turns).collect();
+        let end = scan.size;
+        Kept { end, turn_keys, rule: Rule::Scanned { scan: Box::new(scan), cut, index: 0 }, past_cut: false }
+    }
+
+    fn takes(&mut self, record: &Record<'_>, is_held: bool) -> Takes {
+        if !record.is_chain() {
+            return if self.past_cut || is_of_the_source(record) { Takes::No } else { Takes::Yes };
+        }
+        match &mut self.rule {
+            Rule::Plain { turns } => {
+                if is_held && record.kind == Kind::User && record.user_part() == UserPart::Prompt {
+                    if turns.is_some_and(|turns| self.turn_keys.len() >= turns as usize) {
+                        return Takes::NothingMore;
+                    }
+                    self.turn_keys.push(record.uuid.unwrap_or_default());
+                }
+                Takes::Yes
+            }
+            Rule::Scanned { scan, cut, index } => {
+                let own = *index;
+                *index += 1;
+                if !scan.history.is_active(own) {
+                    return Takes::No;
+                }
+                let is_kept = cut.is_none_or(|cut| scan.history.rank(own) < cut);
+                self.past_cut |= !is_kept;
+                if is_kept { Takes::Yes } else { Takes::No }
+            }
+        }
     }
 }
 
 /// Whether a side record speaks of the running source and not of the conversation.
-fn is_of_the_source(line: &[u8]) -> bool {
+fn is_of_the_source(record: &Record<'_>) -> bool {
     const LEFT_OUT: [&[u8]; 7] = [
         b"worktree-state",
         b"queue-operation",
@@ -239,6 +315,36 @@ fn is_of_the_source(line: &[u8]) -> bool {
         b"relocated",
         b"session-owner",
     ];
-    let kind = Raw(line).get(b"type").and_then(Raw::plain).unwrap_or_default();
+    let kind = record.word.and_then(Raw::plain).unwrap_or_default();
     LEFT_OUT.contains(&kind) || kind.starts_with(b"api-request")
+}
+
+fn take_long(rewrite: &mut Rewrite<'_>, path: &Path, line: &Line<'_>) -> io::Result<()> {
+    let open = |from: u64, to: u64| -> io::Result<Box<dyn Read>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(line.offset + from))?;
+        Ok(Box::new(file.take(to - from)))
+    };
+    rewrite.record(&Text::Long { len: line.len, open: &open })
+}
+
+/// A subagent's records name the session that it works for; nothing else in them changes.
+pub(super) fn copy_subagent(from: &Path, id: &SessionId, out: &mut dyn Write) -> io::Result<()> {
+    let mut rewrite = Rewrite::to(out, vec![string(id.as_str())], None);
+    let mut lines = LineReader::open(from, 0, None)?;
+    while let Some(line) = lines.next_line()? {
+        let Some(bytes) = line.bytes else {
+            let fields = LongRecord::read(from, &line)?.map_or_else(Vec::new, |long| long.fields);
+            let sessions = fields.iter().filter(|field| field.key == b"sessionId");
+            let change = |field: &LongField| Change { start: field.start, end: field.end, lead: 0, new: ID };
+            rewrite.changes.extend(sessions.map(change));
+            take_long(&mut rewrite, from, &line)?;
+            continue;
+        };
+        for (_, session) in Fields::of(bytes).filter(|(key, _)| *key == b"sessionId") {
+            rewrite.replace(bytes, session, ID);
+        }
+        rewrite.record(&Text::Held(bytes))?;
+    }
+    rewrite.finish().map(|_| ())
 }

@@ -3,11 +3,13 @@
 mod copy;
 mod history;
 mod home;
+mod launch;
 mod notes;
 mod order;
 mod read;
 mod record;
 mod scan;
+mod side;
 mod state;
 mod subagents;
 mod tool_result;
@@ -17,9 +19,11 @@ use std::path::{Path, PathBuf};
 
 pub use home::{project_folder, side_folder};
 use jiff::Timestamp;
+pub(crate) use side::beside;
 use transcript::{Agent, SessionId, Summary};
 
-use crate::{Blocks, Copied, CopyOrder, Discovery, Known, Live, Notes, Store, Surroundings};
+use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Said};
+use crate::{Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Store, Surroundings};
 
 /// Claude Code's files.
 #[derive(Debug, Clone)]
@@ -74,16 +78,64 @@ impl Store for Claude {
         self.config.join("projects").join(project_folder(cwd)).join(format!("{id}.jsonl"))
     }
 
-    fn copy(&self, source: &Path, order: &CopyOrder, out: &mut dyn io::Write) -> io::Result<Copied> {
-        copy::copy(source, order, out)
+    fn copy(
+        &self,
+        source: &Path,
+        order: &CopyOrder,
+        known: Option<&Known>,
+        out: &mut dyn io::Write,
+    ) -> io::Result<Copied> {
+        copy::copy(source, order, known, out)
+    }
+
+    fn read_back(&self, path: &Path, source: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack {
+        copy::read_back(path, source, order, growing)
     }
 
     fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path) -> io::Result<()> {
-        copy::copy_side(source, order, side)
+        side::copy_side(source, order, side)
     }
 
-    fn resume_command(&self, id: &SessionId) -> Vec<String> {
-        vec!["claude".into(), "--resume".into(), id.to_string()]
+    fn copy_beside(&self, source: &Path, piece: &Beside, order: &CopyOrder) -> io::Result<()> {
+        side::prepare(source, piece, order)
+    }
+
+    fn takes_ids(&self) -> bool {
+        true
+    }
+
+    fn input_limit(&self) -> Option<usize> {
+        None
+    }
+
+    fn resume_command(&self, id: &SessionId, _directory: &Path, prompt: Option<&str>) -> Vec<String> {
+        launch::resume_command(id, prompt)
+    }
+
+    fn fork(&self, program: &Program, order: &NativeOrder<'_>) -> Result<Made, ProgramError> {
+        let id = order.id.unwrap_or(order.source_id);
+        launch::fork(program, order, &self.place_for(id, order.directory, Timestamp::UNIX_EPOCH))
+    }
+
+    fn say(&self, program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
+        launch::say(program, message)
+    }
+
+    fn find(&self, id: &SessionId, directory: &Path) -> Option<PathBuf> {
+        Some(self.place_for(id, directory, Timestamp::UNIX_EPOCH)).filter(|path| path.is_file())
+    }
+
+    fn announce(&self, _: &Program, _: &SessionId, _: &str, _: &Path) -> Result<(), ProgramError> {
+        // Claude Code looks at the files.
+        Ok(())
+    }
+
+    fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf> {
+        let mut belongings = vec![path.to_owned(), side_folder(path)];
+        let kept = ["file-history", "session-env", "tasks"].map(|folder| self.config.join(folder).join(id.as_str()));
+        belongings.extend(kept);
+        belongings.retain(|path| path.exists());
+        belongings
     }
 
     fn notes(&self) -> Notes {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind};
+use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, TokenUse};
 
 use super::order::Order;
 use super::record::{Kind, Record, UserPart};
@@ -42,6 +42,8 @@ pub(super) struct ClaudeBlocks {
     /// The names of tools whose results are still to come.
     calls: HashMap<String, String>,
     subagents: Subagents,
+    /// What the last answer says of the tokens.
+    tokens: Option<TokenUse>,
     defects: Defects,
     ended: bool,
 }
@@ -114,6 +116,7 @@ impl ClaudeBlocks {
             ready: VecDeque::new(),
             calls: HashMap::new(),
             subagents,
+            tokens: None,
             defects: Defects::default(),
             ended: false,
         }
@@ -205,7 +208,10 @@ impl ClaudeBlocks {
         let at = record.timestamp.and_then(Raw::plain).and_then(|time| std::str::from_utf8(time).ok()?.parse().ok());
         match record.kind {
             Kind::User => self.user(record, at, opens),
-            Kind::Assistant => self.assistant(record, at),
+            Kind::Assistant => {
+                self.tokens = tokens_of(record).or(self.tokens);
+                self.assistant(record, at);
+            }
             Kind::System => self.system(record, at),
             Kind::Attachment => self.attachment(record, at),
             _ => {}
@@ -377,6 +383,14 @@ impl ClaudeBlocks {
     }
 }
 
+/// What an answer says of the tokens: everything that was sent for it, and what came back.
+fn tokens_of(record: &Record<'_>) -> Option<TokenUse> {
+    let usage = record.message?.get(b"usage")?;
+    let number = |field: &[u8]| usage.get(field).and_then(Raw::number).unwrap_or(0);
+    let input = number(b"input_tokens") + number(b"cache_creation_input_tokens") + number(b"cache_read_input_tokens");
+    Some(TokenUse { input, output: number(b"output_tokens"), window: None }).filter(|tokens| tokens.input > 0)
+}
+
 impl Blocks for ClaudeBlocks {
     fn next_block(&mut self) -> Option<Block> {
         loop {
@@ -399,6 +413,10 @@ impl Blocks for ClaudeBlocks {
                 return None;
             }
         }
+    }
+
+    fn tokens(&self) -> Option<TokenUse> {
+        self.tokens
     }
 
     fn defects(&self) -> &Defects {

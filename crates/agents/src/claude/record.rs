@@ -37,7 +37,12 @@ impl Kind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Record<'a> {
     pub kind: Kind,
+    /// The kind as it is written.
+    pub word: Option<Raw<'a>>,
     pub uuid: Option<u64>,
+    /// The id as it is written.
+    pub id: Option<Raw<'a>>,
+    pub session: Option<Raw<'a>>,
     pub parent: Option<u64>,
     /// Whether it names a parent at all, if only to say that there is none.
     pub has_parent: bool,
@@ -60,6 +65,8 @@ pub(super) struct Record<'a> {
     pub forked_from: Option<Raw<'a>>,
     /// `leafUuid`, `customTitle`, `aiTitle` or `relocatedCwd`, by the kind of the record.
     pub value: Option<Raw<'a>>,
+    /// Whether a field that a copy changes is there twice, which no client writes.
+    pub repeated: bool,
     /// Whether the line is one whole JSON object.
     pub complete: bool,
 }
@@ -76,10 +83,17 @@ impl<'a> Record<'a> {
         record
     }
 
-    fn note(&mut self, key: &[u8], value: Raw<'a>) {
+    pub(super) fn note(&mut self, key: &[u8], value: Raw<'a>) {
         match key {
-            b"type" => self.kind = value.plain().map_or(Kind::Other, Kind::of),
-            b"uuid" => self.uuid = value.plain().map(key_of),
+            b"type" => {
+                self.word = Some(value);
+                self.kind = value.plain().map_or(Kind::Other, Kind::of);
+            }
+            b"uuid" => {
+                self.id = Some(value);
+                self.uuid = value.plain().map(key_of);
+            }
+            b"sessionId" => self.repeated |= self.session.replace(value).is_some(),
             b"parentUuid" => {
                 self.has_parent = true;
                 self.parent = value.plain().map(key_of);
@@ -90,8 +104,8 @@ impl<'a> Record<'a> {
             b"isCompactSummary" => self.compact_summary = value.is_true(),
             b"isApiErrorMessage" => self.api_error = value.is_true(),
             b"timestamp" => self.timestamp = Some(value),
-            b"cwd" => self.cwd = Some(value),
-            b"gitBranch" => self.branch = Some(value),
+            b"cwd" => self.repeated |= self.cwd.replace(value).is_some(),
+            b"gitBranch" => self.repeated |= self.branch.replace(value).is_some(),
             b"version" => self.version = Some(value),
             b"subtype" => self.subtype = Some(value),
             b"promptSource" => self.prompt_source = Some(value),
@@ -99,7 +113,7 @@ impl<'a> Record<'a> {
             b"attachment" => self.attachment = Some(value),
             b"content" => self.content = Some(value),
             b"toolUseResult" => self.tool_result = Some(value),
-            b"forkedFrom" => self.forked_from = Some(value),
+            b"forkedFrom" => self.repeated |= self.forked_from.replace(value).is_some(),
             b"leafUuid" | b"customTitle" | b"aiTitle" | b"relocatedCwd" => self.value = Some(value),
             _ => {}
         }
@@ -125,6 +139,11 @@ impl<'a> Record<'a> {
         if content.0.starts_with(b"\"") {
             part = UserPart::of_text(&content.0[1..]);
         } else {
+            // Most records hold one tool's result, whose type stands before its bulk: then the bulk is not looked at.
+            let first = Fields::of(content.0.get(1..).unwrap_or_default()).find(|(key, _)| *key == b"type");
+            if first.is_some_and(|(_, kind)| kind.0 == b"\"tool_result\"") {
+                return UserPart::ToolResult;
+            }
             for element in content.elements() {
                 match element.get(b"type").and_then(Raw::plain) {
                     Some(b"tool_result") => return UserPart::ToolResult,

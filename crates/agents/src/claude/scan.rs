@@ -2,18 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, TokenUse, text};
 
 use super::history::{History, HistoryBuilder};
 use super::home;
 use super::record::{Kind, Record, UserPart, key_of};
 use crate::fields::Raw;
+use crate::follow::{Following, Growing};
+use crate::huge::{LongField, fields_of};
 use crate::lines::{Line, LineReader};
 
 /// How many of the latest messages are remembered, to find the last one of the active history among them.
@@ -32,21 +33,43 @@ pub(super) struct Scan {
     pub size: u64,
 }
 
+/// Is shown every whole record that a scan comes by.
+pub(super) trait Watch {
+    fn held(&mut self, _record: &Record<'_>, _line: &[u8]) {}
+    fn long(&mut self, _long: &LongRecord, _line: &Line<'_>) {}
+}
+
+impl Watch for () {}
+
 /// Reads the transcript at `path` once.
 pub(super) fn scan(path: &Path, id: SessionId) -> Scan {
-    let mut summary = Summary::new(Agent::Claude, id, path.to_owned());
-    let size = match std::fs::metadata(path) {
-        Ok(metadata) => metadata.len(),
-        Err(_) => {
-            summary.defects.add(DefectKind::Unreadable);
-            return Scan { summary, history: History::default(), prompts: Vec::new(), size: 0 };
-        }
+    let summary = Summary::new(Agent::Claude, id, path.to_owned());
+    let opened = std::fs::metadata(path).and_then(|metadata| {
+        let size = metadata.len();
+        Ok((LineReader::open(path, 0, Some(size))?, size))
+    });
+    let Ok((lines, size)) = opened else {
+        return unreadable(summary);
     };
     let mut pass = Pass::new(summary, path);
-    if pass.run(path, size).is_err() {
-        pass.summary.defects.add(DefectKind::Unreadable);
-    }
+    pass.run(path, lines, &mut ());
     pass.finish(path, size)
+}
+
+/// Reads a copy that is being written to `path` and will belong to `summary.path`, showing `watch` all of its records.
+pub(super) fn scan_copy(path: &Path, growing: Option<&Growing>, summary: Summary, watch: &mut impl Watch) -> Scan {
+    let Ok(file) = Following::open(path, growing) else {
+        return unreadable(summary);
+    };
+    let target = summary.path.clone();
+    let mut pass = Pass::new(summary, &target);
+    let size = pass.run(path, LineReader::new(file, 0, None), watch);
+    pass.finish(path, size)
+}
+
+fn unreadable(mut summary: Summary) -> Scan {
+    summary.defects.add(DefectKind::Unreadable);
+    Scan { summary, history: History::default(), prompts: Vec::new(), size: 0 }
 }
 
 struct Pass {
@@ -122,21 +145,31 @@ impl Pass {
         }
     }
 
-    fn run(&mut self, path: &Path, size: u64) -> io::Result<()> {
-        let mut lines = LineReader::open(path, 0, Some(size))?;
-        while let Some(line) = lines.next_line()? {
+    /// Reads all lines and returns where the last one ends.
+    fn run<R: Read>(&mut self, path: &Path, mut lines: LineReader<R>, watch: &mut impl Watch) -> u64 {
+        let mut end = 0;
+        loop {
+            let line = match lines.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(_) => {
+                    self.summary.defects.add(DefectKind::Unreadable);
+                    break;
+                }
+            };
+            end = line.offset + line.len + u64::from(line.terminated);
             match line.bytes {
-                Some(bytes) => self.line(&line, bytes),
-                None => self.huge(path, &line)?,
+                Some(bytes) => self.line(&line, bytes, watch),
+                None => self.huge(path, &line, watch),
             }
         }
         if self.seen == 0 {
             self.summary.defects.add(DefectKind::Empty);
         }
-        Ok(())
+        end
     }
 
-    fn line(&mut self, line: &Line<'_>, bytes: &[u8]) {
+    fn line(&mut self, line: &Line<'_>, bytes: &[u8], watch: &mut impl Watch) {
         let record = Record::of(bytes);
         if !record.complete {
             if line.is_blank() {
@@ -146,7 +179,9 @@ impl Pass {
             self.summary.defects.add(kind);
             return;
         }
-        if std::str::from_utf8(bytes).is_err() {
+        watch.held(&record, bytes);
+        // Telling ASCII is several times faster than telling UTF-8.
+        if !bytes.is_ascii() && std::str::from_utf8(bytes).is_err() {
             self.summary.defects.add(DefectKind::InvalidUtf8);
         }
         self.seen += 1;
@@ -193,6 +228,7 @@ impl Pass {
             _ => 0,
         };
         let index = self.builder.push(record, user == Some(UserPart::ToolResult), message);
+        self.summary.compacted |= record.logical_parent.is_some() || user == Some(UserPart::Summary);
         self.place(record);
         let mark = Mark { index, key: record.uuid.unwrap_or_default(), offset: line.offset, len: line.len };
         self.settle_command(record, user);
@@ -262,16 +298,17 @@ impl Pass {
     }
 
     /// A line that does not fit into memory keeps its place in the chain; its content is not looked at.
-    fn huge(&mut self, path: &Path, line: &Line<'_>) -> io::Result<()> {
+    fn huge(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
         self.summary.defects.add(DefectKind::HugeLine);
         self.seen += 1;
-        if let Some(record) = huge_record(path, line)?
-            && record.is_chain()
-        {
-            let is_result = record.tool_result.is_some();
-            self.builder.push(&record, is_result, 0);
+        let Ok(Some(long)) = LongRecord::read(path, line) else {
+            return;
+        };
+        watch.long(&long, line);
+        let record = long.record();
+        if record.is_chain() {
+            self.builder.push(&record, record.tool_result.is_some(), 0);
         }
-        Ok(())
     }
 
     fn finish(self, path: &Path, size: u64) -> Scan {
@@ -344,34 +381,42 @@ fn locate(path: &Path, size: u64, wanted: &HashSet<u64>) -> io::Result<HashMap<u
     Ok(found)
 }
 
+/// A record that does not fit into memory: its fields, of which only the short ones are held.
+#[derive(Debug)]
+pub(super) struct LongRecord {
+    pub fields: Vec<LongField>,
+    /// Where its closing brace stands in the line.
+    pub brace: u64,
+}
+
+impl LongRecord {
+    /// Streams over the line; nothing where it is damaged.
+    pub(super) fn read(path: &Path, line: &Line<'_>) -> io::Result<Option<Self>> {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::Start(line.offset))?;
+        let found = fields_of(file.take(line.len), None)?;
+        Ok(found.map(|(fields, brace)| LongRecord { fields, brace }))
+    }
+
+    /// What is known of it; a long value is known to be there.
+    pub(super) fn record(&self) -> Record<'_> {
+        let mut record = Record { complete: true, ..Record::default() };
+        for field in &self.fields {
+            record.note(&field.key, Raw(field.value.as_deref().unwrap_or(b"{}")));
+        }
+        record
+    }
+}
+
 /// The place of a line in the chain, read by streaming over it.
 pub(super) fn huge_record(path: &Path, line: &Line<'_>) -> io::Result<Option<Record<'static>>> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Header {
-        r#type: String,
-        uuid: Option<String>,
-        parent_uuid: Option<String>,
-        #[serde(default)]
-        is_sidechain: bool,
-        tool_use_result: Option<IgnoredAny>,
-    }
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(line.offset))?;
-    let reader = BufReader::with_capacity(1 << 20, file.take(line.len));
-    let Ok(header) = serde_json::from_reader::<_, Header>(reader) else {
+    let Some(long) = LongRecord::read(path, line)? else {
         return Ok(None);
     };
-    Ok(Some(Record {
-        kind: Kind::of(header.r#type.as_bytes()),
-        uuid: header.uuid.map(|uuid| key_of(uuid.as_bytes())),
-        parent: header.parent_uuid.map(|uuid| key_of(uuid.as_bytes())),
-        has_parent: true,
-        sidechain: header.is_sidechain,
-        tool_result: header.tool_use_result.map(|_| Raw(b"{}")),
-        complete: true,
-        ..Record::default()
-    }))
+    let Record { kind, uuid, parent, has_parent, logical_parent, sidechain, .. } = long.record();
+    let tool_result = long.record().tool_result.map(|_| Raw(&b"{}"[..]));
+    let known = Record { kind, uuid, parent, has_parent, logical_parent, sidechain, tool_result, ..Record::default() };
+    Ok(Some(Record { complete: true, ..known }))
 }
 
 fn read_line(path: &Path, offset: u64, len: u64) -> Option<Vec<u8>> {

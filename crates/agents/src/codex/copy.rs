@@ -6,63 +6,108 @@
 //! earlier prompt is left out.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::home::{Home, Name};
+use super::meta::Meta;
 use super::record::{Kind, Record};
-use super::scan::{Scan, scan};
+use super::scan::{Watch, scan, scan_copy};
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
-use crate::copy::{Copied, CopyOrder};
-use crate::fields::{Fields, Raw};
+use crate::Known;
+use crate::copy::{Copied, CopyOrder, ReadBack};
+use crate::fields::{Raw, walk};
+use crate::follow::Growing;
+use crate::huge::fields_of;
 use crate::lines::Line;
-use crate::rewrite::{Rewrite, string};
+use crate::rewrite::{Change, Rewrite, Text, string};
 
 /// Writes the copy that `order` describes to `out`.
-pub(super) fn copy(home: &Home, source: &Path, order: &CopyOrder, out: &mut dyn Write) -> io::Result<Copied> {
-    let scan = scan(home, source);
+pub(super) fn copy(
+    home: &Home,
+    source: &Path,
+    order: &CopyOrder,
+    known: Option<&Known>,
+    out: &mut dyn Write,
+) -> io::Result<Copied> {
+    let history = History::of(home, source, known);
     let cut = match order.turns {
-        Some(turns) if turns < scan.summary.turns => Some(cut_after(&scan, turns)?),
+        Some(turns) if history.turns.is_none_or(|all| turns < all) => Some(cut_after(&history, turns)?),
         _ => None,
     };
-    let threads = scan.files.iter().filter_map(|(path, _)| Name::of_path(path)).map(|name| name.thread);
+    let threads = history.files.iter().filter_map(|(path, _)| Name::of_path(path)).map(|name| name.thread);
     let mut copier = Copier {
         order,
         threads: threads.chain([order.source_id.to_string()]).collect(),
-        rewritten: Vec::new(),
-        bytes: 0,
-        out,
+        rewrite: Rewrite::to(out, vec![string(order.id.as_str())], None),
+        turns: Turns::default(),
+        steps: Vec::new(),
+        turn_keys: Vec::new(),
     };
     copier.identity(source)?;
-    'files: for (segment, (path, end)) in scan.files.iter().enumerate() {
+    'files: for (segment, (path, end)) in history.files.iter().enumerate() {
         let mut lines = Source::lines(path, Some(*end))?;
         while let Some(line) = lines.next_line()? {
             let place = Place { segment, offset: line.offset };
             if cut.is_some_and(|cut| place >= cut) {
                 break 'files;
             }
-            if scan.taken_back.iter().any(|(from, to)| (*from..=*to).contains(&place)) {
-                continue;
+            if !history.is_taken_back(place) {
+                copier.line(path, &line)?;
             }
-            copier.line(path, &line)?;
         }
     }
-    Ok(Copied { bytes: copier.bytes, turns: order.turns.unwrap_or(scan.summary.turns).min(scan.summary.turns) })
+    copier.turns.finish(&mut copier.steps);
+    copier.note_turns();
+    let bytes = copier.rewrite.finish()?;
+    Ok(Copied { bytes, turn_keys: copier.turn_keys, seal: copier.rewrite.seal })
+}
+
+/// Reads a copy back from `path`, where it may still be growing.
+pub(super) fn read_back(home: &Home, path: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack {
+    let rewrite = Rewrite::checking(vec![string(order.id.as_str())], None);
+    let mut check = Check { order, path, rewrite, is_first: true, end: 0, fault: None };
+    let scan = scan_copy(home, (path, &order.target), growing, &mut check);
+    ReadBack { summary: scan.summary, bytes: check.end, seal: check.rewrite.seal, fault: check.fault }
+}
+
+/// Where the records of a thread are.
+struct History {
+    /// The files, the oldest first, each with where it ends.
+    files: Vec<(PathBuf, u64)>,
+    /// What was taken back: from the first place up to and including the second.
+    taken_back: Vec<(Place, Place)>,
+    /// How many turns there are, if they were counted.
+    turns: Option<u32>,
+}
+
+impl History {
+    fn of(home: &Home, source: &Path, known: Option<&Known>) -> Self {
+        if let Some(known) = known {
+            return History { files: vec![(source.to_owned(), known.size)], taken_back: Vec::new(), turns: None };
+        }
+        let scan = scan(home, source);
+        History { files: scan.files, taken_back: scan.taken_back, turns: Some(scan.summary.turns) }
+    }
+
+    fn is_taken_back(&self, place: Place) -> bool {
+        self.taken_back.iter().any(|(from, to)| (*from..=*to).contains(&place))
+    }
 }
 
 /// Where the turn after `turns` begins: at its task, which stands before its prompt.
-fn cut_after(scan: &Scan, turns: u32) -> io::Result<Place> {
+fn cut_after(history: &History, turns: u32) -> io::Result<Place> {
     let mut counted = Turns::default();
     let mut steps = Vec::new();
     let mut task = None;
-    for (segment, (path, end)) in scan.files.iter().enumerate() {
+    for (segment, (path, end)) in history.files.iter().enumerate() {
         let mut lines = Source::lines(path, Some(*end))?;
         while let Some(line) = lines.next_line()? {
             let place = Place { segment, offset: line.offset };
-            if scan.taken_back.iter().any(|(from, to)| (*from..=*to).contains(&place)) {
+            if history.is_taken_back(place) {
                 continue;
             }
             let huge = line.bytes.is_none().then(|| beginning_of_line(path, line.offset)).flatten();
@@ -84,7 +129,7 @@ fn cut_after(scan: &Scan, turns: u32) -> io::Result<Place> {
             }
         }
     }
-    let (segment, end) = (scan.files.len().saturating_sub(1), scan.files.last().map_or(0, |(_, end)| *end));
+    let (segment, end) = (history.files.len().saturating_sub(1), history.files.last().map_or(0, |(_, end)| *end));
     Ok(Place { segment, offset: end })
 }
 
@@ -92,9 +137,11 @@ struct Copier<'a> {
     order: &'a CopyOrder,
     /// The threads whose records are copied; the copy's own id takes the place of theirs.
     threads: HashSet<String>,
-    rewritten: Vec<u8>,
-    bytes: u64,
-    out: &'a mut dyn Write,
+    rewrite: Rewrite<'a>,
+    /// The turns of what was written, counted over the source's records.
+    turns: Turns,
+    steps: Vec<Step>,
+    turn_keys: Vec<u64>,
 }
 
 impl Copier<'_> {
@@ -136,12 +183,21 @@ impl Copier<'_> {
                 payload.shift_remove(reference);
             }
         }
-        self.write(first.to_string().as_bytes())
+        let line = first.to_string();
+        self.rewrite.own_line(line.as_bytes());
+        if let Some(record) = Record::of(line.as_bytes()) {
+            self.turns.helper = Meta::of(&record).helper.is_some();
+            self.turns.see(&record, Place::default(), &mut self.steps);
+        }
+        Ok(())
     }
 
     fn line(&mut self, path: &Path, line: &Line<'_>) -> io::Result<()> {
-        let huge = line.bytes.is_none().then(|| beginning_of_line(path, line.offset)).flatten();
-        let Some(record) = line.bytes.or(huge.as_deref()).and_then(Record::of) else {
+        let beginning = match line.bytes {
+            Some(_) => Vec::new(),
+            None => beginning(path, line)?,
+        };
+        let Some(record) = Record::of(line.bytes.unwrap_or(&beginning)) else {
             // Damage is not carried along: Codex passes over it as well.
             return Ok(());
         };
@@ -150,37 +206,110 @@ impl Copier<'_> {
         if record.kind == Kind::SessionMeta && record.ordinal.is_some() {
             return Ok(());
         }
-        let Some(bytes) = line.bytes else {
-            self.bytes += crate::copy::copy_range(path, line.offset, line.len, self.out)? + 1;
-            return self.out.write_all(b"\n");
-        };
-        if !line.terminated && !Fields::of(bytes).finish() {
-            return Ok(());
+        let threads = &self.threads;
+        let names_thread = |value: Raw<'_>| value.string().is_some_and(|id| threads.contains(id.as_ref()));
+        if take(&mut self.rewrite, path, line, record.kind, names_thread)? {
+            self.turns.see(&record, Place { segment: 0, offset: line.offset }, &mut self.steps);
+            self.note_turns();
         }
-        let mut rewrite = Rewrite::default();
-        if record.kind != Kind::SessionMeta
-            && let Some(payload) = Raw(bytes).get(b"payload")
-        {
-            for (key, value) in payload.fields() {
-                let names_thread = matches!(key, b"thread_id" | b"session_id")
-                    && value.string().is_some_and(|id| self.threads.contains(id.as_ref()));
-                if names_thread {
-                    rewrite.replace(bytes, value, string(self.order.id.as_str()));
-                }
-            }
-        }
-        let mut rewritten = std::mem::take(&mut self.rewritten);
-        rewritten.clear();
-        rewrite.apply(bytes, &mut rewritten);
-        let written = self.write(&rewritten);
-        self.rewritten = rewritten;
-        written
+        Ok(())
     }
 
-    fn write(&mut self, line: &[u8]) -> io::Result<()> {
-        self.out.write_all(line)?;
-        self.out.write_all(b"\n")?;
-        self.bytes += line.len() as u64 + 1;
-        Ok(())
+    fn note_turns(&mut self) {
+        for step in self.steps.drain(..) {
+            if let Step::Prompt { steer: false, key, .. } = step {
+                self.turn_keys.push(key);
+            }
+        }
+    }
+}
+
+/// Takes a record apart, on its way into the copy or out of it: ids of the thread itself, as `is_own` tells them, are
+/// replaced. False where the line is damaged.
+fn take(
+    rewrite: &mut Rewrite<'_>,
+    path: &Path,
+    line: &Line<'_>,
+    kind: Kind,
+    is_own: impl Fn(Raw<'_>) -> bool,
+) -> io::Result<bool> {
+    let is_id = |key: &[u8]| kind != Kind::SessionMeta && matches!(key, b"thread_id" | b"session_id");
+    if let Some(bytes) = line.bytes {
+        let whole = walk(bytes, b"payload", |inner, key, value| {
+            if inner && is_id(key) && is_own(value) {
+                rewrite.replace(bytes, value, 0);
+            }
+        });
+        if !whole {
+            rewrite.changes.clear();
+            return Ok(false);
+        }
+        rewrite.record(&Text::Held(bytes))?;
+        return Ok(true);
+    }
+    let open = |from: u64, to: u64| -> io::Result<Box<dyn Read>> {
+        Ok(Box::new(Source::range(path, line.offset + from, line.offset + to)?))
+    };
+    let Some((fields, _)) = fields_of(open(0, line.len)?, Some(b"payload"))? else {
+        return Ok(false);
+    };
+    let own = fields.iter().filter(|field| field.inner && is_id(&field.key));
+    let own = own.filter(|field| field.value.as_deref().is_some_and(|value| is_own(Raw(value))));
+    rewrite.changes.extend(own.map(|field| Change { start: field.start, end: field.end, lead: 0, new: 0 }));
+    rewrite.record(&Text::Long { len: line.len, open: &open })?;
+    Ok(true)
+}
+
+/// The beginning of a line that is too long to be held, which tells what it is.
+fn beginning(path: &Path, line: &Line<'_>) -> io::Result<Vec<u8>> {
+    let mut beginning = Vec::new();
+    Source::range(path, line.offset, line.offset + line.len.min(4096))?.read_to_end(&mut beginning)?;
+    Ok(beginning)
+}
+
+/// Looks at every record of a copy.
+struct Check<'a> {
+    order: &'a CopyOrder,
+    path: &'a Path,
+    rewrite: Rewrite<'a>,
+    is_first: bool,
+    /// Where the last record ends.
+    end: u64,
+    fault: Option<String>,
+}
+
+impl Check<'_> {
+    fn note(&mut self, fault: &str) {
+        self.fault.get_or_insert_with(|| fault.to_owned());
+    }
+
+    fn identity(&mut self, record: &Record<'_>) {
+        let is = |key: &[u8], id: &str| record.get(key).and_then(Raw::string).is_some_and(|found| found == id);
+        let (own, source) = (self.order.id.as_str(), self.order.source_id.as_str());
+        if record.kind != Kind::SessionMeta || !is(b"id", own) || !is(b"session_id", own) {
+            self.note("it does not begin with its own identity");
+        } else if !is(b"forked_from_id", source) {
+            self.note("it does not say where it was forked from");
+        } else if !is(b"cwd", &self.order.cwd.to_string_lossy()) {
+            self.note("it works in another directory");
+        } else if record.get(b"history_base").is_some() {
+            self.note("it depends on another file");
+        }
+    }
+}
+
+impl Watch for Check<'_> {
+    fn line(&mut self, record: &Record<'_>, line: &Line<'_>) {
+        self.end = line.offset + line.len + u64::from(line.terminated);
+        if std::mem::take(&mut self.is_first) {
+            return self.identity(record);
+        }
+        let own = self.order.id.as_str();
+        let names_copy = |value: Raw<'_>| value.string().is_some_and(|id| id == own);
+        match take(&mut self.rewrite, self.path, line, record.kind, names_copy) {
+            Ok(true) => {}
+            Ok(false) => self.note("one of its lines is damaged"),
+            Err(_) => self.note("it cannot be read back"),
+        }
     }
 }

@@ -96,6 +96,18 @@ impl Home {
         self.find(id, &|name| name.thread == id)
     }
 
+    /// Every file of a thread.
+    pub(super) fn files_of_thread(&self, id: &str) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        self.visit(None, &mut Vec::new(), &mut |name, entry| {
+            if name.thread == id {
+                files.push(entry.path());
+            }
+        });
+        files.sort();
+        files
+    }
+
     /// Forgets where files were, so that the next search looks through the folders.
     pub(super) fn forget(&self) {
         *self.index.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -1,8 +1,10 @@
 //! Codex: threads in `<home>/sessions/`, one or more JSONL files each. The format: docs/formats/codex.md.
 
+mod app_server;
 mod chain;
 mod copy;
 mod home;
+mod launch;
 mod message;
 mod meta;
 mod notes;
@@ -25,7 +27,8 @@ use jiff::Timestamp;
 use transcript::{Agent, SessionId, Summary};
 
 use self::home::Home;
-use crate::{Blocks, Copied, CopyOrder, Discovery, Known, Live, Notes, Store, Surroundings};
+use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Said};
+use crate::{Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Store, Surroundings};
 
 /// Codex's files.
 #[derive(Debug, Clone)]
@@ -39,12 +42,6 @@ impl Codex {
     pub fn new(surroundings: &Surroundings) -> Self {
         let root = surroundings.codex_home.clone().unwrap_or_else(|| surroundings.home.join(".codex"));
         Codex { home: Home::new(root), proc: surroundings.proc.clone() }
-    }
-
-    /// The current file of a thread, wherever it is.
-    pub fn find(&self, id: &SessionId) -> Option<PathBuf> {
-        self.home.forget();
-        self.home.find_thread(id.as_str())
     }
 
     /// The threads of the helpers that a thread started, with their files, oldest first.
@@ -81,8 +78,18 @@ impl Store for Codex {
         self.home.root().join("sessions").join(day.to_string()).join(format!("rollout-{time}-{id}.jsonl"))
     }
 
-    fn copy(&self, source: &Path, order: &CopyOrder, out: &mut dyn io::Write) -> io::Result<Copied> {
-        copy::copy(&self.home, source, order, out)
+    fn copy(
+        &self,
+        source: &Path,
+        order: &CopyOrder,
+        known: Option<&Known>,
+        out: &mut dyn io::Write,
+    ) -> io::Result<Copied> {
+        copy::copy(&self.home, source, order, known, out)
+    }
+
+    fn read_back(&self, path: &Path, _source: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack {
+        copy::read_back(&self.home, path, order, growing)
     }
 
     fn copy_side(&self, _source: &Path, _order: &CopyOrder, _side: &Path) -> io::Result<()> {
@@ -90,8 +97,45 @@ impl Store for Codex {
         Ok(())
     }
 
-    fn resume_command(&self, id: &SessionId) -> Vec<String> {
-        vec!["codex".into(), "resume".into(), id.to_string()]
+    fn copy_beside(&self, _source: &Path, _piece: &Beside, _order: &CopyOrder) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn takes_ids(&self) -> bool {
+        false
+    }
+
+    fn input_limit(&self) -> Option<usize> {
+        Some(launch::INPUT_LIMIT)
+    }
+
+    fn resume_command(&self, id: &SessionId, directory: &Path, prompt: Option<&str>) -> Vec<String> {
+        launch::resume_command(id, directory, prompt)
+    }
+
+    fn fork(&self, program: &Program, order: &NativeOrder<'_>) -> Result<Made, ProgramError> {
+        launch::fork(&self.home, program, order)
+    }
+
+    fn say(&self, program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
+        launch::say(program, message)
+    }
+
+    fn find(&self, id: &SessionId, _directory: &Path) -> Option<PathBuf> {
+        self.home.forget();
+        self.home.find_thread(id.as_str())
+    }
+
+    fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError> {
+        launch::announce(program, id, title, directory)
+    }
+
+    fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf> {
+        // Going back to an earlier prompt begins another file of the same thread.
+        let mut belongings = self.home.files_of_thread(id.as_str());
+        belongings.retain(|file| file != path);
+        belongings.insert(0, path.to_owned());
+        belongings
     }
 
     fn notes(&self) -> Notes {

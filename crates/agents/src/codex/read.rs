@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, SessionId};
+use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, SessionId, TokenUse};
 
 use super::home::{Home, Name};
 use super::message::{Media, Message, shell_command};
@@ -49,6 +49,8 @@ pub(super) struct CodexBlocks {
     review: Option<Timestamp>,
     /// A compaction was shown, and its event is still to come.
     compacted: bool,
+    /// What Codex last said of the tokens.
+    tokens: Option<TokenUse>,
     defects: Defects,
     ended: bool,
 }
@@ -115,6 +117,7 @@ impl CodexBlocks {
             spawned: HashSet::new(),
             review: None,
             compacted: false,
+            tokens: None,
             defects: Defects::default(),
             ended: false,
         }
@@ -201,6 +204,7 @@ impl CodexBlocks {
                 self.calls.clear();
                 self.failed.clear();
             }
+            Kind::TokenCount => self.tokens = token_use(record).or(self.tokens),
             Kind::TaskComplete => self.task_complete(record),
             Kind::TurnAborted => {
                 let text = record.text(b"reason").unwrap_or_default();
@@ -391,6 +395,16 @@ impl CodexBlocks {
     }
 }
 
+fn token_use(record: &Record<'_>) -> Option<TokenUse> {
+    let info = record.get(b"info")?;
+    let last = info.get(b"last_token_usage")?;
+    Some(TokenUse {
+        input: last.get(b"input_tokens").and_then(Raw::number)?,
+        output: last.get(b"output_tokens").and_then(Raw::number).unwrap_or(0),
+        window: info.get(b"model_context_window").and_then(Raw::number),
+    })
+}
+
 impl Blocks for CodexBlocks {
     fn next_block(&mut self) -> Option<Block> {
         loop {
@@ -418,6 +432,10 @@ impl Blocks for CodexBlocks {
                 None => self.advance(),
             }
         }
+    }
+
+    fn tokens(&self) -> Option<TokenUse> {
+        self.tokens
     }
 
     fn defects(&self) -> &Defects {

@@ -27,6 +27,16 @@ impl Source {
         Ok(Source::Compressed(Box::new(decoder)))
     }
 
+    /// The bytes between two offsets. A compressed file is read from its beginning for that.
+    pub(super) fn range(path: &Path, from: u64, to: u64) -> io::Result<io::Take<Source>> {
+        let mut source = Source::open(path)?;
+        match &mut source {
+            Source::Plain(file) => file.seek(SeekFrom::Start(from))?,
+            Source::Compressed(decoder) => io::copy(&mut decoder.take(from), &mut io::sink())?,
+        };
+        Ok(source.take(to - from))
+    }
+
     /// The lines up to the offset `to`.
     pub(super) fn lines(path: &Path, to: Option<u64>) -> io::Result<LineReader<Source>> {
         Ok(LineReader::new(Source::open(path)?, 0, to))

@@ -1,0 +1,129 @@
+//! Claude Code's own program: its fork, and messages without a terminal.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Deserialize;
+use transcript::SessionId;
+
+use super::record::{Record, UserPart};
+use super::scan::scan;
+use crate::lines::LineReader;
+use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, ProgramError, START_PATIENCE, Said};
+
+/// The command that resumes a session in a terminal, with something to say first.
+pub(super) fn resume_command(id: &SessionId, prompt: Option<&str>) -> Vec<String> {
+    let mut command: Vec<String> = ["claude", "--resume", id.as_str()].map(str::to_owned).into();
+    // Behind `--` a prompt may begin with a dash.
+    command.extend(prompt.into_iter().flat_map(|prompt| ["--".to_owned(), prompt.to_owned()]));
+    command
+}
+
+/// Says something in print mode; the words go through standard input, which has no limit.
+pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
+    let mut command = program.command(message.directory);
+    command.args(["-p", "--output-format", "json"]);
+    if let Some(session) = message.session {
+        command.args(["--resume", session.as_str()]);
+    } else if let Some(id) = message.id {
+        command.args(["--session-id", id.as_str()]);
+    }
+    if let Some(title) = message.title {
+        command.args(["--name", title]);
+    }
+    let told = program.run(command, message.text, ANSWER_PATIENCE)?;
+    #[derive(Deserialize)]
+    struct Told {
+        #[serde(default)]
+        result: String,
+        #[serde(default)]
+        is_error: bool,
+        session_id: String,
+    }
+    let told: Told = serde_json::from_str(told.trim()).map_err(|_| program.failed("it did not answer in JSON"))?;
+    if told.is_error {
+        return Err(program.failed(told.result));
+    }
+    let id = SessionId::new(told.session_id).map_err(|_| program.failed("it named no session"))?;
+    Ok(Said { id, answer: told.result })
+}
+
+/// Lets the client fork. It does so when it is told something; a command that it answers itself costs no request.
+/// What that command left in the fork is taken out afterwards.
+pub(super) fn fork(program: &Program, order: &NativeOrder<'_>, target: &Path) -> Result<Made, ProgramError> {
+    let id = order.id.ok_or_else(|| program.unable("fork without an id"))?;
+    let mut command = program.command(order.directory);
+    // A path, and not the id: 2.1.197 finds sessions of the current directory's project alone.
+    command.args(["-p", "/cost", "--fork-session", "--strict-mcp-config"]).arg("--resume").arg(order.source);
+    command.args(["--session-id", id.as_str(), "--name", order.title]);
+    if let Some(turns) = order.turns {
+        let last = last_record(order.source, order.source_id, turns)
+            .ok_or_else(|| program.failed(format!("turn {turns} has no end")))?;
+        command.args(["--resume-session-at", &last]);
+    }
+    program.run(command, "", START_PATIENCE)?;
+    take_out_command(target).map_err(|error| program.failed(format!("{}: {error}", target.display())))?;
+    Ok(Made { id: id.clone(), path: target.to_owned() })
+}
+
+/// The id of the last record before the turn after `turns`, in the order of the history.
+fn last_record(source: &Path, id: &SessionId, turns: u32) -> Option<String> {
+    let scan = scan(source, id.clone());
+    let cut = scan.prompts.get(turns as usize).map(|next| scan.history.rank(*next));
+    let mut lines = LineReader::open(source, 0, Some(scan.size)).ok()?;
+    let (mut index, mut last) = (0, None);
+    while let Some(line) = lines.next_line().ok()? {
+        let Some(bytes) = line.bytes else {
+            continue;
+        };
+        let record = Record::of(bytes);
+        if !record.complete || !record.is_chain() {
+            continue;
+        }
+        let rank = scan.history.rank(index);
+        let kept = scan.history.is_active(index) && cut.is_none_or(|cut| rank < cut);
+        if kept && last.as_ref().is_none_or(|(known, _)| rank > *known) {
+            let uuid = crate::fields::Raw(bytes).get(b"uuid")?.string()?.into_owned();
+            last = Some((rank, uuid));
+        }
+        index += 1;
+    }
+    last.map(|(_, uuid)| uuid)
+}
+
+/// Rewrites the client's fork without the command that made it write: its caveat and what hangs below that, and the
+/// notes of what was queued.
+fn take_out_command(path: &Path) -> io::Result<()> {
+    let mut caveat = None;
+    let mut lines = LineReader::open(path, 0, None)?;
+    while let Some(line) = lines.next_line()? {
+        let record = line.bytes.map(Record::of);
+        if record.is_some_and(|record| record.is_chain() && record.user_part() == UserPart::Caveat) {
+            caveat = Some(line.offset);
+        }
+    }
+    let Some(caveat) = caveat else {
+        return Ok(());
+    };
+    let new = path.with_extension("tine-new");
+    let mut out = io::BufWriter::new(fs::File::create(&new)?);
+    let mut lines = LineReader::open(path, 0, None)?;
+    while let Some(line) = lines.next_line()? {
+        let dropped = line.bytes.is_some_and(|bytes| {
+            let kind = crate::fields::Raw(bytes).get(b"type").and_then(crate::fields::Raw::plain).unwrap_or_default();
+            matches!(kind, b"queue-operation" | b"last-prompt") || line.offset >= caveat && Record::of(bytes).is_chain()
+        });
+        if !dropped {
+            match line.bytes {
+                Some(bytes) => out.write_all(bytes)?,
+                None => drop(crate::copy::copy_range(path, line.offset, line.len, &mut out)?),
+            }
+            out.write_all(b"\n")?;
+        }
+    }
+    out.flush()?;
+    out.get_ref().sync_all()?;
+    fs::set_permissions(&new, fs::metadata(path)?.permissions())?;
+    fs::rename(&new, path)
+}

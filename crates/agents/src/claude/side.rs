@@ -1,0 +1,125 @@
+//! What belongs to a session outside of its transcript, and comes along in a fork: subagents, which get the new id, large
+//! tool results, and the checkpoints of files. The notes that the agent keeps of a project come along into another
+//! project, unless that has notes of the same name.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::copy::copy_subagent;
+use super::home;
+use crate::copy::{Beside, CopyOrder};
+
+/// Everything that a fork may bring, whether the source has it or not; only for the notes it is looked.
+pub(crate) fn beside(source: &Path, order: &CopyOrder) -> Vec<Beside> {
+    let target = order.target.as_path();
+    let hidden = |folder: &Path, what: &str| folder.join(format!(".{}.tine-{what}", order.id));
+    let project = target.parent().unwrap_or(Path::new("."));
+    let mut all = vec![Beside {
+        from: home::side_folder(source),
+        prepared: hidden(project, "side"),
+        place: home::side_folder(target),
+        shared: false,
+    }];
+    if let (Some(old), Some(new)) = (config_of(source), config_of(target)) {
+        let folder = new.join("file-history");
+        all.push(Beside {
+            from: old.join("file-history").join(order.source_id.as_str()),
+            prepared: hidden(&folder, "history"),
+            place: folder.join(order.id.as_str()),
+            shared: false,
+        });
+    }
+    let memory = source.with_file_name("memory");
+    let new_memory = target.with_file_name("memory");
+    if memory != new_memory {
+        for (number, file) in files_below(&memory).into_iter().enumerate() {
+            let place = new_memory.join(&file);
+            if fs::symlink_metadata(&place).is_err() {
+                let prepared = hidden(project, &format!("memory-{number}"));
+                all.push(Beside { from: memory.join(file), prepared, place, shared: true });
+            }
+        }
+    }
+    all
+}
+
+/// Copies one of those to where it is prepared, and flushes it. What is not there is not copied.
+pub(super) fn prepare(source: &Path, piece: &Beside, order: &CopyOrder) -> io::Result<()> {
+    if piece.from == home::side_folder(source) {
+        return copy_side(source, order, &piece.prepared);
+    }
+    if piece.from.is_file() {
+        return copy_file(&piece.from, &piece.prepared);
+    }
+    for file in files_below(&piece.from) {
+        copy_file(&piece.from.join(&file), &piece.prepared.join(&file))?;
+    }
+    Ok(())
+}
+
+/// Copies subagents and large tool results into the folder `to`.
+pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path) -> io::Result<()> {
+    let side = home::side_folder(source);
+    for folder in ["subagents", "tool-results"] {
+        for file in files_below(&side.join(folder)) {
+            let (from, to) = (side.join(folder).join(&file), to.join(folder).join(&file));
+            if folder == "subagents" && file.extension().is_some_and(|extension| extension == "jsonl") {
+                let mut out = private_file(&to)?;
+                copy_subagent(&from, &order.id, &mut out)?;
+                out.sync_all()?;
+            } else {
+                copy_file(&from, &to)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `<config>`, of a transcript at `<config>/projects/<project>/<id>.jsonl`.
+fn config_of(transcript: &Path) -> Option<&Path> {
+    let projects = transcript.parent()?.parent()?;
+    (projects.file_name()? == "projects").then(|| projects.parent()).flatten()
+}
+
+/// The files in a folder and below it, by their path from there. Links are not followed: they may lead anywhere.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = VecDeque::from([PathBuf::new()]);
+    while let Some(below) = folders.pop_front() {
+        for entry in fs::read_dir(folder.join(&below)).into_iter().flatten().flatten() {
+            let path = below.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push_back(path),
+                Ok(kind) if kind.is_file() => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
+    let mut out = private_file(to)?;
+    io::copy(&mut File::open(from)?, &mut out)?;
+    out.sync_all()
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    private_folder(path.parent().unwrap_or(Path::new(".")))?;
+    options.open(path)
+}
+
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}

@@ -1,0 +1,123 @@
+//! Codex's own program: its fork, messages without a terminal, and its list of threads.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use transcript::SessionId;
+
+use super::app_server::AppServer;
+use super::home::Home;
+use super::record::{Kind, Record};
+use super::scan::scan;
+use super::source::{Source, beginning_of_line};
+use super::turns::{Place, Step, Turns};
+use crate::fields::Raw;
+use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, ProgramError, Said};
+
+/// What Codex takes in one message.
+pub(super) const INPUT_LIMIT: usize = 1_048_576;
+
+/// The command that resumes a thread in a terminal, with something to say first. Without a directory Codex asks
+/// whether it is to work in the thread's own or in the current one.
+pub(super) fn resume_command(id: &SessionId, directory: &Path, prompt: Option<&str>) -> Vec<String> {
+    let directory = directory.to_string_lossy();
+    let mut command: Vec<String> = ["codex", "resume", id.as_str(), "-C", &directory].map(str::to_owned).into();
+    command.extend(prompt.into_iter().flat_map(|prompt| ["--".to_owned(), prompt.to_owned()]));
+    command
+}
+
+/// Says something by `codex exec`; the words go through standard input.
+pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
+    let mut command = program.command(message.directory);
+    command.args(["exec", "--json", "--skip-git-repo-check"]);
+    if let Some(session) = message.session {
+        command.args(["resume", session.as_str()]);
+    }
+    command.arg("-");
+    let told = program.run(command, message.text, ANSWER_PATIENCE)?;
+    let (mut id, mut answer, mut failure) = (None, String::new(), None);
+    for event in told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        match event["type"].as_str() {
+            Some("thread.started") => id = SessionId::new(text(&event["thread_id"])).ok(),
+            Some("item.completed") if event["item"]["type"] == "agent_message" => {
+                answer = text(&event["item"]["text"]);
+            }
+            Some("turn.failed") => failure = Some(text(&event["error"]["message"])),
+            _ => {}
+        }
+    }
+    if let Some(failure) = failure {
+        return Err(program.failed(failure));
+    }
+    let id = id.ok_or_else(|| program.failed("it named no thread"))?;
+    // A thread that Codex does not find is a new one to it, without a word.
+    if message.session.is_some_and(|session| *session != id) {
+        return Err(program.failed("it did not find the thread, and began another one"));
+    }
+    Ok(Said { id, answer })
+}
+
+/// Lets Codex fork. The id is Codex's choice.
+pub(super) fn fork(home: &Home, program: &Program, order: &NativeOrder<'_>) -> Result<Made, ProgramError> {
+    let mut params = json!({ "threadId": order.source_id, "cwd": order.directory.to_string_lossy() });
+    if let Some(turns) = order.turns {
+        let turn = turn_id(home, order.source, turns).ok_or_else(|| program.unable("tell its turns apart"))?;
+        params["lastTurnId"] = json!(turn);
+    }
+    let mut server = AppServer::start(program, order.directory)?;
+    let answer = server.call("thread/fork", &params)?;
+    let thread = &answer["thread"];
+    let id = thread["id"].as_str().and_then(|id| SessionId::new(id).ok());
+    let id = id.ok_or_else(|| program.failed("it named no thread"))?;
+    let path = thread["path"].as_str().map(PathBuf::from);
+    // A name is for Codex's own list; a version that takes none still made the fork.
+    let _ = server.call("thread/name/set", &json!({ "threadId": id, "name": order.title }));
+    drop(server);
+    home.forget();
+    let path = path.filter(|path| path.exists()).or_else(|| home.find_thread(id.as_str()));
+    let path = path.ok_or_else(|| program.failed("it wrote no file"))?;
+    Ok(Made { id, path })
+}
+
+/// Makes a thread that Codex did not write itself known to its own list, under a title.
+pub(super) fn announce(program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError> {
+    let mut server = AppServer::start(program, directory)?;
+    // A plain list looks at the files and registers what it did not know.
+    server.call("thread/list", &json!({ "limit": 1 }))?;
+    server.call("thread/name/set", &json!({ "threadId": id, "name": title }))?;
+    Ok(())
+}
+
+/// Codex's id of the last task that belongs to `turns`.
+fn turn_id(home: &Home, source: &Path, turns: u32) -> Option<String> {
+    let scan = scan(home, source);
+    let mut counted = Turns::default();
+    let (mut steps, mut task, mut kept) = (Vec::new(), None, None);
+    for (segment, (path, end)) in scan.files.iter().enumerate() {
+        let mut lines = Source::lines(path, Some(*end)).ok()?;
+        while let Some(line) = lines.next_line().ok()? {
+            let place = Place { segment, offset: line.offset };
+            if scan.taken_back.iter().any(|(from, to)| (*from..=*to).contains(&place)) {
+                continue;
+            }
+            let huge = line.bytes.is_none().then(|| beginning_of_line(path, line.offset)).flatten();
+            let Some(record) = line.bytes.or(huge.as_deref()).and_then(Record::of) else {
+                continue;
+            };
+            if record.kind == Kind::TaskStarted {
+                task = record.get(b"turn_id").and_then(Raw::string).map(|id| id.into_owned());
+            }
+            counted.see(&record, place, &mut steps);
+            for step in steps.drain(..) {
+                if let Step::Prompt { turn, .. } = step {
+                    if turn > turns {
+                        return kept;
+                    }
+                    kept.clone_from(&task);
+                }
+            }
+        }
+    }
+    kept
+}

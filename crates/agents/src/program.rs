@@ -1,0 +1,275 @@
+//! An agent's own program: started in a directory, given its input by standard input, waited for.
+//!
+//! Arguments are passed as a vector; no shell sees them. Variables that a surrounding agent leaves in the environment do
+//! not reach the new one: it would take itself for that agent's child.
+
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use transcript::SessionId;
+
+/// An agent's program, as it is started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Variables that it must not see.
+    pub hidden: Vec<String>,
+}
+
+/// Why an agent's program did not do what was asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It did not start.
+    #[error("{} cannot be started: {source}", .program.display())]
+    NotStarted {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It ended with an error.
+    #[error("{} failed: {message}", .program.display())]
+    Failed {
+        /// The program.
+        program: PathBuf,
+        /// What it said of it.
+        message: String,
+    },
+    /// It did not end.
+    #[error("{} did not answer within {} seconds", .program.display(), .patience.as_secs())]
+    TooSlow {
+        /// The program.
+        program: PathBuf,
+        /// How long it was waited for.
+        patience: Duration,
+    },
+    /// It cannot do that.
+    #[error("{} cannot {what}", .program.display())]
+    Unable {
+        /// The program.
+        program: PathBuf,
+        /// What was asked for.
+        what: &'static str,
+    },
+}
+
+/// A fork that the agent itself is to make.
+#[derive(Debug, Clone)]
+pub struct NativeOrder<'a> {
+    /// The source's transcript.
+    pub source: &'a Path,
+    /// The id of the source.
+    pub source_id: &'a SessionId,
+    /// The id of the fork, where the agent lets it be chosen.
+    pub id: Option<&'a SessionId>,
+    /// The title of the fork.
+    pub title: &'a str,
+    /// How many turns are kept; all where nothing is said.
+    pub turns: Option<u32>,
+    /// The directory in which the fork will work.
+    pub directory: &'a Path,
+}
+
+/// A session that an agent's program made.
+#[derive(Debug, Clone)]
+pub struct Made {
+    /// Its id.
+    pub id: SessionId,
+    /// Its transcript.
+    pub path: PathBuf,
+}
+
+/// Something that is said to an agent without a terminal.
+#[derive(Debug, Clone)]
+pub struct Message<'a> {
+    /// The session to go on in; nothing for a new one.
+    pub session: Option<&'a SessionId>,
+    /// The id of a new session, where the agent lets it be chosen.
+    pub id: Option<&'a SessionId>,
+    /// The title of a new session.
+    pub title: Option<&'a str>,
+    /// The directory in which the agent works.
+    pub directory: &'a Path,
+    /// The words.
+    pub text: &'a str,
+}
+
+/// What an agent answered.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// The session in which it was said.
+    pub id: SessionId,
+    /// The answer.
+    pub answer: String,
+}
+
+/// How long an agent may take to start and to write a file.
+pub(crate) const START_PATIENCE: Duration = Duration::from_secs(120);
+/// How long an agent may take to answer.
+pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(60 * 60);
+
+/// Whether a variable speaks of an agent that runs around us.
+pub fn is_of_a_surrounding_agent(variable: &str) -> bool {
+    // What a person may have set to configure the agent stays.
+    const CONFIGURATION: [&str; 4] =
+        ["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR", "CODEX_HOME", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"];
+    const OF_A_SESSION: [&str; 14] = [
+        "CLAUDECODE",
+        "CLAUDE_PID",
+        "CLAUDE_EFFORT",
+        "CLAUDE_ENV_FILE",
+        "CLAUDE_PROJECT_DIR",
+        "CLAUDE_PLUGIN_ROOT",
+        "CLAUDE_PLUGIN_DATA",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_EXECPATH",
+        "AI_AGENT",
+        "CODEX_THREAD_ID",
+        "CODEX_SESSION_ID",
+        "CODEX_TOOL_CALL_ID",
+        "CODEX_VERSION",
+    ];
+    const BEGINNINGS: [&str; 4] =
+        ["CLAUDE_CODE_SESSION", "CLAUDE_CODE_CHILD", "CLAUDE_CODE_MESSAGING", "CODEX_SANDBOX"];
+    !CONFIGURATION.contains(&variable)
+        && (OF_A_SESSION.contains(&variable) || BEGINNINGS.iter().any(|start| variable.starts_with(start)))
+}
+
+impl Program {
+    /// A command of this program in `directory`.
+    pub fn command(&self, directory: &Path) -> Command {
+        let mut command = Command::new(&self.path);
+        command.current_dir(directory);
+        for variable in &self.hidden {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    pub(crate) fn failed(&self, message: impl Into<String>) -> ProgramError {
+        ProgramError::Failed { program: self.path.clone(), message: message.into() }
+    }
+
+    pub(crate) fn unable(&self, what: &'static str) -> ProgramError {
+        ProgramError::Unable { program: self.path.clone(), what }
+    }
+
+    pub(crate) fn spawn(&self, command: &mut Command) -> Result<Child, ProgramError> {
+        command.spawn().map_err(|source| ProgramError::NotStarted { program: self.path.clone(), source })
+    }
+
+    /// Runs a command to its end with `input` on its standard input, and returns what it printed.
+    pub(crate) fn run(&self, mut command: Command, input: &str, patience: Duration) -> Result<String, ProgramError> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = self.spawn(&mut command)?;
+        let stdin = child.stdin.take();
+        let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
+        let input = input.to_owned();
+        // A program that reads nothing must not keep us from reading what it says.
+        let writer = thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(input.as_bytes())));
+        let status = self.wait(&mut child, patience)?;
+        drop(writer);
+        let (stdout, stderr) = (collect(stdout), collect(stderr));
+        if status.success() {
+            return Ok(stdout);
+        }
+        let said = [&stderr, &stdout].into_iter().find_map(|text| last_line(text));
+        Err(self.failed(said.map_or_else(|| status.to_string(), str::to_owned)))
+    }
+
+    pub(crate) fn wait(&self, child: &mut Child, patience: Duration) -> Result<std::process::ExitStatus, ProgramError> {
+        let begun = Instant::now();
+        let mut pause = Duration::from_millis(2);
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) if begun.elapsed() < patience => {
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(Duration::from_millis(50));
+                }
+                Ok(None) => {
+                    end(child);
+                    return Err(ProgramError::TooSlow { program: self.path.clone(), patience });
+                }
+                Err(source) => return Err(ProgramError::NotStarted { program: self.path.clone(), source }),
+            }
+        }
+    }
+}
+
+/// Ends a child that was started here.
+pub(crate) fn end(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+type Aside = Option<thread::JoinHandle<String>>;
+
+fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
+    pipe.map(|mut pipe| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = pipe.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    })
+}
+
+/// What was read. A descendant may hold the pipe open after the program has ended; it is not waited for.
+fn collect(aside: Aside) -> String {
+    let Some(reader) = aside else {
+        return String::new();
+    };
+    let begun = Instant::now();
+    while !reader.is_finished() && begun.elapsed() < Duration::from_secs(2) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    if reader.is_finished() { reader.join().unwrap_or_default() } else { String::new() }
+}
+
+fn last_line(text: &str) -> Option<&str> {
+    text.lines().rev().map(str::trim).find(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_running_agent_leaves_is_hidden() {
+        let check = |variable: &str, expected: bool| {
+            assert_eq!(is_of_a_surrounding_agent(variable), expected, "{variable}");
+        };
+        check("CLAUDECODE", true);
+        check("CLAUDE_CODE_SESSION_ID", true);
+        check("CLAUDE_CODE_CHILD_SESSION", true);
+        check("CLAUDE_CODE_MESSAGING_TOKEN", true);
+        check("CODEX_THREAD_ID", true);
+        check("CLAUDE_CONFIG_DIR", false);
+        check("CODEX_HOME", false);
+        check("CLAUDE_CODE_MAX_OUTPUT_TOKENS", false);
+        check("CLAUDE_CODE_USE_BEDROCK", false);
+        check("ANTHROPIC_BASE_URL", false);
+        check("PATH", false);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_fails_or_hangs_is_told() {
+        let program = Program { path: "/bin/sh".into(), hidden: vec!["PATH".into()] };
+        let run = |script: &str, patience: u64| {
+            let mut command = program.command(Path::new("/"));
+            command.args(["-c", script]);
+            program.run(command, "in\nput", Duration::from_millis(patience)).map_err(|error| error.to_string())
+        };
+        assert_eq!(run("/bin/cat", 5000).unwrap(), "in\nput");
+        assert_eq!(run("echo before; echo why >&2; exit 3", 5000).unwrap_err(), "/bin/sh failed: why");
+        assert!(run("exec /bin/sleep 20", 50).unwrap_err().contains("did not answer"));
+        // What is not read is no reason to wait.
+        assert_eq!(run("exec 0<&-; echo done", 5000).unwrap(), "done\n");
+    }
+}
