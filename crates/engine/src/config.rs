@@ -1,0 +1,305 @@
+//! The configuration file: what may stand in it, and what holds where it says nothing.
+//!
+//! A new setting is a field here, a line in [`KEYS`] and a line in the documentation. A key that tine does not know is a
+//! warning, because it may be meant for a newer tine; a value of the wrong kind is an error, because something else
+//! would be done than was asked for.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+use transcript::Agent;
+
+use crate::Tine;
+use crate::error::{Error, Result};
+
+/// Every key that means something.
+const KEYS: [&str; 5] =
+    ["worktree.place", "worktree.bring", "worktree.setup", "agents.claude.command", "agents.codex.command"];
+
+/// What the person has set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Config {
+    /// New worktrees.
+    pub worktree: WorktreeConfig,
+    /// The agents.
+    pub agents: AgentsConfig,
+}
+
+/// How new worktrees are made.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct WorktreeConfig {
+    /// Where they are.
+    pub place: Template,
+    /// Files and folders that git ignores and that come along.
+    pub bring: Vec<InnerPath>,
+    /// What runs in them before they are handed over.
+    pub setup: Option<Program>,
+}
+
+/// How agents are started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct AgentsConfig {
+    claude: AgentConfig,
+    codex: AgentConfig,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct AgentConfig {
+    command: Option<String>,
+}
+
+impl AgentsConfig {
+    /// The program of an agent: a name that is looked up, or a path.
+    pub fn command(&self, agent: Agent, home: &Path) -> PathBuf {
+        let (set, usual) = match agent {
+            Agent::Claude => (&self.claude, "claude"),
+            Agent::Codex => (&self.codex, "codex"),
+        };
+        expand_home(set.command.as_deref().unwrap_or(usual), home)
+    }
+}
+
+/// A path in which words in braces stand for what is known only later.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Template(String);
+
+impl Default for Template {
+    fn default() -> Self {
+        Template("{repository}.worktrees/{branch}".into())
+    }
+}
+
+impl TryFrom<String> for Template {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        let mut rest = text.as_str();
+        while let Some(begin) = rest.find('{') {
+            let end = rest[begin..].find('}').ok_or("a `{` without its `}`")? + begin;
+            let word = &rest[begin + 1..end];
+            if !Template::WORDS.contains(&word) {
+                return Err(format!("`{{{word}}}` means nothing; there are {}", Template::allowed()));
+            }
+            rest = &rest[end + 1..];
+        }
+        if text.trim().is_empty() { Err("a place is needed".into()) } else { Ok(Template(text)) }
+    }
+}
+
+impl Template {
+    const WORDS: [&str; 4] = ["repository", "name", "parent", "branch"];
+
+    fn allowed() -> String {
+        Self::WORDS.map(|word| format!("{{{word}}}")).join(", ")
+    }
+
+    /// The path for a branch of the repository whose main working tree is `main`.
+    pub(crate) fn fill(&self, main: &Path, branch: &str, home: &Path) -> PathBuf {
+        let text = |path: Option<&Path>| path.unwrap_or(Path::new("")).to_string_lossy().into_owned();
+        let (repository, parent) = (text(Some(main)), text(main.parent()));
+        let name = text(main.file_name().map(Path::new));
+        let branch = branch.replace('/', "-");
+        // One pass, so that a directory called `{branch}` stays what it is.
+        let mut filled = String::new();
+        let mut rest = self.0.as_str();
+        while let Some((before, behind)) = rest.split_once('{') {
+            let (word, behind) = behind.split_once('}').unwrap_or((behind, ""));
+            filled.push_str(before);
+            filled.push_str(match word {
+                "repository" => &repository,
+                "name" => &name,
+                "parent" => &parent,
+                _ => &branch,
+            });
+            rest = behind;
+        }
+        filled.push_str(rest);
+        main.join(expand_home(&filled, home))
+    }
+}
+
+/// A path inside of a working tree.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct InnerPath(PathBuf);
+
+impl TryFrom<String> for InnerPath {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        let is_inside = |component: Component| matches!(component, Component::Normal(_) | Component::CurDir);
+        let path: PathBuf = Path::new(&text).components().filter(|part| *part != Component::CurDir).collect();
+        if path.as_os_str().is_empty() || !Path::new(&text).components().all(is_inside) {
+            return Err(format!("`{text}` does not lead into the working tree; a relative path without `..` does"));
+        }
+        if path.starts_with(".git") {
+            return Err(format!("`{text}` belongs to git"));
+        }
+        Ok(InnerPath(path))
+    }
+}
+
+impl InnerPath {
+    /// The path.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// Something to run.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "expected a text for `sh -c`, or a list of words that are run without a shell")]
+pub enum Program {
+    /// A line for a shell.
+    Line(String),
+    /// A program and its arguments.
+    Words(Vec<String>),
+}
+
+impl Tine {
+    /// The person's settings, read when they are first needed.
+    pub fn config(&self) -> Result<&Config> {
+        if let Some(config) = self.config.get() {
+            return Ok(config);
+        }
+        let (config, unknown) = read(&self.context().paths.config)?;
+        for key in unknown {
+            let (path, key) = (&self.context().paths.config, transcript::text::one_line(&key));
+            self.warn(format!("{}: `{key}` is not known and means nothing", path.display()));
+        }
+        Ok(self.config.get_or_init(|| config))
+    }
+}
+
+/// The settings in a file, and the keys in it that mean nothing.
+fn read(path: &Path) -> Result<(Config, Vec<String>)> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Config::default(), Vec::new())),
+        Err(source) => return Err(Error::Unreadable { path: path.to_owned(), source }),
+    };
+    let bad = |error: toml::de::Error| {
+        let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
+        let line = before.matches('\n').count() + 1;
+        Error::BadConfig { path: path.to_owned(), line, message: error.message().to_owned() }
+    };
+    let config = toml::from_str(&text).map_err(bad)?;
+    let table: toml::Table = toml::from_str(&text).map_err(bad)?;
+    let mut unknown = Vec::new();
+    find_unknown(&table, "", &mut unknown);
+    Ok((config, unknown))
+}
+
+fn find_unknown(table: &toml::Table, above: &str, unknown: &mut Vec<String>) {
+    for (key, value) in table {
+        let name = format!("{above}{key}");
+        let below = format!("{name}.");
+        match value {
+            toml::Value::Table(table) if KEYS.iter().any(|known| known.starts_with(&below)) => {
+                find_unknown(table, &below, unknown);
+            }
+            _ if KEYS.contains(&name.as_str()) => {}
+            _ => unknown.push(name),
+        }
+    }
+}
+
+/// `~` at the beginning of a path is the person's home.
+fn expand_home(path: &str, home: &Path) -> PathBuf {
+    match path.strip_prefix('~') {
+        Some("") => home.to_owned(),
+        Some(rest) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<(Config, Vec<String>)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        fs::write(&path, text).unwrap();
+        read(&path)
+    }
+
+    #[test]
+    fn nothing_is_set_where_there_is_no_file() {
+        let (config, unknown) = read(Path::new("/nowhere/config.toml")).unwrap();
+        assert_eq!((config, unknown), (Config::default(), Vec::new()));
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let (config, unknown) = parsed(
+            "[worktree]\nplace = \"~/trees/{name}-{branch}\"\nbring = [\".env\", \"./config/local.json\"]\n\
+             setup = [\"npm\", \"ci\"]\n[agents.claude]\ncommand = \"~/bin/claude\"\n[agents.codex]\ncommand = \"cdx\"\n",
+        )
+        .unwrap();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        let home = Path::new("/home/me");
+        let place = config.worktree.place.fill(Path::new("/src/shop"), "try/it", home);
+        assert_eq!(place, Path::new("/home/me/trees/shop-try-it"));
+        let bring: Vec<&Path> = config.worktree.bring.iter().map(InnerPath::as_path).collect();
+        assert_eq!(bring, [Path::new(".env"), Path::new("config/local.json")]);
+        assert_eq!(config.worktree.setup, Some(Program::Words(vec!["npm".into(), "ci".into()])));
+        assert_eq!(config.agents.command(Agent::Claude, home), Path::new("/home/me/bin/claude"));
+        assert_eq!(config.agents.command(Agent::Codex, home), Path::new("cdx"));
+        assert_eq!(Config::default().agents.command(Agent::Codex, home), Path::new("codex"));
+    }
+
+    #[test]
+    fn a_place_is_filled_in_once() {
+        let fill = |template: &str, main: &str| {
+            let template = Template::try_from(template.to_owned()).unwrap();
+            template.fill(Path::new(main), "a/b", Path::new("/home/me")).to_string_lossy().into_owned()
+        };
+        assert_eq!(fill("{repository}.worktrees/{branch}", "/src/shop"), "/src/shop.worktrees/a-b");
+        assert_eq!(fill("{parent}/{name}/{branch}", "/src/{branch}"), "/src/{branch}/a-b");
+        assert_eq!(fill("../trees/{branch}", "/src/shop"), "/src/shop/../trees/a-b");
+        assert_eq!(fill("~", "/src/shop"), "/home/me");
+        assert_eq!(fill("~other/{branch}", "/src/shop"), "/src/shop/~other/a-b");
+    }
+
+    #[test]
+    fn unknown_keys_are_named() {
+        let text =
+            "color = 1\n[worktree]\nplaces = \"x\"\n[agents.claude]\nmodel = \"m\"\n[agents.gemini]\ncommand = \"g\"\n";
+        let (_, mut unknown) = parsed(text).unwrap();
+        unknown.sort();
+        assert_eq!(unknown, ["agents.claude.model", "agents.gemini", "color", "worktree.places"]);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_line() {
+        for (text, line, said) in [
+            ("[worktree]\n\nplace = 3\n", 3, "expected a string"),
+            ("[worktree]\nplace = \"{branhc}\"\n", 2, "`{branhc}` means nothing; there are {repository}"),
+            ("[worktree]\nplace = \"{branch\"\n", 2, "without its `}`"),
+            ("[worktree]\nplace = \"\"\n", 2, "a place is needed"),
+            ("[worktree]\nbring = \".env\"\n", 2, "expected a sequence"),
+            ("[worktree]\nbring = [\n  \"a\",\n  \"../b\"]\n", 2, "without `..`"),
+            ("[worktree]\nbring = [\"/etc/passwd\"]\n", 2, "a relative path"),
+            ("[worktree]\nbring = [\".git/config\"]\n", 2, "belongs to git"),
+            ("[worktree]\nbring = [\".\"]\n", 2, "a relative path"),
+            ("# one\n[worktree]\nsetup = 1\n", 3, "a text for `sh -c`, or a list of words"),
+            ("[worktree]\nsetup = [\"a\", 1]\n", 2, "a text for `sh -c`, or a list of words"),
+            ("worktree = 3\n", 1, "expected"),
+            ("[worktree\n", 1, ""),
+            ("a = 1\na = 2\n", 2, "duplicate key"),
+        ] {
+            let error = parsed(text).unwrap_err();
+            let Error::BadConfig { line: found, ref message, .. } = error else { panic!("{error}") };
+            assert_eq!(found, line, "{text}: {message}");
+            assert!(message.contains(said), "{text}: {message}");
+        }
+    }
+}

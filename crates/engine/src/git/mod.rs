@@ -1,0 +1,143 @@
+//! The real git: asking about a repository, and in `worktree`, `submodules` and `carry` what changes one.
+
+mod carry;
+mod status;
+mod submodules;
+mod worktree;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub use worktree::Worktree;
+
+use crate::error::{Error, Result};
+
+/// Variables by which git tells its hooks where they are. A hook may have started us; its repository is not the one
+/// that is meant.
+pub(crate) const LOCAL_VARIABLES: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+];
+
+/// A git that can be run.
+#[derive(Debug, Clone)]
+pub(crate) struct Git {
+    program: PathBuf,
+}
+
+impl Git {
+    pub(crate) fn new(program: PathBuf) -> Self {
+        Git { program }
+    }
+
+    /// Runs git in `directory`. Arguments are passed as they are; no shell sees them. A repository that is only asked
+    /// stays as it is, its index included.
+    fn output<S: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> std::result::Result<Vec<u8>, String> {
+        let mut command = Command::new(&self.program);
+        command.arg("--no-optional-locks").arg("-C").arg(directory).args(arguments).stdin(Stdio::null());
+        for variable in LOCAL_VARIABLES {
+            command.env_remove(variable);
+        }
+        let output = command.output().map_err(|error| error.to_string())?;
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        }
+    }
+
+    fn run<S: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> std::result::Result<String, String> {
+        let output = self.output(directory, arguments)?;
+        Ok(String::from_utf8_lossy(&output).trim_end().to_owned())
+    }
+
+    fn failed(directory: &Path) -> impl Fn(String) -> Error + '_ {
+        move |message| Error::Git { directory: directory.to_owned(), message }
+    }
+
+    /// The top of the working tree around `directory`.
+    pub(crate) fn top(&self, directory: &Path) -> Option<PathBuf> {
+        self.run(directory, ["rev-parse", "--show-toplevel"]).ok().map(PathBuf::from)
+    }
+
+    /// The commit that is checked out.
+    pub(crate) fn head(&self, directory: &Path) -> Result<String> {
+        self.run(directory, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(Self::failed(directory))
+    }
+
+    /// The folder of what belongs to one working tree alone.
+    fn own_folder(&self, directory: &Path) -> Result<PathBuf> {
+        let folder = self.run(directory, ["rev-parse", "--absolute-git-dir"]).map_err(Self::failed(directory))?;
+        Ok(PathBuf::from(folder))
+    }
+
+    /// What the repository is in the middle of, such as a merge.
+    pub(crate) fn unfinished(&self, directory: &Path) -> Option<&'static str> {
+        const MARKS: [(&str, &str); 5] = [
+            ("MERGE_HEAD", "a merge"),
+            ("rebase-merge", "a rebase"),
+            ("rebase-apply", "a rebase"),
+            ("CHERRY_PICK_HEAD", "a cherry-pick"),
+            ("REVERT_HEAD", "a revert"),
+        ];
+        let folder = self.own_folder(directory).ok()?;
+        MARKS.iter().find(|(mark, _)| folder.join(mark).exists()).map(|(_, what)| *what)
+    }
+
+    /// Whether there are changes that are not committed.
+    pub(crate) fn is_dirty(&self, directory: &Path) -> bool {
+        self.run(directory, ["status", "--porcelain", "--ignore-submodules=none"])
+            .is_ok_and(|changes| !changes.is_empty())
+    }
+
+    /// Whether a text can be the name of a branch.
+    pub(crate) fn is_branch_name(&self, directory: &Path, name: &str) -> bool {
+        !name.starts_with('-') && self.run(directory, ["check-ref-format", "--branch", name]).is_ok()
+    }
+
+    pub(crate) fn has_branch(&self, directory: &Path, name: &str) -> bool {
+        self.run(directory, ["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")]).is_ok()
+    }
+
+    /// The working tree in which a branch is checked out.
+    pub(crate) fn checked_out_in(&self, directory: &Path, branch: &str) -> Option<PathBuf> {
+        let list = self.run(directory, ["worktree", "list", "--porcelain"]).ok()?;
+        let wanted = format!("branch refs/heads/{branch}");
+        let mut tree = None;
+        for line in list.lines() {
+            if let Some(path) = line.strip_prefix("worktree ") {
+                tree = Some(PathBuf::from(path));
+            } else if line == wanted {
+                return tree;
+            }
+        }
+        None
+    }
+
+    /// Takes out of a configuration file where its repository's working tree is, so that it is around the repository.
+    pub(crate) fn forget_place_in(&self, config: &Path) {
+        // From inside of the repository git would first go to the working tree, which may not be there.
+        let folder = Path::new("/");
+        for key in ["core.worktree", "core.bare"] {
+            // What is not there need not be taken out.
+            let arguments =
+                [OsStr::new("config"), "--file".as_ref(), config.as_ref(), "--unset-all".as_ref(), key.as_ref()];
+            let _ = self.run(folder, arguments);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Worktrees that tine makes: adding one, telling whether somebody worked in it, and removing it.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Git;
+use super::status::Kind;
+use crate::directory::{self, Digest};
+use crate::error::{Error, Result};
+
+/// A worktree that tine made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// The repository, as the top of one of its working trees.
+    pub repository: PathBuf,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its branch, which was made for it.
+    pub branch: String,
+    /// The commit that it began at.
+    pub base: String,
+    /// The directories above that were made for it, the deepest first.
+    #[serde(default)]
+    pub parents: Vec<PathBuf>,
+    /// Files that git ignores and that were brought along, relative to it.
+    #[serde(default)]
+    pub brought: Vec<PathBuf>,
+    /// What was changed in it when it was handed over. Nothing where it was as committed.
+    #[serde(default)]
+    pub state: Option<String>,
+}
+
+impl Git {
+    /// Makes a branch and a worktree for it.
+    pub(crate) fn add(&self, worktree: &Worktree) -> Result<()> {
+        let words = ["worktree", "add", "--quiet", "-b", &worktree.branch].map(OsStr::new);
+        let arguments = words.into_iter().chain([worktree.path.as_os_str(), worktree.base.as_ref()]);
+        self.run(&worktree.repository, arguments).map(|_| ()).map_err(Self::failed(&worktree.repository))
+    }
+
+    /// Whether nothing was changed in a worktree since it was handed over.
+    pub(crate) fn is_untouched(&self, worktree: &Worktree) -> bool {
+        if !worktree.path.exists() {
+            return true;
+        }
+        let is_as_before = match &worktree.state {
+            None => !self.is_dirty(&worktree.path),
+            Some(state) => self.state(worktree).is_ok_and(|now| now == *state),
+        };
+        is_as_before && self.head(&worktree.path).is_ok_and(|head| head == worktree.base)
+    }
+
+    /// A fingerprint of all that is not committed in a worktree, and of the files that were brought along.
+    pub(crate) fn state(&self, worktree: &Worktree) -> Result<String> {
+        let mut digest = Digest::new();
+        self.add_state(&worktree.path, &mut digest)?;
+        for path in worktree.brought.iter().map(|path| worktree.path.join(path)) {
+            digest.add_content(&path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+        }
+        Ok(digest.finish())
+    }
+
+    fn add_state(&self, tree: &Path, digest: &mut Digest) -> Result<()> {
+        for change in self.changes(tree)? {
+            digest.add(&change.record);
+            let path = tree.join(&change.path);
+            if change.kind == Kind::Submodule {
+                digest.add(self.head(&path).unwrap_or_default().as_bytes());
+                self.add_state(&path, digest)?;
+            } else {
+                digest.add_content(&path).map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a worktree, and its branch unless something was committed to it.
+    pub(crate) fn remove(&self, worktree: &Worktree) {
+        let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+        let _ = self.run(&worktree.repository, words.into_iter().chain([worktree.path.as_os_str()]));
+        if worktree.path.exists() {
+            // git did not know it yet, or no longer.
+            let _ = directory::remove_tree(&worktree.path);
+            let _ = self.run(&worktree.repository, ["worktree", "prune"]);
+        }
+        let reference = format!("refs/heads/{}", worktree.branch);
+        let _ = self.run(&worktree.repository, ["update-ref", "-d", &reference, &worktree.base]);
+        // The folder of all worktrees goes with the last of them; other folders only where they were made for this one.
+        let folder = worktree.path.parent();
+        let is_ours = |folder: &Path| folder.as_os_str().as_encoded_bytes().ends_with(b".worktrees");
+        for folder in worktree.parents.iter().map(PathBuf::as_path).chain(folder.filter(|folder| is_ours(folder))) {
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
