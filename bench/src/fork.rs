@@ -4,26 +4,20 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use testkit::build::ClaudeSession;
+use testkit::build::{ClaudeSession, big_claude_session, big_codex_session};
 
 use crate::Bench;
 use crate::measure::{Taken, best, once, report, report_memory};
 use crate::show;
 
+const CLAUDE: &str = ".claude/projects/-home-me-app/11111111-1111-4111-8111-111111111111.jsonl";
+const CODEX: &str = ".codex/sessions/2026/11/01/rollout-2026-11-01T12-00-00-01a19a00-0000-7000-8000-000000000001.jsonl";
 const SMALL: &str = "22222222-2222-4222-8222-222222222222";
 
 pub(crate) fn run(bench: &Bench) {
     println!();
-    let (home, big) = show::sessions(bench);
+    let (home, _) = show::sessions(bench);
     let copy = home.join("copy.jsonl");
-    let cp = |from: &Path| {
-        best(3, || {
-            let mut command = Command::new("sh");
-            command.args(["-c", "cp \"$1\" \"$2\" && sync \"$2\"", "sh"]).arg(from).arg(&copy);
-            command
-        })
-    };
-    let id = big.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let tine = |arguments: &[&str]| {
         let mut command = Command::new(&bench.tine);
         command.env_clear().env("HOME", &home).env("PATH", "/usr/bin:/bin:/usr/local/bin").current_dir(&home);
@@ -41,13 +35,11 @@ pub(crate) fn run(bench: &Bench) {
         }
         taken.expect("a run")
     };
-    once(&mut tine(&["list", "--all"]));
-    let directory = home.to_string_lossy().into_owned();
-    let floor = cp(&big);
-    let fork = forked(&id, &["--to", &directory], 3);
-    report("fork of 1 GB", fork.time, "cp + sync", floor.time, Some(1.5));
-    report_memory("fork of 1 GB, peak memory", fork.memory, 32_000_000);
+    for (agent, megabytes) in [("claude", 256), ("claude", 512), ("claude", 1024), ("codex", 1024)] {
+        long_session(bench, agent, megabytes);
+    }
 
+    once(&mut tine(&["list", "--all"]));
     let repository = repository(&home);
     let small = ClaudeSession::new(SMALL)
         .cwd(&repository)
@@ -80,6 +72,53 @@ pub(crate) fn run(bench: &Bench) {
     let (floor, fork) = (floor.expect("a run"), fork.expect("a run"));
     report("fork into a worktree of 20,000 files", fork.time, "git worktree", floor.time, Some(1.2));
     let _ = fs::remove_file(copy);
+}
+
+/// The fork of a long session that is alone in its home, so that nothing else has to be looked at when tine has not seen
+/// it before. Floor and forks take turns, because what a disk does for the last one slows down whoever comes next.
+fn long_session(bench: &Bench, agent: &str, megabytes: u64) {
+    let home = bench.folder.join(format!("fork-{agent}-{megabytes}"));
+    let (path, id) = match agent {
+        "claude" => (home.join(CLAUDE), "11111111-1111-4111-8111-111111111111"),
+        _ => (home.join(CODEX), "01a19a00-0000-7000-8000-000000000001"),
+    };
+    if !path.exists() {
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        match agent {
+            "claude" => big_claude_session(&path, megabytes << 20),
+            _ => big_codex_session(&path, megabytes << 20),
+        }
+    }
+    let tine = |arguments: &[&str]| {
+        let mut command = Command::new(&bench.tine);
+        command.env_clear().env("HOME", &home).env("PATH", "/usr/bin:/bin:/usr/local/bin").current_dir(&home);
+        command.args(arguments);
+        command
+    };
+    let directory = home.to_string_lossy().into_owned();
+    let fork = || {
+        let taken = once(&mut tine(&["fork", id, "--yes", "--to", &directory]));
+        once(&mut tine(&["undo"]));
+        taken
+    };
+    let copy = home.join("copy.jsonl");
+    let (mut floor, mut seen, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let mut command = Command::new("sh");
+        command.args(["-c", "cp \"$1\" \"$2\" && sync \"$2\"", "sh"]).arg(&path).arg(&copy);
+        floor.push(once(&mut command));
+        fs::remove_file(&copy).expect("the floor's copy");
+        once(&mut tine(&["list", "--all"]));
+        seen.push(fork());
+        let _ = fs::remove_dir_all(home.join(".cache"));
+        unseen.push(fork());
+    }
+    let time = |runs: &[Taken]| runs.iter().map(|run| run.time).min().unwrap_or_default();
+    let memory = seen.iter().chain(&unseen).map(|run| run.memory).max().unwrap_or_default();
+    let what = format!("fork of {megabytes} MB, {agent}");
+    report(&what, time(&seen), "cp + sync", time(&floor), Some(1.5));
+    report(&format!("{what}, never seen"), time(&unseen), "cp + sync", time(&floor), None);
+    report_memory(&format!("{what}, peak memory"), memory, 32_000_000);
 }
 
 /// A repository of 20,000 files, made once and kept.

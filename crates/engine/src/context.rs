@@ -17,6 +17,8 @@ pub struct Context {
     pub cwd: PathBuf,
     /// The time, or a fixed one in tests.
     pub clock: Clock,
+    /// The names of the variables that are set. What an agent that runs around us left among them is not passed on.
+    pub variables: Vec<String>,
     /// Where programs are looked up.
     pub search_path: Vec<PathBuf>,
 }

@@ -56,7 +56,7 @@ impl Tine {
         let catalog = catalog::refresh(self.stores(), &self.context().paths.cache, progress);
         for store in self.stores() {
             let agent = store.agent();
-            checks.push(self.program(agent));
+            checks.push(self.program_check(agent));
             let entries = catalog.entries.iter().filter(|entry| entry.summary.agent == agent);
             let (sessions, helpers): (Vec<_>, Vec<_>) = entries.partition(|entry| !entry.summary.is_subagent);
             let said = sessions.iter().filter(|entry| !entry.summary.is_empty).count();
@@ -100,7 +100,7 @@ impl Tine {
         Ok(Report { checks })
     }
 
-    fn program(&self, agent: Agent) -> Check {
+    fn program_check(&self, agent: Agent) -> Check {
         let subject = agent.product_name().to_owned();
         let Some(path) = self.context().find_program(agent.as_str()) else {
             return Check {

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use transcript::{NameError, PointError, SessionName, SessionView, State};
+use transcript::{Agent, NameError, PointError, SessionName, SessionView, State};
 
 /// The result of anything in the engine.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -118,9 +118,125 @@ pub enum Error {
         /// Where.
         tree: PathBuf,
     },
+    /// An agent's program is not there.
+    #[error("{} was not found", transcript::text::one_line(.program))]
+    NoAgent {
+        /// The agent.
+        agent: Agent,
+        /// What was looked for.
+        program: String,
+    },
+    /// An agent's program did not do what was asked of it.
+    #[error(transparent)]
+    Program(#[from] agents::ProgramError),
+    /// An agent cannot go on in another agent's session file.
+    #[error("{} cannot go on in a session of {} by {method}", .to.product_name(), .from.product_name())]
+    OtherAgent {
+        /// Whose session it is.
+        from: Agent,
+        /// Who is to go on.
+        to: Agent,
+        /// The method that was asked for.
+        method: &'static str,
+    },
+    /// An agent's own fork is not what was asked for.
+    #[error("{what}")]
+    NativeDiffers {
+        /// The agent.
+        agent: Agent,
+        /// In what.
+        what: String,
+    },
+    /// The source did not become idle in time.
+    #[error("session `{session}` is still {} after {seconds} seconds", .state.as_str())]
+    StillAtWork {
+        /// The session.
+        session: String,
+        /// Busy, or waiting for a permission.
+        state: State,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A session that a process has open.
+    #[error("session `{session}` is open ({})", .state.as_str())]
+    IsOpen {
+        /// The session.
+        session: String,
+        /// What it does.
+        state: State,
+    },
+    /// Other sessions have a part of their history in this one's file.
+    #[error("session `{session}` holds a part of the history of `{by}`{}", if *.count > 1 { format!(" and {} more", .count - 1) } else { String::new() })]
+    StillNeeded {
+        /// The session.
+        session: String,
+        /// One that needs it.
+        by: String,
+        /// How many need it.
+        count: usize,
+    },
     /// Something is where the worktree belongs.
     #[error("{} is in the way", .0.display())]
     InTheWay(PathBuf),
+    /// A directory cannot be copied into itself.
+    #[error("{} is inside of {}, which is to be copied", .target.display(), .directory.display())]
+    IntoItself {
+        /// What was to be copied.
+        directory: PathBuf,
+        /// Where to.
+        target: PathBuf,
+    },
+    /// Something is where a copy belongs.
+    #[error("{} is there already, and is not an empty directory", .0.display())]
+    TargetExists(PathBuf),
+    /// A place that cannot be written down.
+    #[error("{} cannot be the place of a copy or a worktree: it is not text", .0.display())]
+    BadTarget(PathBuf),
+    /// Something in a directory cannot be copied.
+    #[error("cannot copy {}: {source}", .path.display())]
+    NotCopied {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A copy would share its repository with the source.
+    #[error("{} leads to a repository that cannot be copied along", .0.display())]
+    SharedRepository(PathBuf),
+    /// A file waits for somebody to decide between two versions.
+    #[error("`{}` in {} is not merged yet", transcript::text::one_line(&.path.to_string_lossy()), .directory.display())]
+    Unmerged {
+        /// The working tree.
+        directory: PathBuf,
+        /// The file in it.
+        path: PathBuf,
+    },
+    /// What is to run in every new worktree failed.
+    #[error("`{}` failed in the new worktree: {how}", transcript::text::one_line(.command))]
+    SetupFailed {
+        /// What ran.
+        command: String,
+        /// How it ended.
+        how: String,
+    },
+    /// The configuration file says something that cannot be meant.
+    #[error("{}, line {line}: {}", .path.display(), transcript::text::one_line(.message))]
+    BadConfig {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong, and what is allowed.
+        message: String,
+    },
+    /// Something was changed in the fork's copy of a directory.
+    #[error("something was changed in {}, which operation {id} made", .path.display())]
+    WorkedInCopy {
+        /// The operation.
+        id: i64,
+        /// The copy.
+        path: PathBuf,
+    },
     /// Something was changed in the fork's worktree.
     #[error("something was changed in the worktree that operation {id} made")]
     WorkedIn {
@@ -204,7 +320,23 @@ impl Error {
             Error::BadBranch(_) => "bad_branch",
             Error::BranchExists(_) => "branch_exists",
             Error::CheckedOut { .. } => "branch_checked_out",
+            Error::NoAgent { .. } => "no_agent",
+            Error::Program(_) => "agent_failed",
+            Error::OtherAgent { .. } => "other_agent",
+            Error::NativeDiffers { .. } => "native_differs",
+            Error::StillAtWork { .. } => "still_at_work",
+            Error::IsOpen { .. } => "is_open",
+            Error::StillNeeded { .. } => "still_needed",
             Error::InTheWay(_) => "in_the_way",
+            Error::IntoItself { .. } => "into_itself",
+            Error::TargetExists(_) => "target_exists",
+            Error::BadTarget(_) => "bad_target",
+            Error::NotCopied { .. } => "not_copied",
+            Error::SharedRepository(_) => "shared_repository",
+            Error::Unmerged { .. } => "unmerged",
+            Error::SetupFailed { .. } => "setup_failed",
+            Error::BadConfig { .. } => "bad_config",
+            Error::WorkedInCopy { .. } => "worked_in",
             Error::WorkedIn { .. } => "worked_in",
             Error::CannotWrite { .. } => "cannot_write",
             Error::CopyDiffers { .. } => "copy_differs",
@@ -244,9 +376,12 @@ impl Error {
             Error::NameTaken(_) | Error::NoNameLeft => {
                 Some("give it another one; `tine list --all` shows those in use".into())
             }
-            Error::AtWork { .. } => {
-                Some("wait until it is idle, or say `--now` to fork at its last complete turn".into())
-            }
+            Error::AtWork { state: State::Waiting, .. } => Some(
+                "it waits for a permission: answer it, wait with `--wait`, or say `--now` to fork at its last \
+                 complete turn"
+                    .into(),
+            ),
+            Error::AtWork { .. } => Some("wait with `--wait`, or say `--now` to fork at its last complete turn".into()),
             Error::NothingToFork(_) => Some("say something in it first".into()),
             Error::NoDirectory(_) => Some("make it first, or fork to another one with `--to DIR`".into()),
             Error::NoGit => Some("install git, or fork without a worktree".into()),
@@ -261,7 +396,43 @@ impl Error {
             Error::CheckedOut { tree, .. } => {
                 Some(format!("work there with `--to {}`, or give another name", tree.display()))
             }
+            Error::NoAgent { agent, .. } => Some(format!(
+                "install {}, or say in the configuration where it is: `[agents.{agent}] command = \"/path\"`",
+                agent.product_name()
+            )),
+            Error::Program(_) => {
+                Some("nothing of the fork is left; `--method copy` needs no start of the agent".into())
+            }
+            Error::OtherAgent { .. } => Some("`--method seed` tells it what was said".into()),
+            Error::NativeDiffers { .. } => {
+                Some("nothing of the fork is left; this version of the agent cannot do it: `--method copy` can".into())
+            }
+            Error::StillAtWork { state: State::Waiting, .. } => {
+                Some("it waits for a permission: answer it, or say `--now` to fork at its last complete turn".into())
+            }
+            Error::StillAtWork { .. } => Some("wait longer, or say `--now` to fork at its last complete turn".into()),
+            Error::IsOpen { .. } => Some("end the agent first".into()),
+            Error::StillNeeded { .. } => {
+                Some("delete those first; a fork by `--method copy` needs nothing of its source".into())
+            }
             Error::InTheWay(_) => Some("remove it, or give another name: `--worktree NAME`".into()),
+            Error::IntoItself { .. } => Some("choose a place beside it".into()),
+            Error::TargetExists(_) => Some("choose another place, or empty it first".into()),
+            Error::BadTarget(_) => Some("choose a path in UTF-8".into()),
+            Error::NotCopied { .. } => {
+                Some("nothing of the fork is left; `--worktree` and `--to DIR` do without a copy of everything".into())
+            }
+            Error::SharedRepository(_) => Some("fork into a worktree instead: `--worktree`".into()),
+            Error::Unmerged { .. } => {
+                Some("decide and `git add` it, or fork without `--carry`, which leaves changes where they are".into())
+            }
+            Error::SetupFailed { .. } => {
+                Some("nothing of the fork is left; `worktree.setup` in the configuration file says what runs".into())
+            }
+            Error::BadConfig { .. } => Some("put it right, or take it out: everything has a default".into()),
+            Error::WorkedInCopy { .. } => {
+                Some("keep what you need of it elsewhere; `tine undo --force` removes it all the same".into())
+            }
             Error::WorkedIn { .. } => {
                 Some("commit or take away what is there; `tine undo --force` removes it all the same".into())
             }

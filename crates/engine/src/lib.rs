@@ -4,12 +4,16 @@
 //! in `transcript`.
 
 mod catalog;
+mod config;
 mod context;
+mod delete;
+mod directory;
 mod doctor;
 mod error;
 mod fork;
 mod git;
 mod lineage;
+mod live;
 mod operations;
 mod private;
 mod project;
@@ -18,16 +22,18 @@ mod resolve;
 mod session;
 mod tree;
 
-use std::cell::{RefCell, RefMut};
+use std::cell::{OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use agents::{Blocks, Store};
 pub use catalog::{Progress, Quiet};
+pub use config::{AgentsConfig, Config, InnerPath, Program, Template, WorktreeConfig};
 pub use context::{Clock, Context, Paths};
+pub use directory::{CopyProgress, DirectoryCopy};
 pub use doctor::{Check, Report, Verdict};
 pub use error::{Error, Result};
-pub use fork::{Forked, Method, Place, Plan, Request, Where, Workspace};
+pub use fork::{Forked, Method, Place, Plan, Preparation, Request, SeedNote, SeedPlan, Where, Workspace};
 pub use git::Worktree;
 pub use operations::Operation;
 pub use project::Project;
@@ -44,6 +50,7 @@ pub struct Tine {
     stores: Vec<Box<dyn Store>>,
     registry: RefCell<Registry>,
     warnings: RefCell<Vec<String>>,
+    config: OnceCell<Config>,
 }
 
 /// Which sessions are asked for.
@@ -68,7 +75,8 @@ impl Tine {
                 Registry::in_memory()?
             }
         };
-        let tine = Tine { context, stores, registry: RefCell::new(registry), warnings: RefCell::new(warnings) };
+        let (registry, warnings) = (RefCell::new(registry), RefCell::new(warnings));
+        let tine = Tine { context, stores, registry, warnings, config: OnceCell::new() };
         tine.clean_up()?;
         Ok(tine)
     }
@@ -152,8 +160,17 @@ impl Tine {
         resolve::resolve(self, sessions, spec)
     }
 
-    /// The conversation, up to and including turn `until`.
+    /// The conversation as people see it, up to and including turn `until`.
     pub fn read(&self, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
+        let blocks = self.read_all(session, until)?;
+        Ok(match self.registry.borrow().seed(session.view.agent, &session.view.id)? {
+            Some(note) => Box::new(fork::Unseeded::new(blocks, &note)),
+            None => blocks,
+        })
+    }
+
+    /// The conversation as the agent keeps it, with the seed that it may have begun with.
+    pub(crate) fn read_all(&self, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
         let path = &session.view.path;
         let store = self.store(session.view.agent);
         let details = &session.details;

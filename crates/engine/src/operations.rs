@@ -3,8 +3,11 @@
 //! An operation is begun before anything is written and ended when all is in place. One that was begun by a process that
 //! no longer runs was cut off; what it made is removed by whichever tine looks next.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
@@ -12,9 +15,15 @@ use serde::{Deserialize, Serialize};
 use transcript::{SessionId, SessionName};
 
 use crate::Tine;
+use crate::delete::{self, Moved};
+use crate::directory::{self, DirectoryCopy};
 use crate::error::{Error, Result};
+use crate::fork::SeedNote;
 use crate::git::Worktree;
 use crate::registry::{Lineage, Registry, SessionKey};
+
+/// How long a process is waited for whose tine is gone.
+const ORPHANS_END_WITHIN: Duration = Duration::from_secs(60);
 
 /// What an operation makes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -26,8 +35,36 @@ pub struct Effects {
     /// A worktree and its branch.
     #[serde(default)]
     pub worktree: Option<Worktree>,
+    /// A copy of a directory.
+    #[serde(default)]
+    pub copy: Option<DirectoryCopy>,
+    /// What was moved into the trash.
+    #[serde(default)]
+    pub moved: Vec<Moved>,
+    /// The name that a deleted session had.
+    #[serde(default)]
+    pub name: Option<SessionName>,
     /// Size and time of the transcript when it was complete; tells whether it has grown since.
     pub stamp: Option<(u64, i64)>,
+}
+
+impl Effects {
+    /// Notes a file or folder that was made.
+    pub(crate) fn note(&mut self, path: &Path) {
+        if !self.made.iter().any(|known| known == path) {
+            self.made.push(path.to_owned());
+        }
+    }
+}
+
+/// A fork that is complete, as it is registered.
+pub(crate) struct NewFork<'a> {
+    pub key: SessionKey,
+    pub name: &'a SessionName,
+    pub parent: Lineage,
+    /// What is remembered of the transcript that it began with.
+    pub seed: Option<&'a SeedNote>,
+    pub effects: Effects,
 }
 
 /// One change that tine made.
@@ -41,7 +78,8 @@ pub struct Operation {
     pub what: String,
     /// When.
     pub at: Timestamp,
-    /// `done`, `failed`, `undone`, `started`, or `cleaned` where it was cut off and its remains were removed.
+    /// `done`, `failed`, `undone`, `started`, `cleaned` where it was cut off and its remains were removed, or `purged`
+    /// where what it moved into the trash is gone for good.
     pub state: String,
     /// What it made.
     #[serde(skip)]
@@ -51,15 +89,17 @@ pub struct Operation {
 impl Registry {
     /// Notes that something is about to be made.
     pub(crate) fn begin_operation(&mut self, kind: &str, what: &str, effects: &Effects, now: Timestamp) -> Result<i64> {
-        let tree = effects.worktree.as_ref().map(|worktree| worktree.path.clone());
+        let worktree = effects.worktree.as_ref().map(|worktree| worktree.path.clone());
+        let tree = worktree.or(effects.copy.as_ref().map(|copy| copy.path.clone()));
         let effects = serde_json::to_string(effects).unwrap_or_default();
         let process =
             format!("{} {}", std::process::id(), agents::process_start(std::process::id()).unwrap_or_default());
         let begun = self.write(|transaction| {
-            // Two forks that make the same worktree at once would take each other's for their own.
+            // Two forks that make the same worktree or copy at once would take each other's for their own.
             let reserved: Option<i64> = transaction
                 .query_row(
-                    "SELECT id FROM operations WHERE state = 'started' AND json_extract(effects, '$.worktree.path') = ?1",
+                    "SELECT id FROM operations WHERE state = 'started' AND ?1 IN
+                         (json_extract(effects, '$.worktree.path'), json_extract(effects, '$.copy.path'))",
                     [tree.as_deref().map(Path::to_string_lossy)],
                     |row| row.get(0),
                 )
@@ -76,6 +116,11 @@ impl Registry {
         begun.ok_or_else(|| Error::InTheWay(tree.unwrap_or_default()))
     }
 
+    /// Notes what an operation has made so far.
+    pub(crate) fn note_effects(&mut self, id: i64, effects: &Effects) -> Result<()> {
+        self.end_operation(id, "started", Some(effects))
+    }
+
     /// Notes how an operation ended.
     pub(crate) fn end_operation(&mut self, id: i64, state: &str, effects: Option<&Effects>) -> Result<()> {
         let effects = effects.and_then(|effects| serde_json::to_string(effects).ok());
@@ -89,15 +134,8 @@ impl Registry {
     }
 
     /// Names a fork, notes its parent and ends its operation, all at once. False where the name is taken.
-    pub(crate) fn register_fork(
-        &mut self,
-        key: &SessionKey,
-        name: &SessionName,
-        parent: &Lineage,
-        operation: i64,
-        effects: &Effects,
-        now: Timestamp,
-    ) -> Result<bool> {
+    pub(crate) fn register_fork(&mut self, fork: &NewFork<'_>, operation: i64, now: Timestamp) -> Result<bool> {
+        let NewFork { key, name, parent, seed, effects } = fork;
         let effects = serde_json::to_string(effects).unwrap_or_default();
         self.write(|transaction| {
             let holder: Option<i64> = transaction
@@ -128,6 +166,23 @@ impl Registry {
                     now.as_millisecond()
                 ],
             )?;
+            if let Some(seed) = seed {
+                transaction.execute(
+                    "INSERT OR REPLACE INTO seeds (agent, id, parent_agent, parent_id, turn, hash, tokens, window, hidden)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                    params![
+                        key.agent.as_str(),
+                        key.id.as_str(),
+                        seed.parent_agent.as_str(),
+                        seed.parent,
+                        seed.turn,
+                        seed.hash,
+                        i64::try_from(seed.tokens).unwrap_or(i64::MAX),
+                        seed.window.and_then(|window| i64::try_from(window).ok()),
+                        seed.hidden
+                    ],
+                )?;
+            }
             transaction.execute(
                 "UPDATE operations SET state = 'done', effects = ?2 WHERE id = ?1",
                 params![operation, effects],
@@ -141,6 +196,7 @@ impl Registry {
         self.write(|transaction| {
             transaction.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])?;
             transaction.execute("DELETE FROM lineage WHERE id = ?1", [id.as_str()])?;
+            transaction.execute("DELETE FROM seeds WHERE id = ?1", [id.as_str()])?;
             transaction.execute("UPDATE operations SET state = 'undone' WHERE id = ?1", [operation])
         })
         .map(|_| ())
@@ -184,6 +240,9 @@ impl Tine {
     pub(crate) fn clean_up(&self) -> Result<()> {
         let cut_off = self.registry().cut_off(self.context().clock.now())?;
         for operation in cut_off {
+            self.wait_for_orphans(&operation.effects);
+            // A deletion that was cut off did not happen.
+            delete::put_back(&operation.effects.moved);
             self.remove_effects(&operation.effects);
             self.registry().end_operation(operation.id, "cleaned", None)?;
             self.warn(format!("`{}` was cut off; what it had made is removed", operation.what));
@@ -202,11 +261,18 @@ impl Tine {
         if operation.state != "done" {
             return Err(Error::NotUndoable { id: operation.id, state: operation.state });
         }
+        if !operation.effects.moved.is_empty() {
+            self.restore(&operation)?;
+            return Ok(operation);
+        }
         if !force && has_grown(&operation.effects) {
             return Err(Error::HasGrown { id: operation.id });
         }
         if !force && self.was_worked_in(&operation.effects) {
             return Err(Error::WorkedIn { id: operation.id });
+        }
+        if let Some(copy) = operation.effects.copy.as_ref().filter(|copy| !force && !copy.is_untouched()) {
+            return Err(Error::WorkedInCopy { id: operation.id, path: copy.path.clone() });
         }
         self.remove_effects(&operation.effects);
         if let Some(session) = &operation.effects.session {
@@ -217,11 +283,38 @@ impl Tine {
 }
 
 impl Tine {
+    /// What a killed tine had started goes on without it. A git would make its worktree after that was removed, so it is
+    /// waited for; an agent that works on the fork is ended.
+    fn wait_for_orphans(&self, effects: &Effects) {
+        let Some(proc) = &self.context().surroundings.proc else {
+            return;
+        };
+        let begun = Instant::now();
+        let waits = || begun.elapsed() < ORPHANS_END_WITHIN;
+        if let Some(id) = &effects.session {
+            for process in agents::processes_with(proc, None, OsStr::new(id.as_str())) {
+                end(process);
+            }
+            while waits() && !agents::processes_with(proc, None, OsStr::new(id.as_str())).is_empty() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+        if let Some(worktree) = &effects.worktree {
+            let tree = &worktree.path;
+            while waits() && !agents::processes_with(proc, Some(tree), tree.as_os_str()).is_empty() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+
     /// Removes what an operation made.
     pub(crate) fn remove_effects(&self, effects: &Effects) {
         remove_all(&effects.made);
         if let (Some(worktree), Ok(git)) = (&effects.worktree, self.git()) {
             git.remove(worktree);
+        }
+        if let Some(copy) = &effects.copy {
+            copy.remove();
         }
     }
 
@@ -229,6 +322,14 @@ impl Tine {
     fn was_worked_in(&self, effects: &Effects) -> bool {
         let worktree = effects.worktree.as_ref();
         worktree.is_some_and(|worktree| !self.git().is_ok_and(|git| git.is_untouched(worktree)))
+    }
+}
+
+/// Ends a process that was started for an operation; its number was found by the operation's own id.
+fn end(process: u32) {
+    #[cfg(unix)]
+    if let Some(process) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
     }
 }
 
@@ -244,14 +345,6 @@ fn has_grown(effects: &Effects) -> bool {
 /// Removes files and folders that an operation made. What is not there is as it should be.
 fn remove_all(paths: &[PathBuf]) {
     for path in paths {
-        remove(path);
+        let _ = directory::remove_tree(path);
     }
-}
-
-fn remove(path: &Path) {
-    let _ = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(_) => Ok(()),
-    };
 }

@@ -40,6 +40,8 @@ pub struct Details {
     pub tokens: Option<TokenUse>,
     /// Whether the last record leaves a turn unfinished.
     pub mid_turn: bool,
+    /// Whether a part of the history was replaced by a summary for the model.
+    pub compacted: bool,
     /// The size up to which the file is its own history, in its own order.
     pub plain: Option<u64>,
     /// What was wrong in the files.
@@ -139,6 +141,7 @@ impl Knowledge {
             version: summary.version,
             tokens: summary.tokens,
             mid_turn: summary.mid_turn,
+            compacted: summary.compacted,
             plain: summary.plain,
             defects: summary.defects,
         };

@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
-use crate::commands::{completions, demo, doctor, fork, info, list, log, show, status, tree, undo};
+use crate::commands::{clone, completions, delete, demo, doctor, fork, info, list, log, show, status, tree, undo};
 
 /// Branch any conversation with a coding agent
 #[derive(Debug, Parser)]
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Info(info::Args),
     Status(status::Args),
     Fork(fork::Args),
+    Clone(clone::Args),
+    Delete(delete::Args),
     Undo(undo::Args),
     Log(log::Args),
     Doctor(doctor::Args),
@@ -73,10 +75,11 @@ impl Command {
             Command::Show(args) => args.json,
             Command::Info(args) => args.json,
             Command::Status(args) => args.json,
-            Command::Fork(args) => args.json,
+            Command::Fork(args) => args.options.json,
+            Command::Clone(args) => args.options.json,
             Command::Log(args) => args.json,
             Command::Doctor(args) => args.json,
-            Command::Undo(_) | Command::Completions(_) | Command::Demo(_) => false,
+            Command::Delete(_) | Command::Undo(_) | Command::Completions(_) | Command::Demo(_) => false,
         }
     }
 }

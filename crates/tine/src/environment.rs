@@ -49,7 +49,8 @@ pub(crate) fn context() -> Result<Context, Failure> {
         Some(time) => Clock::Fixed(time),
         None => Clock::System,
     };
-    Ok(Context { surroundings, paths, cwd, clock, search_path })
+    let variables = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    Ok(Context { surroundings, paths, cwd, clock, variables, search_path })
 }
 
 /// How output reaches the person.
@@ -57,6 +58,8 @@ pub(crate) fn context() -> Result<Context, Failure> {
 pub(crate) struct Surface {
     /// Whether questions can be asked: standard input and standard error are terminals.
     pub is_interactive: bool,
+    /// Whether standard output is a terminal.
+    pub is_terminal: bool,
     /// Whether colour is wanted.
     pub color: bool,
     /// The columns to fill; nothing where output goes to a file or a program.
@@ -81,6 +84,7 @@ pub(crate) fn surface(choice: ColorChoice) -> Surface {
     };
     Surface {
         is_interactive: io::stdin().is_terminal() && io::stderr().is_terminal(),
+        is_terminal,
         color,
         width: columns.or_else(|| is_terminal.then(|| measured().unwrap_or(80))),
         zone: TimeZone::system(),

@@ -2,13 +2,15 @@
 
 use std::fs;
 
+use agents::Made;
 use transcript::{ParentSource, SessionView};
 
-use super::Plan;
 use super::copy::Files;
+use super::{Method, Plan, SeedNote};
 use crate::Tine;
+use crate::directory::CopyProgress;
 use crate::error::{Error, Result};
-use crate::operations::Effects;
+use crate::operations::{Effects, NewFork};
 use crate::registry::{Lineage, SessionKey};
 
 /// A fork that was made.
@@ -22,45 +24,97 @@ pub struct Forked {
 
 impl Tine {
     /// Makes the fork that `plan` describes. On any failure nothing of it is left.
-    pub fn apply_fork(&self, plan: &Plan) -> Result<Forked> {
-        let store = self.store(plan.source.agent);
-        let files = Files::of(plan);
+    pub fn apply_fork(&self, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
         let now = self.context().clock.now();
-        let worktree = plan.workspace.worktree.clone();
-        let mut effects = Effects { session: Some(plan.id.clone()), made: files.all(), worktree, stamp: None };
+        let files = Files::of(plan);
+        let mut effects = Effects {
+            session: plan.id_is_chosen.then(|| plan.id.clone()),
+            made: if plan.id_is_chosen { files.all() } else { Vec::new() },
+            worktree: plan.workspace.worktree.clone(),
+            copy: plan.workspace.copy.clone(),
+            ..Effects::default()
+        };
         let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
         let operation = self.registry().begin_operation("fork", &what, &effects, now)?;
-        let with_worktree = self.prepare(store, plan, &files).and_then(|()| self.make_worktree(plan));
-        if with_worktree.is_err() {
-            // What stands at that place, if anything does, was made by somebody else and is not ours to remove.
-            effects.worktree = None;
+        let made = self
+            .make(plan, &files, operation, &mut effects, progress)
+            .and_then(|(made, seed)| self.register(plan, &made, seed.as_ref(), &effects, operation).map(|()| made));
+        let made = match made {
+            Ok(made) => made,
+            Err(error) => {
+                self.remove_effects(&effects);
+                let _ = self.registry().end_operation(operation, "failed", None);
+                return Err(error);
+            }
+        };
+        let session = self.made_session(&files, &made.path)?.view;
+        if plan.method != Method::Native {
+            self.announce(plan, &session);
         }
-        let made =
-            with_worktree.and_then(|()| files.put_in_place()).and_then(|()| self.register(plan, &files, operation));
-        if let Err(error) = made {
-            self.remove_effects(&effects);
-            let _ = self.registry().end_operation(operation, "failed", None);
-            return Err(error);
-        }
-        let session = self.outside_session(&plan.target)?;
-        Ok(Forked { session: session.view, operation })
+        Ok(Forked { session, operation })
     }
 
-    fn register(&self, plan: &Plan, files: &Files, operation: i64) -> Result<()> {
+    /// Makes everything that belongs to the fork; `effects` knows at any time what there is to remove.
+    fn make(
+        &self,
+        plan: &Plan,
+        files: &Files,
+        operation: i64,
+        effects: &mut Effects,
+        progress: &dyn CopyProgress,
+    ) -> Result<(Made, Option<SeedNote>)> {
+        match plan.method {
+            Method::Copy => {
+                // A worktree is made after the copy: flushing a file makes some file systems flush all that was written
+                // before it, a whole worktree included.
+                if let Err(error) = self.prepare(self.store(plan.agent), plan, files) {
+                    // What stands where the workspace belongs, if anything does, is not ours to remove.
+                    (effects.worktree, effects.copy) = (None, None);
+                    return Err(error);
+                }
+                self.make_workspace(plan, operation, effects, progress)?;
+                files.put_in_place()?;
+                for path in files.brought() {
+                    effects.note(&path);
+                }
+                Ok((Made { id: plan.id.clone(), path: plan.target.clone() }, None))
+            }
+            Method::Native => {
+                self.make_workspace(plan, operation, effects, progress)?;
+                Ok((self.fork_natively(plan, effects)?, None))
+            }
+            Method::Seed => {
+                self.make_workspace(plan, operation, effects, progress)?;
+                self.fork_by_seed(plan, effects).map(|(made, note)| (made, Some(note)))
+            }
+        }
+    }
+
+    fn register(
+        &self,
+        plan: &Plan,
+        made: &Made,
+        seed: Option<&SeedNote>,
+        effects: &Effects,
+        operation: i64,
+    ) -> Result<()> {
         let now = self.context().clock.now();
-        let key = SessionKey { agent: plan.source.agent, id: plan.id.clone(), path: plan.target.clone() };
+        let key = SessionKey { agent: plan.agent, id: made.id.clone(), path: made.path.clone() };
         let parent = Lineage {
             agent: plan.source.agent,
             id: plan.source.id.clone(),
             turn: Some(plan.turns),
             source: ParentSource::Tine,
         };
-        let mut made = vec![plan.target.clone()];
-        made.extend(files.final_side.is_dir().then(|| files.final_side.clone()));
-        let stamp = fs::metadata(&plan.target).ok().map(|metadata| (metadata.len(), agents::stamp(&metadata).modified));
-        let worktree = plan.workspace.worktree.clone();
-        let effects = Effects { session: Some(plan.id.clone()), made, worktree, stamp };
-        if !self.registry().register_fork(&key, &plan.name, &parent, operation, &effects, now)? {
+        let mut effects = effects.clone();
+        effects.session = Some(made.id.clone());
+        // The transcript stands first: whether the fork has grown is told by it.
+        effects.made.retain(|path| *path != made.path && path.exists());
+        effects.made.insert(0, made.path.clone());
+        let metadata = fs::metadata(&made.path);
+        effects.stamp = metadata.ok().map(|metadata| (metadata.len(), agents::stamp(&metadata).modified));
+        let fork = NewFork { key, name: &plan.name, parent, seed, effects };
+        if !self.registry().register_fork(&fork, operation, now)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }
         Ok(())

@@ -1,93 +1,82 @@
 //! The method `copy`: tine writes the new session file, beside its final name, and reads it back.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use agents::{CopyOrder, Store};
+use agents::{Beside, CopyOrder, Store, write_copy};
+use jiff::Timestamp;
+use transcript::Summary;
 
 use super::Plan;
 use crate::Tine;
+use crate::catalog::Entry;
 use crate::error::{Error, Result};
 use crate::private;
+use crate::session::{Knowledge, Session};
 
 impl Tine {
     /// Writes everything beside its final name, flushes it, and compares it with the source. A worktree is made after
     /// that: flushing a file makes some file systems flush all that was written before it, a whole worktree included.
     pub(super) fn prepare(&self, store: &dyn Store, plan: &Plan, files: &Files) -> Result<()> {
         let failed = |source: io::Error| Error::CannotWrite { path: plan.target.clone(), source };
-        let source = &plan.source.path;
-        let order = CopyOrder {
-            source_id: plan.source.id.clone(),
-            id: plan.id.clone(),
-            turns: (!plan.whole).then_some(plan.turns),
-            cwd: plan.workspace.path.clone(),
-            branch: plan.workspace.branch.clone(),
-            title: Some(plan.name.to_string()),
-            target: plan.target.clone(),
-            now: self.context().clock.now(),
-        };
+        let order = order(plan, self.context().clock.now());
         let folder = plan.target.parent().unwrap_or(Path::new("."));
         private::create_folder(folder).map_err(failed)?;
-        let mut out = BufWriter::with_capacity(1 << 20, private::open_file(&files.transcript).map_err(failed)?);
-        store.copy(source, &order, &mut out).map_err(failed)?;
-        out.flush().map_err(failed)?;
-        out.get_ref().sync_all().map_err(failed)?;
-        store.copy_side(source, &order, &files.side).map_err(failed)?;
-        self.check(store, plan, files)
+        let file = private::open_file(&files.transcript).map_err(failed)?;
+        let copy = (files.transcript.as_path(), &file);
+        let (copied, found) =
+            write_copy(store, &plan.source.path, &order, plan.known.as_ref(), copy).map_err(failed)?;
+        let differs = |what| Error::CopyDiffers { what };
+        copied.compare(&found, &order).map_err(differs)?;
+        if found.summary.turns != plan.turns {
+            return Err(differs(format!("it has {} turns instead of {}", found.summary.turns, plan.turns)));
+        }
+        for piece in &files.beside {
+            store.copy_beside(&plan.source.path, piece, &order).map_err(failed)?;
+        }
+        files.summary.replace(Some(found.summary));
+        Ok(())
     }
 
-    /// Reads the copy back with the ordinary reader and compares it with the source, block by block.
-    fn check(&self, store: &dyn Store, plan: &Plan, files: &Files) -> Result<()> {
-        let wrong = |what: &str| Error::CopyDiffers { what: what.to_owned() };
-        let copy = store.scan(&files.transcript);
-        if copy.turns != plan.turns {
-            return Err(wrong(&format!("it has {} turns instead of {}", copy.turns, plan.turns)));
-        }
-        let unreadable = |path: &Path, source| Error::Unreadable { path: path.to_owned(), source };
-        let until = Some(plan.turns);
-        let source = &plan.source.path;
-        let mut expected = store.read(source, until, None).map_err(|error| unreadable(source, error))?;
-        let mut found =
-            store.read(&files.transcript, None, None).map_err(|error| unreadable(&files.transcript, error))?;
-        // Subagents' blocks are compared where both have them: the copy's side folder is not in place yet.
-        let next = |blocks: &mut dyn agents::Blocks| loop {
-            match blocks.next_block() {
-                Some(block) if block.depth > 0 => {}
-                Some(block) if matches!(block.kind, transcript::BlockKind::Subagent { .. }) => {}
-                other => return other,
-            }
+    /// The session that was made. What was found out when it was read back need not be found out again.
+    pub(super) fn made_session(&self, files: &Files, path: &Path) -> Result<Session> {
+        let Some(summary) = files.summary.take() else {
+            return self.outside_session(path);
         };
-        loop {
-            match (next(expected.as_mut()), next(found.as_mut())) {
-                (None, None) => return Ok(()),
-                (Some(expected), Some(found)) if expected == found => {}
-                // Large outputs are read from the side folder, which is compared by its files.
-                (Some(expected), Some(found)) if is_stored_output(&expected, &found) => {}
-                (expected, found) => {
-                    let turn = expected.or(found).map_or(0, |block| block.turn);
-                    return Err(wrong(&format!("it differs in turn {turn}")));
-                }
-            }
-        }
+        let metadata = fs::metadata(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        let registry = self.registry();
+        let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, HashMap::new(), HashMap::new());
+        Ok(knowledge.session(Entry::fresh(summary, agents::stamp(&metadata))))
     }
 }
 
-fn is_stored_output(expected: &transcript::Block, found: &transcript::Block) -> bool {
-    use transcript::BlockKind::Output;
-    match (&expected.kind, &found.kind) {
-        (Output { call: a, .. }, Output { call: b, text, .. }) => a == b && text.starts_with("<persisted-output>"),
-        _ => false,
+fn order(plan: &Plan, now: Timestamp) -> CopyOrder {
+    CopyOrder {
+        source_id: plan.source.id.clone(),
+        id: plan.id.clone(),
+        // What the source gets while it is copied is not the fork's; where its size is not known, turns are counted.
+        turns: (!plan.whole || plan.known.is_none()).then_some(plan.turns),
+        cwd: plan.workspace.path.clone(),
+        branch: plan.workspace.branch.clone(),
+        title: Some(plan.name.to_string()),
+        target: plan.target.clone(),
+        now,
     }
 }
 
 /// What a fork makes, under the names that it has until it is complete.
 pub(super) struct Files {
     transcript: PathBuf,
-    side: PathBuf,
     target: PathBuf,
-    /// The folder of what belongs to the session outside of its transcript, in the end.
-    pub(super) final_side: PathBuf,
+    /// What belongs to the session outside of its transcript.
+    beside: Vec<Beside>,
+    /// What of that was put into folders that belong to others as well.
+    brought: RefCell<Vec<PathBuf>>,
+    /// The facts of the copy, once it was read back.
+    summary: RefCell<Option<Summary>>,
 }
 
 impl Files {
@@ -96,22 +85,47 @@ impl Files {
         Files {
             // Neither agents nor tine take a file of such a name for a session.
             transcript: folder.join(format!(".{}.tine-new", plan.id)),
-            side: folder.join(format!(".{}.tine-side", plan.id)),
             target: plan.target.clone(),
-            final_side: plan.target.with_extension(""),
+            beside: agents::beside(plan.agent, &plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
+            brought: RefCell::default(),
+            summary: RefCell::default(),
         }
     }
 
+    /// Every name that is the fork's alone and under which something may be there before it is complete.
     pub(super) fn all(&self) -> Vec<PathBuf> {
-        vec![self.transcript.clone(), self.side.clone(), self.target.clone(), self.final_side.clone()]
+        let mut all = vec![self.transcript.clone(), self.target.clone()];
+        all.extend(self.beside.iter().map(|piece| piece.prepared.clone()));
+        // A name in a folder that belongs to others as well may be taken by one of them at any time.
+        all.extend(self.beside.iter().filter(|piece| !piece.shared).map(|piece| piece.place.clone()));
+        all
+    }
+
+    /// What was put into folders that belong to others as well.
+    pub(super) fn brought(&self) -> Vec<PathBuf> {
+        self.brought.borrow().clone()
     }
 
     /// Gives everything its final name, the transcript last: with it the fork is there for the agent.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let failed = |source: io::Error| Error::CannotWrite { path: self.target.clone(), source };
-        if self.side.is_dir() {
-            fs::rename(&self.side, &self.final_side).map_err(failed)?;
+        for piece in self.beside.iter().filter(|piece| piece.prepared.exists()) {
+            if put(piece).map_err(failed)? && piece.shared {
+                self.brought.borrow_mut().push(piece.place.clone());
+            }
         }
         fs::rename(&self.transcript, &self.target).map_err(failed)
     }
+}
+
+/// Gives one piece its final name. False where somebody made a file of that name in the meantime: it is left as it is.
+fn put(piece: &Beside) -> io::Result<bool> {
+    private::create_folder(piece.place.parent().unwrap_or(Path::new(".")))?;
+    if !piece.shared {
+        return fs::rename(&piece.prepared, &piece.place).map(|()| true);
+    }
+    // A link is never made over a file, as a new name would be.
+    let placed = fs::hard_link(&piece.prepared, &piece.place);
+    fs::remove_file(&piece.prepared)?;
+    Ok(placed.is_ok())
 }

@@ -6,9 +6,15 @@
 //! at any point leaves something that the next run of tine cleans up. The source is only ever read.
 
 mod apply;
+mod compare;
 mod copy;
+mod launch;
+mod method;
 mod names;
+mod native;
 mod plan;
+mod seed;
+mod tokens;
 mod workspace;
 
 use std::path::PathBuf;
@@ -17,7 +23,11 @@ use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
+pub(crate) use seed::Unseeded;
+pub use seed::{SeedNote, SeedPlan};
+pub use workspace::Preparation;
 
+use crate::directory::DirectoryCopy;
 use crate::git::Worktree;
 use crate::session::Session;
 
@@ -117,6 +127,12 @@ pub struct Workspace {
     /// The worktree that is made for it.
     #[serde(skip)]
     pub worktree: Option<Worktree>,
+    /// What is done in that worktree before it is handed over.
+    #[serde(skip)]
+    pub preparation: Option<Preparation>,
+    /// The copy of the source's directory that is made for it.
+    #[serde(skip)]
+    pub copy: Option<DirectoryCopy>,
 }
 
 /// Everything about a fork, decided before anything is touched.
@@ -124,6 +140,8 @@ pub struct Workspace {
 pub struct Plan {
     /// The session to fork.
     pub source: SessionView,
+    /// What a scan found of its file, where that is its own history in its own order.
+    pub(crate) known: Option<agents::Known>,
     /// How many turns the fork gets.
     pub turns: u32,
     /// Whether that is all of them.
@@ -140,8 +158,10 @@ pub struct Plan {
     pub place: Place,
     /// What it is told first.
     pub prompt: Option<String>,
-    /// Its id.
+    /// Its id; where the agent makes up ids, what it would be.
     pub id: SessionId,
+    /// Whether `id` and `target` are what the fork will have. Some agents make up ids themselves.
+    pub id_is_chosen: bool,
     /// Its name.
     pub name: SessionName,
     /// Its transcript.
@@ -152,6 +172,12 @@ pub struct Plan {
     pub tokens: Option<u64>,
     /// The model's window.
     pub context_window: Option<u64>,
+    /// What is decided about the seed.
+    pub seed: Option<SeedPlan>,
+    /// Whether the last turn that it gets was cut off.
+    pub unfinished: bool,
+    /// Whether the fork holds only what was said since a compaction.
+    pub after_compaction: bool,
     /// What the fork lacks of its source.
     pub losses: Vec<String>,
     /// What a person should know.

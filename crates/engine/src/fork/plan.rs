@@ -2,20 +2,19 @@
 
 use std::collections::HashSet;
 
-use transcript::{Agent, SessionId, State};
+use transcript::{Agent, SessionId, SessionView, State};
 
-use super::{Method, Plan, Request, Workspace, names};
+use super::{Method, Place, Plan, Request, names};
 use crate::Tine;
 use crate::error::{Error, Result};
-
-/// What Claude Code's models take where the transcript does not say.
-const CLAUDE_WINDOW: u64 = 200_000;
 
 impl Tine {
     /// Decides everything about a fork. Nothing is touched.
     pub fn plan_fork(&self, request: &Request) -> Result<Plan> {
         let source = &request.source.view;
+        let agent = request.agent.unwrap_or(source.agent);
         let turns = self.turns_to_keep(request)?;
+        let whole = turns == source.turns;
         let now = self.context().clock.now();
         let names = self.registry().names()?;
         let taken: HashSet<&str> = names.values().map(|name| name.as_str()).collect();
@@ -25,42 +24,61 @@ impl Tine {
             None => names::for_fork(source, &taken).ok_or(Error::NoNameLeft)?,
         };
         let workspace = self.workspace(request, &name)?;
-        let dirty = workspace.worktree.as_ref().is_some_and(|_| self.is_dirty(source.cwd.as_deref()));
-        let id = new_id(source.agent, now);
-        let store = self.store(source.agent);
-        let whole = turns == source.turns;
-        let reported = request.source.details.tokens;
-        let tokens = reported.map(|tokens| {
-            let all = tokens.input + tokens.output;
-            if whole { all } else { all * u64::from(turns) / u64::from(source.turns.max(1)) }
-        });
-        let context_window = reported.and_then(|tokens| tokens.window).or(match source.agent {
-            Agent::Claude => Some(CLAUDE_WINDOW),
-            Agent::Codex => None,
-        });
+        let (method, why) = self.choose_method(request, agent, whole, &workspace)?;
+        if method != Method::Copy || request.place != Place::None {
+            // Whoever is to start it must be there.
+            self.program(agent)?;
+        }
+        let dirty = workspace.worktree.is_some() && !request.carry && self.is_dirty(source.cwd.as_deref());
+        let store = self.store(agent);
+        let id = new_id(agent, now);
+        let count = self.count_tokens(request, turns)?;
+        let context_window = if agent == source.agent { count.window } else { None }.or(window_of(agent));
+        let after_compaction = method == Method::Native && request.source.details.compacted;
         let mut plan = Plan {
             source: source.clone(),
+            known: request
+                .source
+                .details
+                .plain
+                .map(|size| agents::Known { size, defects: request.source.details.defects.clone() }),
             turns,
             whole,
-            agent: source.agent,
-            method: Method::Copy,
+            agent,
+            method,
+            why,
             place: request.place,
             prompt: request.prompt.clone(),
-            why: why(whole, &workspace),
             target: store.place_for(&id, &workspace.path, now),
-            command: store.resume_command(&id),
+            command: store.resume_command(&id, &workspace.path, request.prompt.as_deref()),
+            id_is_chosen: method == Method::Copy || store.takes_ids(),
             workspace,
             id,
             name,
-            tokens,
+            tokens: count.tokens,
             context_window,
+            seed: None,
+            unfinished: whole && request.source.details.mid_turn,
+            after_compaction,
             losses: Vec::new(),
             warnings: Vec::new(),
         };
+        if method == Method::Seed {
+            let seed = self.plan_seed(request, turns, agent, context_window, count.per_token)?;
+            plan.tokens = Some((seed.fit.characters as f64 / count.per_token) as u64);
+            plan.losses.push("thinking and the talk of subagents are left out".into());
+            plan.losses.extend(seed.fit.shortened.iter().cloned());
+            if seed.masks {
+                plan.losses.push("secrets are masked; `--keep-secrets` keeps them".into());
+            }
+            plan.seed = Some(seed);
+        }
+        tell_losses(&mut plan);
         warn(&mut plan, request);
         if dirty {
             plan.warnings.push(
-                "changes that are not committed stay where they are; the worktree begins at the last commit".into(),
+                "changes that are not committed stay where they are; `--carry` brings them along into the worktree"
+                    .into(),
             );
         }
         Ok(plan)
@@ -83,23 +101,38 @@ impl Tine {
     }
 }
 
-fn why(whole: bool, workspace: &Workspace) -> String {
-    match (whole, workspace.kind) {
-        (false, _) => "a copy can be cut at any turn".into(),
-        (true, "existing" | "worktree") => "a copy can work in another directory".into(),
-        (true, _) => "a copy needs no start of the agent, and keeps what was said before a compaction".into(),
+/// What an agent's models take where the transcript does not say.
+fn window_of(agent: Agent) -> Option<u64> {
+    match agent {
+        Agent::Claude => Some(200_000),
+        Agent::Codex => Some(258_400),
+    }
+}
+
+fn tell_losses(plan: &mut Plan) {
+    let same_agent = plan.agent == plan.source.agent;
+    if same_agent && plan.agent == Agent::Codex && plan.method != Method::Seed {
+        plan.losses.push("threads of subagents stay with the source".into());
+    }
+    if plan.after_compaction {
+        plan.losses.push("what was said before the last compaction stays with the source".into());
+    }
+    if plan.method == Method::Native && plan.unfinished {
+        plan.losses.push("the agent ends the turn that was cut off in its own way".into());
+    }
+    if plan.method == Method::Native && plan.agent == Agent::Codex {
+        plan.warnings.push("the fork refers to its source's file, which must stay".into());
     }
 }
 
 fn warn(plan: &mut Plan, request: &Request) {
-    if plan.source.agent == Agent::Codex {
-        plan.losses.push("threads of subagents stay with the source".into());
-    }
     if let (Some(tokens), Some(window)) = (plan.tokens, plan.context_window) {
         let percent = tokens * 100 / window.max(1);
         if percent >= 100 {
-            plan.warnings
-                .push(format!("the history is about {tokens} tokens and does not fit into the window of {window}"));
+            plan.warnings.push(format!(
+                "the history is about {tokens} tokens and DOES NOT FIT into the window of {window}; \
+                 fork at an earlier turn, or compact it"
+            ));
         } else if percent >= 80 {
             plan.warnings.push(format!("the history fills about {percent} % of the window of {window} tokens"));
         }
@@ -123,4 +156,11 @@ fn new_id(agent: Agent, now: jiff::Timestamp) -> SessionId {
         }
     };
     SessionId::new(uuid.to_string()).expect("a UUID is a legal id")
+}
+
+impl Plan {
+    /// The session that is forked, as a parent.
+    pub fn parent(&self) -> &SessionView {
+        &self.source
+    }
 }

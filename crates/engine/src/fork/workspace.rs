@@ -1,15 +1,34 @@
-//! Where a fork works: the source's directory, another one, or a worktree that is made for it.
+//! Where a fork works: the source's directory, another one, or a worktree or copy that is made for it.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use transcript::SessionName;
 
 use super::{Plan, Request, Where, Workspace};
 use crate::Tine;
+use crate::catalog::Quiet;
+use crate::config::{InnerPath, Program};
+use crate::directory::{self, CopyProgress, DirectoryCopy};
 use crate::error::{Error, Result};
-use crate::git::{Git, Worktree};
+use crate::git::{Git, LOCAL_VARIABLES, Worktree};
+use crate::operations::Effects;
 use crate::project;
+
+/// What is done in a new worktree before it is handed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preparation {
+    /// The top of the source's working tree.
+    pub source: PathBuf,
+    /// Whether changes that are not committed come along.
+    pub carry: bool,
+    /// Files and folders that come along although git ignores them.
+    pub bring: Vec<InnerPath>,
+    /// What runs in it at last.
+    pub setup: Option<Program>,
+}
 
 impl Tine {
     pub(super) fn is_dirty(&self, directory: Option<&Path>) -> bool {
@@ -25,16 +44,33 @@ impl Tine {
         let (kind, path) = match &request.workspace {
             Where::Same => ("same", own),
             Where::Directory(directory) => ("existing", self.context().cwd.join(directory)),
-            Where::Copy(directory) => return Err(Error::InTheWay(directory.clone())),
-            Where::Worktree(branch) => return self.worktree(&own, branch.as_deref().unwrap_or(name.as_str())),
+            Where::Copy(directory) => return self.copy_of(own, directory, name),
+            Where::Worktree(branch) => {
+                return self.worktree(&own, branch.as_deref().unwrap_or(name.as_str()), request.carry);
+            }
         };
         let path = existing(path)?;
         let branch = project::current_branch(&path);
-        Ok(Workspace { kind, path, branch, worktree: None })
+        Ok(Workspace { kind, path, branch, worktree: None, preparation: None, copy: None })
     }
 
-    /// A worktree beside the repository: `<repository>.worktrees/<branch>`.
-    fn worktree(&self, directory: &Path, branch: &str) -> Result<Workspace> {
+    /// A copy of the whole directory, and of that alone: what lies above it, a repository's top perhaps, stays out. Where
+    /// no place is said, it is `<directory>.clones/<name>`.
+    fn copy_of(&self, directory: PathBuf, target: &Path, name: &SessionName) -> Result<Workspace> {
+        let source = existing(directory)?;
+        let target = match target.as_os_str().is_empty() {
+            true => directory::beside(&source, directory::CLONES).join(name.as_str()),
+            false => self.context().cwd.join(target),
+        };
+        let copy = DirectoryCopy::plan(&source, &target)?;
+        let path = copy.path.clone();
+        let is_top = source.join(".git").symlink_metadata().is_ok();
+        let branch = project::current_branch(if is_top { &source } else { &path });
+        Ok(Workspace { kind: "copy", path, branch, worktree: None, preparation: None, copy: Some(copy) })
+    }
+
+    /// A new worktree, where the configuration has its place: `<repository>.worktrees/<branch>` if it says nothing.
+    fn worktree(&self, directory: &Path, branch: &str, carry: bool) -> Result<Workspace> {
         let directory = existing(directory.to_owned())?;
         let git = self.git()?;
         let top = git.top(&directory).ok_or_else(|| Error::NoRepository(directory.clone()))?;
@@ -53,34 +89,158 @@ impl Tine {
         if git.has_branch(&top, branch) {
             return Err(Error::BranchExists(branch.to_owned()));
         }
+        if carry {
+            git.refuse_unmerged(&top)?;
+        }
+        let settings = &self.config()?.worktree;
         let main = project::main_tree(&top).unwrap_or_else(|| top.clone());
-        let mut folder = main.file_name().unwrap_or_default().to_owned();
-        folder.push(".worktrees");
-        let tree = main.with_file_name(folder).join(branch.replace('/', "-"));
+        let tree = directory::new_place(&settings.place.fill(&main, branch, &self.context().surroundings.home))?;
         if tree.symlink_metadata().is_ok() {
             return Err(Error::InTheWay(tree));
         }
+        let parents = tree.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
         // A source that works below the top goes on there in the worktree.
         let below = directory.strip_prefix(&top).unwrap_or(Path::new(""));
+        let path = if below.as_os_str().is_empty() { tree.clone() } else { tree.join(below) };
         let base = git.head(&top)?;
-        let worktree = Worktree { repository: main, path: tree.clone(), branch: branch.to_owned(), base };
-        let path = if below.as_os_str().is_empty() { tree } else { tree.join(below) };
-        Ok(Workspace { kind: "worktree", path, branch: Some(branch.to_owned()), worktree: Some(worktree) })
+        let branch = branch.to_owned();
+        let worktree = Worktree {
+            repository: main,
+            path: tree,
+            branch: branch.clone(),
+            base,
+            parents,
+            brought: Vec::new(),
+            state: None,
+        };
+        let (bring, setup) = (settings.bring.clone(), settings.setup.clone());
+        let preparation = Some(Preparation { source: top, carry, bring, setup });
+        let worktree = Some(worktree);
+        Ok(Workspace { kind: "worktree", path, branch: Some(branch), worktree, preparation, copy: None })
     }
 
-    /// Makes the worktree, or fails and leaves nothing of it: git takes back what it could not finish.
-    pub(super) fn make_worktree(&self, plan: &Plan) -> Result<()> {
-        let Some(worktree) = &plan.workspace.worktree else {
-            return Ok(());
+    /// Makes the worktree or copy that a plan needs, or fails and leaves nothing of it. `effects` then name what was made,
+    /// and nothing that somebody else put to the same place.
+    pub(super) fn make_workspace(
+        &self,
+        plan: &Plan,
+        operation: i64,
+        effects: &mut Effects,
+        progress: &dyn CopyProgress,
+    ) -> Result<()> {
+        let workspace = &plan.workspace;
+        let made = match (&workspace.worktree, &workspace.copy) {
+            (Some(worktree), _) => {
+                self.make_worktree(workspace, worktree).map(|worktree| effects.worktree = Some(worktree))
+            }
+            (None, Some(copy)) => self.make_copy(copy, operation, effects, progress),
+            (None, None) => Ok(()),
         };
+        if made.is_err() {
+            (effects.worktree, effects.copy) = (None, None);
+        }
+        made
+    }
+
+    fn make_worktree(&self, workspace: &Workspace, worktree: &Worktree) -> Result<Worktree> {
         let git = self.git()?;
-        git.add(worktree)?;
+        if let Err(error) = git.add(worktree) {
+            // git takes back what it could not finish, but for the folders above.
+            for folder in &worktree.parents {
+                let _ = fs::remove_dir(folder);
+            }
+            return Err(error);
+        }
+        let mut made = worktree.clone();
+        let prepared = self.prepare_worktree(&git, workspace, &mut made);
+        match prepared {
+            Ok(()) => Ok(made),
+            Err(error) => {
+                git.remove(worktree);
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare_worktree(&self, git: &Git, workspace: &Workspace, worktree: &mut Worktree) -> Result<()> {
+        let Some(preparation) = &workspace.preparation else { return Ok(()) };
+        let (source, tree) = (&preparation.source, &worktree.path);
+        let left_out = match preparation.carry {
+            true => git.carry(source, tree)?,
+            false => git.bring_submodules(source, tree, false)?,
+        };
+        for warning in left_out {
+            self.warn(warning);
+        }
         // The source may work in a directory that is not committed.
-        let path = &plan.workspace.path;
-        fs::create_dir_all(path).map_err(|source| {
-            git.remove(worktree);
-            Error::CannotWrite { path: path.clone(), source }
-        })
+        fs::create_dir_all(&workspace.path)
+            .map_err(|source| Error::CannotWrite { path: workspace.path.clone(), source })?;
+        for path in preparation.bring.iter().map(InnerPath::as_path) {
+            if bring(source, tree, path)? {
+                worktree.brought.push(path.to_owned());
+            }
+        }
+        if let Some(setup) = &preparation.setup {
+            self.set_up(setup, source, tree)?;
+        }
+        // Only what differs from the commit has to be remembered.
+        if git.is_dirty(tree) || !worktree.brought.is_empty() {
+            worktree.state = Some(git.state(worktree)?);
+        }
+        Ok(())
+    }
+
+    /// Runs the person's own command in the new worktree. Its output is talk.
+    fn set_up(&self, setup: &Program, source: &Path, tree: &Path) -> Result<()> {
+        let (mut command, text) = match setup {
+            Program::Line(line) => {
+                let mut command = Command::new(self.context().find_program("sh").unwrap_or_else(|| "sh".into()));
+                command.arg("-c").arg(line);
+                (command, line.clone())
+            }
+            Program::Words(words) => {
+                let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+                let found = if program.contains('/') { None } else { self.context().find_program(program) };
+                let mut command = Command::new(found.unwrap_or_else(|| program.into()));
+                command.args(arguments);
+                (command, words.join(" "))
+            }
+        };
+        for variable in LOCAL_VARIABLES {
+            command.env_remove(variable);
+        }
+        command.current_dir(tree).env("TINE_SOURCE_DIR", source).stdin(Stdio::null()).stdout(io::stderr());
+        let how = match command.status() {
+            Ok(status) if status.success() => return Ok(()),
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(Error::SetupFailed { command: text, how })
+    }
+
+    fn make_copy(
+        &self,
+        copy: &DirectoryCopy,
+        operation: i64,
+        effects: &mut Effects,
+        progress: &dyn CopyProgress,
+    ) -> Result<()> {
+        let mut made = copy.clone();
+        let copied = made.write(self.git().ok().as_ref(), progress)?;
+        // From here on the next run of tine would take what stands under the final name for ours, so it is told first.
+        effects.copy = Some(made.clone());
+        let put = self.registry().note_effects(operation, effects).and_then(|()| made.put_in_place());
+        if let Err(error) = put {
+            made.remove();
+            return Err(error);
+        }
+        if copied.special > 0 {
+            self.warn(format!("{} sockets, pipes and devices were not copied", copied.special));
+        }
+        if copied.vanished > 0 {
+            self.warn(format!("{} files went away while the directory was copied", copied.vanished));
+        }
+        Ok(())
     }
 }
 
@@ -89,4 +249,33 @@ fn existing(path: PathBuf) -> Result<PathBuf> {
         return Err(Error::NoDirectory(path));
     }
     path.canonicalize().map_err(|source| Error::Unreadable { path, source })
+}
+
+/// Copies one path from a working tree to another; whatever is there already is left as it is. True where something came.
+fn bring(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
+    let (from, to) = (source.join(path), tree.join(path));
+    let Ok(metadata) = fs::symlink_metadata(&from) else { return Ok(false) };
+    let there = fs::symlink_metadata(&to);
+    if metadata.is_dir() && there.as_ref().is_ok_and(fs::Metadata::is_dir) {
+        let mut came = false;
+        let entries = fs::read_dir(&from).map_err(|source| Error::NotCopied { path: from, source })?;
+        for entry in entries.flatten() {
+            came |= bring(source, tree, &path.join(entry.file_name()))?;
+        }
+        return Ok(came);
+    }
+    // A folder that the commit has as a link leads somewhere else.
+    if !directory::stays_inside(tree, path) {
+        return Ok(false);
+    }
+    if there.is_ok() || !(metadata.is_dir() || metadata.is_file() || metadata.is_symlink()) {
+        return Ok(false);
+    }
+    let folder = to.parent().unwrap_or(tree);
+    fs::create_dir_all(folder).map_err(|source| Error::CannotWrite { path: folder.to_owned(), source })?;
+    match metadata.is_dir() {
+        true => directory::copy(&from, &to, &Quiet).map(|_| ())?,
+        false => directory::copy_one(&from, &to).map_err(|source| Error::NotCopied { path: from, source })?,
+    }
+    Ok(true)
 }

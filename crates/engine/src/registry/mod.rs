@@ -15,13 +15,15 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use transcript::{Agent, ParentSource, SessionId, SessionName};
 
 use crate::error::{Error, Result};
+use crate::fork::SeedNote;
 use crate::operations::Operation;
 use crate::private;
 
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-const HURRY: Duration = Duration::from_millis(200);
+/// Enough for a hundred others that come first, and not so much that a listing seems to hang.
+const HURRY: Duration = Duration::from_secs(2);
 
 /// An open registry.
 #[derive(Debug)]
@@ -235,6 +237,29 @@ impl Registry {
             }
             Ok(())
         })
+    }
+
+    /// What is remembered of the transcript that a session began with.
+    pub fn seed(&self, agent: Agent, id: &SessionId) -> Result<Option<SeedNote>> {
+        let query = "SELECT parent_agent, parent_id, turn, hash, tokens, window, hidden FROM seeds WHERE agent = ?1 AND id = ?2";
+        let row = self
+            .connection
+            .query_row(query, [agent.as_str(), id.as_str()], |row| {
+                let parent_agent: String = row.get(0)?;
+                let tokens: i64 = row.get(4)?;
+                let window: Option<i64> = row.get(5)?;
+                Ok(SeedNote {
+                    parent_agent: parent_agent.parse().unwrap_or(agent),
+                    parent: row.get(1)?,
+                    turn: row.get(2)?,
+                    hash: row.get(3)?,
+                    tokens: u64::try_from(tokens).unwrap_or_default(),
+                    window: window.and_then(|window| u64::try_from(window).ok()),
+                    hidden: row.get(6)?,
+                })
+            })
+            .optional();
+        row.map_err(|error| self.failed(&error))
     }
 
     pub(crate) fn read_operations(&self, query: &str) -> Result<Vec<Operation>> {

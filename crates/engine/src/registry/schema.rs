@@ -38,4 +38,17 @@ pub(super) const MIGRATIONS: &[&str] = &[
         effects       TEXT NOT NULL
      ) STRICT;
      CREATE INDEX operations_begun ON operations (state) WHERE state = 'started';",
+    // 3: what is remembered of sessions that began with another one's transcript; never the text.
+    "CREATE TABLE seeds (
+        agent         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        parent_agent  TEXT NOT NULL,
+        parent_id     TEXT NOT NULL,
+        turn          INTEGER NOT NULL,
+        hash          TEXT NOT NULL,
+        tokens        INTEGER NOT NULL,
+        window        INTEGER,
+        hidden        INTEGER NOT NULL,
+        PRIMARY KEY (agent, id)
+     ) STRICT, WITHOUT ROWID;",
 ];

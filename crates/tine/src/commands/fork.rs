@@ -1,19 +1,21 @@
 //! `tine fork`: a new session whose history is a prefix of another's.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use engine::{Plan, Request, Where};
-use serde_json::{Value, json};
+use clap::ValueEnum;
+use engine::{Forked, Method, Place, Plan, Request, Selection, Where};
 use transcript::render::to_json_pretty;
-use transcript::{SessionName, text};
+use transcript::{Agent, SessionName};
 
 use super::Desk;
 use crate::Outcome;
+use crate::cli::agent_parser;
 use crate::complete;
 use crate::failure::Failure;
-use crate::ui::{self, Paint};
+use crate::ui::{self, CopyBar, Paint, Waiting, plan as show};
 
 /// Fork a session at a turn
 #[derive(Debug, clap::Args)]
@@ -23,8 +25,9 @@ The source is never changed. `tine undo` takes a fork back.
 Examples:
   tine fork .                        the newest session here, whole
   tine fork auth-fix@4 auth-cookie   as it was after turn 4, under a name of its own
-  tine fork auth-fix --to ../other   to go on in another directory
   tine fork auth-fix cookies -w      in a new worktree, on a new branch `cookies`
+  tine fork auth-fix --to ../other   to go on in another directory
+  tine fork auth-fix --agent codex   hand the conversation to another agent
   tine fork auth-fix@-1 --plan       say what would be done")]
 pub(crate) struct Args {
     /// A name, an id, the beginning of one, a path, `.` or `-`; with @TURN up to that turn
@@ -33,12 +36,44 @@ pub(crate) struct Args {
     /// The fork's name; without one, the source's with `-fork-1` behind it
     #[arg(value_parser = clap::value_parser!(SessionName))]
     pub name: Option<SessionName>,
+    /// The agent that goes on; another one is told what was said
+    #[arg(long, value_parser = agent_parser())]
+    pub agent: Option<Agent>,
+    /// How the fork is made
+    #[arg(long, default_value = "auto")]
+    pub method: MethodChoice,
     /// Let the fork work in another directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", group = "workspace")]
     pub to: Option<PathBuf>,
     /// Let the fork work in a new worktree, on a new branch of this name (default: the fork's name)
-    #[arg(long, short, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "", conflicts_with = "to")]
+    #[arg(long, short, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "", group = "workspace")]
     pub worktree: Option<String>,
+    /// Let the fork work in a copy of the whole directory
+    #[arg(long, value_name = "DIR", group = "workspace")]
+    pub copy_to: Option<PathBuf>,
+    /// Bring changes that are not committed along into the worktree
+    #[arg(long, requires = "worktree")]
+    pub carry: bool,
+    /// Keep secrets in what is told to another agent
+    #[arg(long)]
+    pub keep_secrets: bool,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// What `fork` and `clone` share.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// What to say first in the fork; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// Where the agent runs (default: here on a terminal, otherwise none)
+    #[arg(long = "in", value_name = "PLACE")]
+    pub place: Option<PlaceChoice>,
+    /// Wait until a source that is at work is idle, for so long at most
+    #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, default_missing_value = "", value_parser = timeout)]
+    #[arg(conflicts_with = "now")]
+    pub wait: Option<Timeout>,
     /// Fork a source that is at work, at its last complete turn
     #[arg(long)]
     pub now: bool,
@@ -53,121 +88,192 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodChoice {
+    /// What carries everything that is asked for
+    Auto,
+    /// The agent's own fork
+    Native,
+    /// tine writes the new session file
+    Copy,
+    /// The transcript is a first prompt
+    Seed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlaceChoice {
+    /// In this terminal
+    Here,
+    /// Without a terminal: `--prompt` is said and the answer printed
+    Headless,
+    /// Not at all: the command that resumes it is printed
+    None,
+}
+
+/// How long to wait; nothing for as long as it takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeout(pub Option<Duration>);
+
+fn timeout(text: &str) -> Result<Timeout, String> {
+    if text.is_empty() {
+        return Ok(Timeout(None));
+    }
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(Timeout(Some(Duration::from_secs(seconds))));
+    }
+    let duration: Option<jiff::SignedDuration> = text.parse().ok();
+    let duration = duration.and_then(|duration| Duration::try_from(duration).ok());
+    duration.map(|duration| Timeout(Some(duration))).ok_or_else(|| "for example `30s`, `5m` or `1h`".to_owned())
+}
+
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let selection = desk.select(&args.session)?;
-    let mut request = Request::of(selection.session);
-    request.turns = selection.turns;
-    request.name.clone_from(&args.name);
-    request.workspace = match (&args.to, &args.worktree) {
-        (Some(directory), _) => Where::Directory(directory.clone()),
-        (None, Some(branch)) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
-        (None, None) => Where::Same,
+    let workspace = match (&args.to, &args.worktree, &args.copy_to) {
+        (Some(directory), _, _) => Where::Directory(directory.clone()),
+        (_, Some(branch), _) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
+        (_, _, Some(directory)) => Where::Copy(directory.clone()),
+        (None, None, None) => Where::Same,
     };
-    request.now = args.now;
+    let request = |selection: Selection| {
+        let mut request = Request::of(selection.session);
+        request.turns = selection.turns;
+        request.agent = args.agent;
+        request.method = match args.method {
+            MethodChoice::Auto => None,
+            MethodChoice::Native => Some(Method::Native),
+            MethodChoice::Copy => Some(Method::Copy),
+            MethodChoice::Seed => Some(Method::Seed),
+        };
+        request.name.clone_from(&args.name);
+        request.workspace = workspace.clone();
+        request.carry = args.carry;
+        request.keep_secrets = args.keep_secrets;
+        request
+    };
+    fork(desk, selection, &args.options, args.options.wait, request)
+}
+
+/// Waits if asked to, plans, asks, forks, and opens the fork where it belongs.
+pub(crate) fn fork(
+    desk: &Desk,
+    mut selection: Selection,
+    options: &Options,
+    wait: Option<Timeout>,
+    request: impl FnOnce(Selection) -> Request,
+) -> Outcome {
+    if let Some(Timeout(timeout)) = wait {
+        let waiting = Waiting::new();
+        let tell = |session: &engine::Session, waited| waiting.tell(&session.view, waited);
+        selection.session = desk.tine.wait_until_idle(selection.session, timeout, &tell)?;
+    }
+    let source = selection.session.clone();
+    let mut request = request(selection);
+    request.now = options.now;
+    request.prompt = options.prompt.as_deref().map(prompt).transpose()?;
+    request.place = match options.place {
+        Some(PlaceChoice::Here) => Place::Here,
+        Some(PlaceChoice::Headless) => Place::Headless,
+        Some(PlaceChoice::None) => Place::None,
+        None if desk.surface.is_interactive && desk.surface.is_terminal && !options.json => Place::Here,
+        None => Place::None,
+    };
     let plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();
-    if args.plan {
-        match args.json {
-            true => writeln!(out, "{}", to_json_pretty(&as_json(&plan, None, None)))?,
-            false => show(&mut out, desk, &plan)?,
+    if options.plan {
+        match options.json {
+            true => writeln!(out, "{}", to_json_pretty(&show::as_json(&plan, None, None)))?,
+            false => show::show(&mut out, &desk.surface, &plan)?,
         }
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let asks = !args.yes && !args.json && desk.surface.is_interactive && !plan.warnings.is_empty();
+    let asks = !options.yes && !options.json && desk.surface.is_interactive && !plan.warnings.is_empty();
     if asks && !confirmed(desk, &plan)? {
         ui::say("nothing was done");
         return Ok(ExitCode::FAILURE);
     }
-    let forked = desk.tine.apply_fork(&plan)?;
-    desk.tine.remember_use(&request.source);
-    if args.json {
-        let session = serde_json::to_value(&forked.session).unwrap_or_default();
-        writeln!(out, "{}", to_json_pretty(&as_json(&plan, Some(session), Some(forked.operation))))?;
-    } else {
-        let paint = Paint(desk.surface.color);
-        for warning in &plan.warnings {
+    let forked = desk.tine.apply_fork(&plan, &CopyBar::new())?;
+    desk.tine.remember_use(&source);
+    if !options.json {
+        for warning in plan.warnings.iter().filter(|_| !asks) {
             ui::warn(warning);
         }
-        ui::say(&format!(
-            "forked {} after turn {} as {}; resume it with",
-            plan.source.label(),
-            plan.turns,
-            paint.name(plan.name.as_str())
-        ));
-        writeln!(out, "cd {} && {}", quoted(&plan.workspace.path.to_string_lossy()), plan.command.join(" "))?;
+    }
+    open(desk, &plan, &forked, options.json)
+}
+
+/// Runs the agent where the plan says, and prints what there is to print.
+fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
+    let mut out = ui::out();
+    let answer = match (plan.place, &plan.prompt) {
+        (Place::Headless, Some(prompt)) => Some(desk.tine.say(plan, &forked.session, prompt)?),
+        _ => None,
+    };
+    let command = desk.tine.resume_words(plan, &forked.session);
+    if json {
+        let mut told = show::as_json(plan, Some(forked), Some(&command));
+        if let Some(answer) = &answer {
+            told["answer"] = answer.as_str().into();
+        }
+        writeln!(out, "{}", to_json_pretty(&told))?;
+    } else {
+        let paint = Paint(desk.surface.color);
+        let name = paint.name(plan.name.as_str());
+        let done = format!("forked {} after turn {} as {name}", plan.source.label(), plan.turns);
+        match (plan.place, &answer) {
+            (_, Some(answer)) => {
+                ui::say(&done);
+                writeln!(out, "{}", transcript::text::clean(answer))?;
+            }
+            (Place::Here, None) => ui::say(&done),
+            (_, None) => {
+                ui::say(&format!("{done}; resume it with"));
+                writeln!(
+                    out,
+                    "cd {} && {}",
+                    show::quoted(&plan.workspace.path.to_string_lossy()),
+                    show::line(&command)
+                )?;
+            }
+        }
     }
     out.flush()?;
+    if plan.place == Place::Here {
+        for warning in desk.tine.take_warnings() {
+            ui::warn(&warning);
+        }
+        return super::become_program(desk.tine.open_command(plan, &forked.session)?);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The plan for people.
-fn show(out: &mut impl Write, desk: &Desk, plan: &Plan) -> io::Result<()> {
-    let paint = Paint(desk.surface.color);
-    let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
-    let part = if plan.whole { "all".to_owned() } else { format!("{} of {}", plan.turns, plan.source.turns) };
-    fact("fork", &format!("{}, {part} turns", plan.source.label()))?;
-    fact("as", &format!("{} ({})", paint.name(plan.name.as_str()), plan.id))?;
-    fact("method", &format!("copy: {}", plan.why))?;
-    let branch = plan.workspace.branch.as_deref().map(|branch| format!(" on {}", text::one_line(branch)));
-    fact("works in", &format!("{}{}", ui::path(&desk.surface, &plan.workspace.path), branch.unwrap_or_default()))?;
-    if let Some(tokens) = plan.tokens {
-        let window = plan.context_window.map(|window| format!(" of {window}")).unwrap_or_default();
-        fact("tokens", &format!("about {tokens}{window}"))?;
+/// What is to be said first; `-` stands for standard input.
+fn prompt(text: &str) -> Result<String, Failure> {
+    let mut prompt = text.to_owned();
+    if text == "-" {
+        prompt.clear();
+        io::stdin().lock().read_to_string(&mut prompt).map_err(|error| Failure::Other {
+            kind: "no_prompt",
+            message: format!("cannot read the prompt from standard input: {error}"),
+            hint: None,
+        })?;
     }
-    fact("file", &ui::path(&desk.surface, &plan.target))?;
-    fact("resume", &plan.command.join(" "))?;
-    for loss in &plan.losses {
-        fact("lost", loss)?;
+    if prompt.trim().is_empty() {
+        return Err(Failure::Other {
+            kind: "no_prompt",
+            message: "the prompt is empty".into(),
+            hint: Some("say something with `--prompt`, or leave it out".into()),
+        });
     }
-    for warning in &plan.warnings {
-        fact("warning", &paint.note(warning))?;
-    }
-    Ok(())
+    Ok(prompt)
 }
 
 fn confirmed(desk: &Desk, plan: &Plan) -> Result<bool, Failure> {
     let mut stderr = io::stderr().lock();
-    show(&mut stderr, desk, plan)?;
+    show::show(&mut stderr, &desk.surface, plan)?;
     write!(stderr, "go on? [y/N] ")?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-/// The contract for programs; the same with and without a fork on disk.
-fn as_json(plan: &Plan, session: Option<Value>, operation: Option<i64>) -> Value {
-    let planned = json!({
-        "agent": plan.source.agent, "id": plan.id, "name": plan.name, "title": plan.name,
-        "cwd": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
-        "path": plan.target.to_string_lossy(), "created": null, "updated": null, "turns": plan.turns,
-        "state": "stopped",
-        "parent": {"agent": plan.source.agent, "id": plan.source.id, "name": plan.source.name, "turn": plan.turns},
-    });
-    let mut parent = serde_json::to_value(&plan.source).unwrap_or_default();
-    parent["turn"] = json!(plan.turns);
-    json!({
-        "session": session.unwrap_or(planned),
-        "parent": parent,
-        "method": plan.method,
-        "why": plan.why,
-        "workspace": {
-            "kind": plan.workspace.kind, "path": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
-        },
-        "place": { "kind": "none" },
-        "command": plan.command,
-        "tokens": plan.tokens,
-        "context_window": plan.context_window,
-        "losses": plan.losses,
-        "warnings": plan.warnings,
-        "operation": operation,
-    })
-}
-
-/// A word for a POSIX shell.
-fn quoted(word: &str) -> String {
-    let plain =
-        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }

@@ -1,6 +1,8 @@
 //! One file per command: its options, and what it does with them.
 
+pub(crate) mod clone;
 pub(crate) mod completions;
+pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod fork;
@@ -46,6 +48,8 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Info(args) => info::run(&desk, &args),
         Command::Status(args) => status::run(&desk, &args),
         Command::Fork(args) => fork::run(&desk, &args),
+        Command::Clone(args) => clone::run(&desk, &args),
+        Command::Delete(args) => delete::run(&desk, &args),
         Command::Undo(args) => undo::run(&desk, &args),
         Command::Log(args) => log::run(&desk, &args),
         Command::Doctor(args) => doctor::run(&desk, &args),
@@ -55,6 +59,24 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         crate::ui::warn(&warning);
     }
     outcome
+}
+
+/// Becomes another program, in this terminal. It only returns where that fails.
+fn become_program(mut command: std::process::Command) -> Outcome {
+    #[cfg(unix)]
+    let error = std::os::unix::process::CommandExt::exec(&mut command);
+    #[cfg(not(unix))]
+    let error = match command.status() {
+        Ok(status) => {
+            return Ok(if status.success() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE });
+        }
+        Err(error) => error,
+    };
+    Err(Failure::Other {
+        kind: "agent_failed",
+        message: format!("{} cannot be started: {error}", command.get_program().to_string_lossy()),
+        hint: Some("the fork is there; `tine log` lists it".into()),
+    })
 }
 
 impl Desk {

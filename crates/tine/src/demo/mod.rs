@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use agents::Surroundings;
 use engine::{Clock, Context, Paths, Tine};
 use jiff::Timestamp;
-use transcript::SessionName;
 
 use crate::Outcome;
 use crate::commands::{Desk, fork, list, show, tree};
@@ -58,6 +57,7 @@ fn context(root: &Path, now: Timestamp) -> Context {
         },
         cwd: root.join("shop"),
         clock: Clock::Fixed(now),
+        variables: Vec::new(),
         search_path: Vec::new(),
     }
 }
@@ -99,9 +99,17 @@ fn story(desk: &Desk) -> Result<(), Failure> {
 }
 
 fn fork_args(session: &str, name: &str) -> Result<fork::Args, Failure> {
-    let name = Some(SessionName::new(name).map_err(engine::Error::from)?);
-    let session = session.into();
-    Ok(fork::Args { session, name, to: None, worktree: None, now: false, plan: false, yes: true, json: false })
+    #[derive(clap::Parser)]
+    struct Words {
+        #[command(flatten)]
+        args: fork::Args,
+    }
+    let words = <Words as clap::Parser>::try_parse_from(["fork", session, name, "--yes", "--in", "none"]);
+    words.map(|words| words.args).map_err(|error| Failure::Other {
+        kind: "demo",
+        message: error.to_string(),
+        hint: None,
+    })
 }
 
 fn show_args(session: &str) -> show::Args {

@@ -1,13 +1,14 @@
 //! How things look to people: colour, times, sizes, tables, progress. Text from transcripts is cleaned on its way here.
 
 pub(crate) mod picker;
+pub(crate) mod plan;
 mod progress;
 mod time;
 
 use std::io::{self, Write};
 use std::path::Path;
 
-pub(crate) use progress::Bar;
+pub(crate) use progress::{Bar, CopyBar, Waiting};
 pub(crate) use time::{ago, short_age};
 use transcript::{SessionView, State, text};
 

@@ -4,8 +4,11 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use engine::Progress;
+use engine::{CopyProgress, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
+use transcript::{SessionView, State, text};
+
+use super::{bytes, count};
 
 const PATIENCE: Duration = Duration::from_millis(700);
 
@@ -19,6 +22,19 @@ pub(crate) struct Bar {
 impl Bar {
     pub(crate) fn new() -> Self {
         Bar { begun: Instant::now(), wanted: std::io::stderr().is_terminal(), bar: OnceLock::new() }
+    }
+}
+
+impl Bar {
+    /// Shows a line in the place of a bar.
+    fn say(&self, line: &str) {
+        if !self.wanted || self.begun.elapsed() < PATIENCE {
+            return;
+        }
+        let style = ProgressStyle::with_template("{spinner} {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = self.bar.get_or_init(|| ProgressBar::new_spinner().with_style(style));
+        bar.set_message(line.to_owned());
+        bar.tick();
     }
 }
 
@@ -40,5 +56,38 @@ impl Drop for Bar {
         if let Some(bar) = self.bar.get() {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// A line on standard error for a directory that is being copied; how much there is to come is not known.
+pub(crate) struct CopyBar(Bar);
+
+impl CopyBar {
+    pub(crate) fn new() -> Self {
+        CopyBar(Bar::new())
+    }
+}
+
+impl CopyProgress for CopyBar {
+    fn copied(&self, files: u64, size: u64) {
+        self.0.say(&format!("copying: {}, {}", count(files, "file"), bytes(size)));
+    }
+}
+
+/// A line on standard error for a session that is waited for.
+pub(crate) struct Waiting(Bar);
+
+impl Waiting {
+    pub(crate) fn new() -> Self {
+        Waiting(Bar::new())
+    }
+
+    pub(crate) fn tell(&self, session: &SessionView, waited: Duration) {
+        let why = match session.state {
+            State::Waiting => "it waits for a permission",
+            _ => "it is at work",
+        };
+        let label = text::one_line(session.label());
+        self.0.say(&format!("waiting for {label}: {why} ({} s)", waited.as_secs()));
     }
 }

@@ -2,10 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::Value;
-use testkit::build::{ClaudeSession, Random};
 
 use crate::world::{COOKIE, EXPORT, LOGIN, STREAM, World};
 
@@ -19,7 +17,7 @@ fn turns(world: &World, session: &str) -> Value {
 }
 
 /// Files that a fork has before it is complete.
-fn unfinished(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn unfinished(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_string_lossy().contains(".tine-") {
@@ -135,66 +133,6 @@ fn undo_takes_a_fork_back_unless_it_has_grown() {
     insta::assert_snapshot!("nothing left", world.run(["undo"]).whole());
     insta::assert_snapshot!("again", world.run(["undo", "1"]).whole());
     assert_eq!(fork(&world, &[LOGIN, "first"])["session"]["name"], "first", "the name is free again");
-}
-
-/// A disk that is full, as a limit on the size of files shows it.
-#[cfg(unix)]
-#[test]
-fn a_failed_fork_leaves_nothing() {
-    let world = World::empty();
-    let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop);
-    for _ in 0..40 {
-        session = session.turn(|turn| turn.prompt("again").text("words ".repeat(2000)));
-    }
-    session.write(&world.sandbox.claude_home());
-    assert_eq!(world.run(["list"]).code, 0);
-    let before = world.agents_files();
-    // 64 KB for any file, and the signal that would end the process is ignored.
-    let mut command = world.sandbox.command("sh");
-    command.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tine"), "fork", LOGIN]);
-    let output = command.current_dir(&world.shop).output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("error: cannot write") && told.contains("nothing of the fork is left"), "{told}");
-    assert_eq!(world.agents_files(), before);
-    assert_eq!(world.run(["fork", LOGIN]).code, 0);
-}
-
-/// Killed at any moment, a fork is there or it is not; the next run removes what is left of it.
-#[cfg(unix)]
-#[test]
-fn a_killed_fork_is_cleaned_up() {
-    let world = World::empty();
-    let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop);
-    for _ in 0..30 {
-        session = session.turn(|turn| {
-            turn.prompt("again").subagent("help", |turn| turn.prompt("below").text("done")).text("words ".repeat(3000))
-        });
-    }
-    let source = session.write(&world.sandbox.claude_home());
-    let content = fs::read(&source).unwrap();
-    let count = || world.json(["list", "--all", "--json"]).as_array().unwrap().len();
-    assert_eq!(count(), 1);
-    let mut random = Random::new(7);
-    let mut cut_off = 0;
-    for _ in 0..60 {
-        let mut child = world
-            .command(["fork", LOGIN])
-            .stdout(std::process::Stdio::null())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_micros(random.below(60_000) as u64));
-        child.kill().unwrap();
-        cut_off += usize::from(!child.wait().unwrap().success());
-        let sessions = count();
-        let log = world.json(["log", "--json"]);
-        let done = log.as_array().unwrap().iter().filter(|operation| operation["state"] == "done").count();
-        assert_eq!(sessions, done + 1, "{log:#}");
-        assert_eq!(unfinished(&world.sandbox.home()), [] as [PathBuf; 0]);
-    }
-    assert!(cut_off > 5, "only {cut_off} were cut off");
-    assert_eq!(fs::read(&source).unwrap(), content);
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn a_change_is_seen_and_a_deleted_cache_is_no_loss() {
     assert_eq!(world.json(["list", "--json"]).as_array().unwrap().len(), 3);
     let cache = world.sandbox.environment().iter().find(|(name, _)| *name == "XDG_CACHE_HOME").unwrap().1.clone();
     let catalog = std::path::Path::new(&cache).join("tine/catalog");
-    for damage in [&b""[..], b"tinecat6", b"garbage that is long enough to be a header and more"] {
+    for damage in [&b""[..], b"tinecat7", b"garbage that is long enough to be a header and more"] {
         std::fs::write(&catalog, damage).unwrap();
         assert_eq!(world.json(["list", "--json"]).as_array().unwrap().len(), 3);
     }

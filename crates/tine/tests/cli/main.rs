@@ -1,6 +1,7 @@
 //! The command line, in a hermetic home: one file per command, and one for what all commands share.
 
 mod completions;
+mod delete;
 mod demo;
 mod doctor;
 mod failure;
@@ -12,4 +13,6 @@ mod resolve;
 mod show;
 mod status;
 mod tree;
+mod trouble;
+mod workspace;
 mod world;

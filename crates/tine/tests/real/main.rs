@@ -2,7 +2,9 @@
 //!
 //! Needs the feature `real-agents` and the agents that `./test` installs.
 
+mod around;
 mod claude;
 mod codex;
 mod fork;
+mod methods;
 mod told;

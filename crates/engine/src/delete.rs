@@ -1,0 +1,165 @@
+//! Deleting a session: everything that belongs to it moves into a trash, from which `undo` brings it back.
+//!
+//! The trash is a folder beside the registry, one folder in it per operation. What lies in it for longer than a month is
+//! removed when something else is deleted.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use transcript::State;
+
+use crate::Tine;
+use crate::catalog::{self, Quiet};
+use crate::directory;
+use crate::error::{Error, Result};
+use crate::operations::{Effects, Operation};
+use crate::private;
+use crate::session::Session;
+
+/// How long something stays in the trash.
+const KEPT_SECONDS: i64 = 30 * 24 * 60 * 60;
+
+/// Something that was moved into the trash.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Moved {
+    /// Where it was.
+    pub from: PathBuf,
+    /// Where it is.
+    pub to: PathBuf,
+}
+
+impl Tine {
+    /// Moves a session into the trash and returns the operation that `undo` reverses.
+    pub fn delete(&self, session: &Session) -> Result<i64> {
+        let view = &session.view;
+        if view.state != State::Stopped {
+            return Err(Error::IsOpen { session: view.label().to_owned(), state: view.state });
+        }
+        let dependants = self.dependants(session);
+        if let Some(first) = dependants.first() {
+            return Err(Error::StillNeeded {
+                session: view.label().to_owned(),
+                by: first.clone(),
+                count: dependants.len(),
+            });
+        }
+        let now = self.context().clock.now();
+        self.empty_trash(now)?;
+        let belongings = self.store(view.agent).belongings(&view.id, &view.path);
+        let what = format!("delete {}", view.label());
+        let mut effects = Effects { session: Some(view.id.clone()), ..Effects::default() };
+        let operation = self.registry().begin_operation("delete", &what, &effects, now)?;
+        let trash = self.trash().join(operation.to_string());
+        let named = |number: usize, path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            trash.join(format!("{number}-{name}"))
+        };
+        let moves = belongings.into_iter().enumerate().map(|(number, from)| Moved { to: named(number, &from), from });
+        effects.moved = moves.collect();
+        effects.name.clone_from(&view.name);
+        let moved = self.registry().note_effects(operation, &effects).and_then(|()| {
+            private::create_folder(&trash).map_err(|source| Error::CannotWrite { path: trash.clone(), source })?;
+            effects.moved.iter().try_for_each(|moved| relocate(&moved.from, &moved.to))
+        });
+        if let Err(error) = moved {
+            put_back(&effects.moved);
+            let _ = fs::remove_dir(&trash);
+            let _ = self.registry().end_operation(operation, "failed", None);
+            return Err(error);
+        }
+        self.registry().set_name(&session.key(), None, now)?;
+        self.registry().end_operation(operation, "done", Some(&effects))?;
+        Ok(operation)
+    }
+
+    /// Brings back what an operation moved into the trash.
+    pub(crate) fn restore(&self, operation: &Operation) -> Result<()> {
+        let moved = &operation.effects.moved;
+        if let Some(taken) = moved.iter().find(|moved| moved.from.symlink_metadata().is_ok()) {
+            return Err(Error::InTheWay(taken.from.clone()));
+        }
+        if let Some(gone) = moved.iter().find(|moved| moved.to.symlink_metadata().is_err()) {
+            let source = io::Error::from(io::ErrorKind::NotFound);
+            return Err(Error::Unreadable { path: gone.to.clone(), source });
+        }
+        put_back(moved);
+        let _ = fs::remove_dir(self.trash().join(operation.id.to_string()));
+        if let (Some(name), Some(transcript)) = (&operation.effects.name, moved.first()) {
+            let session = self.outside_session(&transcript.from)?;
+            let now = self.context().clock.now();
+            if !self.registry().set_name(&session.key(), Some(name), now)? {
+                self.warn(format!("the name `{name}` is taken by now; the session comes back without it"));
+            }
+        }
+        self.registry().end_operation(operation.id, "undone", None)
+    }
+
+    /// Sessions whose history is partly in this one's file.
+    fn dependants(&self, session: &Session) -> Vec<String> {
+        let catalog = catalog::refresh(self.stores(), &self.context().paths.cache, &Quiet);
+        let names = self.registry().names().unwrap_or_default();
+        let others = catalog.entries.iter().map(|entry| &entry.summary).filter(|summary| {
+            summary.agent == session.view.agent
+                && summary.id != session.view.id
+                && summary.bases.contains(&session.view.path)
+        });
+        let label = |summary: &transcript::Summary| {
+            let name = names.iter().find(|(key, _)| key.agent == summary.agent && key.id == summary.id);
+            name.map_or_else(|| summary.id.to_string(), |(_, name)| name.to_string())
+        };
+        others.map(|summary| label(summary)).collect()
+    }
+
+    fn trash(&self) -> PathBuf {
+        self.context().paths.registry.with_file_name("trash")
+    }
+
+    /// Removes what has lain in the trash for long.
+    fn empty_trash(&self, now: jiff::Timestamp) -> Result<()> {
+        let operations = self.registry().operations()?;
+        let old = |operation: &&Operation| {
+            operation.state == "done"
+                && !operation.effects.moved.is_empty()
+                && now.as_second() - operation.at.as_second() > KEPT_SECONDS
+        };
+        for operation in operations.iter().filter(old) {
+            let _ = directory::remove_tree(&self.trash().join(operation.id.to_string()));
+            self.registry().end_operation(operation.id, "purged", None)?;
+        }
+        Ok(())
+    }
+}
+
+/// Moves a file or a folder, also to another file system.
+fn relocate(from: &Path, to: &Path) -> Result<()> {
+    let failed = |source| Error::CannotWrite { path: to.to_owned(), source };
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            match from.is_dir() && !from.is_symlink() {
+                true => drop(directory::copy(from, to, &Quiet)?),
+                false => directory::copy_one(from, to).map_err(failed)?,
+            }
+            directory::remove_tree(from).map_err(failed)
+        }
+        other => other.map_err(failed),
+    }
+}
+
+/// Undoes moves that were made, as far as they were made. Where both are there, the move was cut off half-way.
+pub(crate) fn put_back(moved: &[Moved]) {
+    for Moved { from, to } in moved.iter().rev() {
+        if to.symlink_metadata().is_err() {
+            continue;
+        }
+        if from.symlink_metadata().is_ok() {
+            let _ = directory::remove_tree(to);
+        } else {
+            if let Some(folder) = from.parent() {
+                let _ = private::create_folder(folder);
+            }
+            let _ = relocate(to, from);
+        }
+    }
+}

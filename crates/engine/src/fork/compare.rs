@@ -1,0 +1,79 @@
+//! Whether a fork's history is its source's: both are read with the ordinary reader and compared block by block.
+//!
+//! For forks that an agent made. A copy, which tine wrote itself, is compared by content hash while it is written.
+
+use agents::{Blocks, Store};
+use transcript::{Block, BlockKind};
+
+use super::Plan;
+use crate::error::{Error, Result};
+
+/// Compares the fork at `path` with what `plan` promises of it.
+pub(super) fn same_history(store: &dyn Store, plan: &Plan, path: &std::path::Path) -> Result<()> {
+    let unreadable = |path: &std::path::Path, source| Error::Unreadable { path: path.to_owned(), source };
+    let source = &plan.source.path;
+    let mut expected_blocks = store.read(source, Some(plan.turns), None).map_err(|error| unreadable(source, error))?;
+    let mut found = store.read(path, None, None).map_err(|error| unreadable(path, error))?;
+    let (mut next_expected, mut next_found) = (next(expected_blocks.as_mut()), next(found.as_mut()));
+    // An agent's own fork leaves behind what was said before a compaction; the plan has named that loss.
+    if plan.after_compaction {
+        while next_expected.is_some() && !is_compaction(next_expected.as_ref()) {
+            next_expected = next(expected_blocks.as_mut());
+        }
+        while next_found.is_some() && !is_compaction(next_found.as_ref()) {
+            next_found = next(found.as_mut());
+        }
+    }
+    loop {
+        match (&next_expected, &next_found) {
+            (None, None) => return Ok(()),
+            // An agent ends a turn that was cut off, in its own words, before it forks.
+            (None, Some(found)) if plan.unfinished && found.turn == plan.turns && !is_prompt(found) => {}
+            (Some(expected), Some(found)) if is_same(expected, found, plan.after_compaction) => {}
+            // Claude Code 2.1.197 leaves out a call that was never answered.
+            (Some(expected), _) if plan.unfinished && expected.turn == plan.turns && is_call(expected) => {
+                next_expected = next(expected_blocks.as_mut());
+                continue;
+            }
+            (expected, found) => {
+                let turn = expected.as_ref().or(found.as_ref()).map_or(0, |block| block.turn);
+                return Err(Error::CopyDiffers { what: format!("it differs in turn {turn}") });
+            }
+        }
+        (next_expected, next_found) = (next(expected_blocks.as_mut()), next(found.as_mut()));
+    }
+}
+
+/// The next block of the conversation itself. Subagents' are kept beside it and are brought along afterwards.
+fn next(blocks: &mut dyn Blocks) -> Option<Block> {
+    loop {
+        match blocks.next_block()? {
+            block if block.depth > 0 || matches!(block.kind, BlockKind::Subagent { .. }) => {}
+            block => return Some(block),
+        }
+    }
+}
+
+fn is_prompt(block: &Block) -> bool {
+    matches!(block.kind, BlockKind::Prompt { .. })
+}
+
+fn is_call(block: &Block) -> bool {
+    matches!(block.kind, BlockKind::Call { .. })
+}
+
+fn is_compaction(block: Option<&Block>) -> bool {
+    block.is_some_and(|block| matches!(block.kind, BlockKind::Compaction { .. }))
+}
+
+fn is_same(expected: &Block, found: &Block, renumbered: bool) -> bool {
+    match (&expected.kind, &found.kind) {
+        // A large output is read from a file beside the transcript, which is not there yet.
+        (BlockKind::Output { call: a, .. }, BlockKind::Output { call: b, text, .. })
+            if text.starts_with("<persisted-output>") =>
+        {
+            a == b
+        }
+        (a, b) => a == b && (renumbered || expected.turn == found.turn),
+    }
+}

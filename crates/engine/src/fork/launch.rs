@@ -1,0 +1,57 @@
+//! Where the agent runs after a fork: in this terminal, without one, or not at all.
+
+use std::process::Command;
+
+use agents::{Message, Program, ProgramError, is_of_a_surrounding_agent};
+use transcript::{Agent, SessionView};
+
+use super::{Place, Plan};
+use crate::Tine;
+use crate::error::{Error, Result};
+
+impl Tine {
+    /// An agent's program, as the configuration names it or as a shell would find it.
+    pub fn program(&self, agent: Agent) -> Result<Program> {
+        let program = self.config()?.agents.command(agent, &self.context().surroundings.home);
+        let path = match program.components().count() {
+            0 | 1 => self.context().find_program(&program.to_string_lossy()),
+            _ => Some(self.context().cwd.join(&program)).filter(|path| path.is_file()),
+        };
+        let path = path.ok_or_else(|| Error::NoAgent { agent, program: program.to_string_lossy().into_owned() })?;
+        let hidden = self.context().variables.iter().filter(|variable| is_of_a_surrounding_agent(variable));
+        Ok(Program { path, hidden: hidden.cloned().collect() })
+    }
+
+    /// The words of the command that resumes a fork; with the first prompt, unless that was said already.
+    pub fn resume_words(&self, plan: &Plan, fork: &SessionView) -> Vec<String> {
+        let prompt = plan.prompt.as_deref().filter(|_| plan.place != Place::Headless);
+        self.store(plan.agent).resume_command(&fork.id, &plan.workspace.path, prompt)
+    }
+
+    /// The command that opens a fork in this terminal.
+    pub fn open_command(&self, plan: &Plan, fork: &SessionView) -> Result<Command> {
+        let words = self.resume_words(plan, fork);
+        let mut command = self.program(plan.agent)?.command(&plan.workspace.path);
+        command.args(&words[1..]);
+        Ok(command)
+    }
+
+    /// Says something in a session without a terminal and returns the answer.
+    pub fn say(&self, plan: &Plan, fork: &SessionView, text: &str) -> Result<String> {
+        let message = Message { session: Some(&fork.id), id: None, title: None, directory: &plan.workspace.path, text };
+        let program = self.program(plan.agent)?;
+        Ok(self.store(plan.agent).say(&program, &message)?.answer)
+    }
+
+    /// Makes a fork known to the agent's own list. That it is not there is no reason to fail: the fork can be resumed.
+    pub(super) fn announce(&self, plan: &Plan, fork: &SessionView) {
+        let Ok(program) = self.program(plan.agent) else {
+            return;
+        };
+        let told: std::result::Result<(), ProgramError> =
+            self.store(plan.agent).announce(&program, &fork.id, plan.name.as_str(), &plan.workspace.path);
+        if let Err(error) = told {
+            self.warn(format!("the fork is not in the agent's own list until it is resumed: {error}"));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Which method serves what is asked for, and why.
+
+use transcript::Agent;
+
+use super::{Method, Place, Request, Workspace};
+use crate::Tine;
+use crate::error::{Error, Result};
+
+impl Tine {
+    /// The method that was asked for, or the one that carries everything; with the reason in one sentence.
+    pub(super) fn choose_method(
+        &self,
+        request: &Request,
+        agent: Agent,
+        whole: bool,
+        workspace: &Workspace,
+    ) -> Result<(Method, String)> {
+        let source = &request.source.view;
+        let other = agent != source.agent;
+        match request.method {
+            Some(method @ (Method::Native | Method::Copy)) if other => {
+                Err(Error::OtherAgent { from: source.agent, to: agent, method: method.as_str() })
+            }
+            Some(Method::Seed) => Ok((Method::Seed, "asked for".into())),
+            None if other => {
+                let (to, from) = (agent.product_name(), source.agent.product_name());
+                Ok((Method::Seed, format!("{to} cannot read the sessions of {from}, so it is told what was said")))
+            }
+            Some(Method::Native) => Ok((Method::Native, "asked for".into())),
+            Some(Method::Copy) => Ok((Method::Copy, "asked for".into())),
+            None => Ok(self.best_method(request, agent, whole, workspace)),
+        }
+    }
+
+    fn best_method(&self, request: &Request, agent: Agent, whole: bool, workspace: &Workspace) -> (Method, String) {
+        let is_about_to_run = match request.place {
+            Place::Here => true,
+            Place::Headless => request.prompt.is_some(),
+            Place::None => false,
+        };
+        let copy = |why: &str| (Method::Copy, why.to_owned());
+        match workspace.kind {
+            _ if !whole => copy("a copy can be cut at any turn"),
+            "same" if request.source.details.compacted => copy("a copy keeps what was said before a compaction"),
+            "same" if !is_about_to_run => copy("a copy needs no start of the agent"),
+            "same" if self.program(agent).is_err() => copy("a copy needs no agent that is installed"),
+            "same" => {
+                (Method::Native, "the agent is about to run, and its own fork carries everything asked for".into())
+            }
+            _ => copy("a copy can work in another directory"),
+        }
+    }
+}
+
+impl Method {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Native => "native",
+            Method::Copy => "copy",
+            Method::Seed => "seed",
+        }
+    }
+}

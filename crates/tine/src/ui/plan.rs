@@ -1,0 +1,92 @@
+//! How a plan for a fork looks to people and to programs.
+
+use std::io::{self, Write};
+
+use engine::{Forked, Plan};
+use serde_json::{Value, json};
+use transcript::text;
+
+use super::Paint;
+use crate::environment::Surface;
+
+/// The plan for people.
+pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
+    let paint = Paint(surface.color);
+    let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
+    let part = if plan.whole { "all".to_owned() } else { format!("{} of {}", plan.turns, plan.source.turns) };
+    fact("fork", &format!("{}, {part} turns", plan.source.label()))?;
+    let id = if plan.id_is_chosen { format!(" ({})", plan.id) } else { String::new() };
+    fact("as", &format!("{}{id}", paint.name(plan.name.as_str())))?;
+    if plan.agent != plan.source.agent {
+        fact("agent", plan.agent.product_name())?;
+    }
+    fact("method", &format!("{}: {}", plan.method.as_str(), plan.why))?;
+    let branch = plan.workspace.branch.as_deref().map(|branch| format!(" on {}", text::one_line(branch)));
+    let kind = match plan.workspace.kind {
+        "worktree" => "a new worktree, ",
+        "copy" => "a copy of the directory, ",
+        _ => "",
+    };
+    let path = super::path(surface, &plan.workspace.path);
+    fact("works in", &format!("{kind}{path}{}", branch.unwrap_or_default()))?;
+    if let Some(tokens) = plan.tokens {
+        let window = plan.context_window.map(|window| format!(" of {window}")).unwrap_or_default();
+        fact("tokens", &format!("about {tokens}{window}"))?;
+    }
+    if plan.id_is_chosen {
+        fact("file", &super::path(surface, &plan.target))?;
+        fact("resume", &line(&plan.command))?;
+    }
+    for loss in &plan.losses {
+        fact("lost", loss)?;
+    }
+    for warning in &plan.warnings {
+        fact("warning", &paint.note(warning))?;
+    }
+    Ok(())
+}
+
+/// The contract for programs; the same with and without a fork on disk. `command` is the one that resumes the fork.
+pub(crate) fn as_json(plan: &Plan, forked: Option<&Forked>, command: Option<&[String]>) -> Value {
+    let id = plan.id_is_chosen.then_some(&plan.id);
+    let path = plan.id_is_chosen.then(|| plan.target.to_string_lossy());
+    let planned = json!({
+        "agent": plan.agent, "id": id, "name": plan.name, "title": plan.name,
+        "cwd": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
+        "path": path, "created": null, "updated": null, "turns": plan.turns,
+        "state": "stopped",
+        "parent": {"agent": plan.source.agent, "id": plan.source.id, "name": plan.source.name, "turn": plan.turns},
+    });
+    let session = forked.and_then(|forked| serde_json::to_value(&forked.session).ok());
+    let planned_command = plan.id_is_chosen.then_some(plan.command.as_slice());
+    let mut parent = serde_json::to_value(&plan.source).unwrap_or_default();
+    parent["turn"] = json!(plan.turns);
+    json!({
+        "session": session.unwrap_or(planned),
+        "parent": parent,
+        "method": plan.method,
+        "why": plan.why,
+        "workspace": {
+            "kind": plan.workspace.kind, "path": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
+        },
+        "place": { "kind": plan.place },
+        "command": command.or(planned_command),
+        "tokens": plan.tokens,
+        "context_window": plan.context_window,
+        "losses": plan.losses,
+        "warnings": plan.warnings,
+        "operation": forked.map(|forked| forked.operation),
+    })
+}
+
+/// A command as it is typed into a POSIX shell.
+pub(crate) fn line(command: &[String]) -> String {
+    command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word for a POSIX shell.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain =
+        !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

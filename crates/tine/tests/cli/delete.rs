@@ -1,0 +1,86 @@
+//! `tine delete`, and `tine undo` of it.
+
+use std::fs;
+use std::path::Path;
+
+use testkit::build::{CodexSession, Dialect};
+
+use crate::world::{LOGIN, STREAM, World};
+
+/// Where the session's transcript is.
+fn path(world: &World, session: &str) -> std::path::PathBuf {
+    world.json(["info", session, "--json"])["path"].as_str().unwrap().into()
+}
+
+#[test]
+fn a_deleted_session_is_gone_and_comes_back_as_it_was() {
+    let world = World::new();
+    for (source, name) in [(LOGIN, "first-try"), (STREAM, "second-try")] {
+        let id = world.json(["fork", source, name, "--json"])["session"]["id"].as_str().unwrap().to_owned();
+        let (before, transcript) = (world.agents_files(), path(&world, &id));
+        let deleted = world.run(["delete", name, "--yes"]);
+        assert_eq!((deleted.code, deleted.out.as_str()), (0, ""), "{}", deleted.err);
+        assert!(!transcript.exists());
+        assert_eq!(world.run(["info", &id]).code, 1);
+        assert!(world.agents_files().keys().all(|file| !file.to_string_lossy().contains(&id)));
+        // The name is free meanwhile.
+        assert_eq!(world.run(["info", name]).code, 1);
+        world.run(["undo"]);
+        assert_eq!(world.agents_files(), before);
+        assert_eq!(world.json(["info", name, "--json"])["id"].as_str().unwrap(), id);
+        let again = world.run(["undo", "2"]);
+        assert_eq!(again.code, 1, "{}", again.out);
+    }
+}
+
+#[test]
+fn a_name_that_was_taken_meanwhile_stays_with_its_new_owner() {
+    let world = World::new();
+    world.json(["fork", LOGIN, "the-name", "--json"]);
+    assert_eq!(world.run(["delete", "the-name", "--yes"]).code, 0);
+    let owner = world.json(["fork", LOGIN, "the-name", "--json"])["session"]["id"].clone();
+    let undone = world.run(["undo", "2"]);
+    assert_eq!(undone.code, 0, "{}", undone.err);
+    assert!(undone.err.contains("the name `the-name` is taken by now"), "{}", undone.err);
+    assert_eq!(world.json(["info", "the-name", "--json"])["id"], owner);
+}
+
+#[test]
+fn what_others_need_is_not_deleted() {
+    let world = World::new();
+    let home = world.sandbox.codex_home();
+    let parent = CodexSession::new("019a9000-0000-7000-8000-00000000aaaa")
+        .dialect(Dialect::Paginated)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("one").text("yes"));
+    parent.write(&home);
+    parent.fork("019a9000-0000-7000-8000-00000000bbbb").turn(|turn| turn.prompt("two").text("yes")).write(&home);
+    insta::assert_snapshot!(world.run(["delete", "019a9000-0000-7000-8000-00000000aaaa", "--yes"]).whole());
+    assert_eq!(world.run(["delete", "019a9000-0000-7000-8000-00000000bbbb", "--yes"]).code, 0);
+    assert_eq!(world.run(["delete", "019a9000-0000-7000-8000-00000000aaaa", "--yes"]).code, 0);
+}
+
+#[test]
+fn nobody_is_asked_where_nobody_is() {
+    let world = World::new();
+    let before = world.agents_files();
+    insta::assert_snapshot!(world.run(["delete", LOGIN]).whole());
+    assert_eq!(world.agents_files(), before);
+}
+
+#[test]
+fn the_trash_is_private_and_an_undo_into_something_else_is_refused() {
+    let world = World::new();
+    let transcript = path(&world, LOGIN);
+    assert_eq!(world.run(["delete", LOGIN, "--yes"]).code, 0);
+    let trash = world.sandbox.root().join("data/tine/trash");
+    assert_eq!(mode(&trash) & 0o077, 0, "others can look into the trash");
+    fs::write(&transcript, "somebody else's").unwrap();
+    let refused = world.run(["undo"]);
+    assert!(refused.err.contains("is in the way"), "{}", refused.err);
+    assert_eq!(fs::read_to_string(&transcript).unwrap(), "somebody else's");
+}
+
+fn mode(path: &Path) -> u32 {
+    std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions())
+}

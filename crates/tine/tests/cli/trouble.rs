@@ -1,0 +1,219 @@
+//! Forks in trouble: killed at any moment, on a full disk, several at once, of a source that grows.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use testkit::build::{ClaudeSession, CodexSession, Random};
+use testkit::sandbox::text;
+
+use crate::fork::unfinished;
+use crate::world::{EXPORT, LOGIN, World};
+
+/// A session of some hundred kilobytes, with subagents.
+fn long_session(world: &World, turns: usize) -> ClaudeSession {
+    let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop);
+    for number in 0..turns {
+        session = session.turn(|turn| {
+            turn.prompt(format!("prompt {number}"))
+                .subagent("help", |turn| turn.prompt("below").text("done"))
+                .text("words ".repeat(3000))
+        });
+    }
+    session
+}
+
+fn spawn(world: &World, arguments: &[&str]) -> Child {
+    let mut command = world.command(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn prompts(world: &World, session: &str) -> Vec<String> {
+    let shown = world.json(["show", session, "--json"]);
+    let turns = shown["turns"].as_array().unwrap();
+    turns.iter().map(|turn| turn["prompt"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A disk that is full, as a limit on the size of files shows it.
+#[test]
+fn a_failed_fork_leaves_nothing() {
+    let world = World::empty();
+    let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop);
+    for _ in 0..40 {
+        session = session.turn(|turn| turn.prompt("again").text("words ".repeat(2000)));
+    }
+    session.write(&world.sandbox.claude_home());
+    assert_eq!(world.run(["list"]).code, 0);
+    let before = world.agents_files();
+    // 64 KB for any file, and the signal that would end the process is ignored.
+    let mut command = world.sandbox.command("sh");
+    command.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tine"), "fork", LOGIN]);
+    let output = command.current_dir(&world.shop).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("error: cannot write") && told.contains("nothing of the fork is left"), "{told}");
+    assert_eq!(world.agents_files(), before);
+    assert_eq!(world.run(["fork", LOGIN]).code, 0);
+}
+
+/// Killed at any moment, a fork is there or it is not; the next run removes what is left of it.
+#[test]
+fn a_killed_fork_is_cleaned_up() {
+    let world = World::empty();
+    let source = long_session(&world, 30).write(&world.sandbox.claude_home());
+    let mut thread = CodexSession::new(EXPORT).cwd(&world.shop);
+    for number in 0..30 {
+        thread = thread.turn(|turn| turn.prompt(format!("prompt {number}")).text("words ".repeat(3000)));
+    }
+    let rollout = thread.write(&world.sandbox.codex_home());
+    let contents = [&source, &rollout].map(|path| fs::read(path).unwrap());
+    let count = || world.json(["list", "--all", "--json"]).as_array().unwrap().len();
+    assert_eq!(count(), 2);
+    let mut random = Random::new(7);
+    let mut cut_off = 0;
+    for number in 0..200 {
+        let name = format!("fork-{number}");
+        let copy = format!("../copies/{number}");
+        let mut words = vec!["fork", if number % 3 == 0 { EXPORT } else { LOGIN }, &name];
+        match number % 4 {
+            0 => words.push("--worktree"),
+            1 => words.extend(["--copy-to", &copy]),
+            _ => {}
+        }
+        let mut child = spawn(&world, &words);
+        std::thread::sleep(Duration::from_micros(random.below(60_000) as u64));
+        child.kill().unwrap();
+        cut_off += usize::from(!child.wait().unwrap().success());
+        let sessions = count();
+        let log = world.json(["log", "--json"]);
+        let of_state = |state: &str| {
+            let operations = log.as_array().unwrap().iter();
+            operations.filter(|operation| operation["state"] == state).count()
+        };
+        assert_eq!(sessions, of_state("done") + 2, "{log:#}");
+        assert_eq!(of_state("started"), 0, "{log:#}");
+        assert_eq!(unfinished(world.sandbox.root()), [] as [PathBuf; 0]);
+        let is_there = world.run(["info", &name]).code == 0;
+        assert_eq!(
+            is_there,
+            log[0]["what"].as_str().is_some_and(|what| what.ends_with(&name)) && log[0]["state"] == "done"
+        );
+        if number % 4 == 0 {
+            let tree = world.shop.with_file_name("shop.worktrees").join(&name);
+            assert_eq!(tree.exists(), is_there, "{}", tree.display());
+            assert_eq!(world.sandbox.git(&world.shop, ["branch"]).contains(&name), is_there);
+        }
+        if number % 4 == 1 {
+            assert_eq!(world.shop.with_file_name("copies").join(number.to_string()).exists(), is_there);
+        }
+    }
+    assert!(cut_off > 50, "only {cut_off} were cut off");
+    assert_eq!([&source, &rollout].map(|path| fs::read(path).unwrap()), contents);
+}
+
+/// A file system of two megabytes that nobody else sees, over the folder in which the fork belongs.
+#[test]
+fn a_full_disk_leaves_nothing() {
+    let world = World::empty();
+    let source = long_session(&world, 200).write(&world.sandbox.claude_home());
+    let content = fs::read(&source).unwrap();
+    assert!(content.len() > 3 << 20);
+    let target = world.blog.canonicalize().unwrap();
+    let folder = source.parent().unwrap().with_file_name(agents::claude::project_folder(&target));
+    fs::create_dir_all(&folder).unwrap();
+    let script = "mount -t tmpfs -o size=2m none \"$1\" && { \"$2\" fork \"$3\" --to \"$4\"; code=$?; \
+                  echo left; find \"$1\" -mindepth 1; exit $code; }";
+    let run = |separate: &[&str]| -> Output {
+        let mut command = world.sandbox.command("unshare");
+        command.args(separate).args(["sh", "-c", script, "sh"]);
+        command.arg(&folder).arg(env!("CARGO_BIN_EXE_tine")).args([LOGIN]).arg(&target);
+        command.current_dir(&world.shop).output().unwrap()
+    };
+    // Where this is not the system's administrator, it can be one in a namespace of its own.
+    let mut output = run(&["--mount"]);
+    if text(&output.stderr).contains("unshare") {
+        output = run(&["--user", "--map-root-user", "--mount"]);
+    }
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("No space left") && told.contains("nothing of the fork is left"), "{told}");
+    assert_eq!(text(&output.stdout), "left\n");
+    assert_eq!(fs::read(&source).unwrap(), content);
+    assert_eq!(world.json(["list", "--all", "--json"]).as_array().unwrap().len(), 1);
+    assert_eq!(world.run(["fork", LOGIN]).code, 0);
+}
+
+#[test]
+fn several_forks_of_one_source_at_once_are_all_right() {
+    let world = World::empty();
+    long_session(&world, 10).write(&world.sandbox.claude_home());
+    let children: Vec<Child> = (0..8).map(|_| spawn(&world, &["fork", LOGIN, "--json"])).collect();
+    let mut names = Vec::new();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        // Without a name each finds one that is free; the ones that lose the race say so and leave nothing.
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        match output.status.success() {
+            true => names.push(told["session"]["name"].as_str().unwrap().to_owned()),
+            false => assert_eq!(told["error"]["kind"], "name_taken", "{told:#}"),
+        }
+    }
+    assert!(!names.is_empty());
+    let expected = prompts(&world, LOGIN);
+    for name in &names {
+        assert_eq!(prompts(&world, name), expected);
+    }
+    assert_eq!(world.json(["list", "--all", "--json"]).as_array().unwrap().len(), names.len() + 1);
+}
+
+#[test]
+fn a_source_that_grows_is_forked_as_it_was() {
+    let world = World::empty();
+    let path = long_session(&world, 60).write(&world.sandbox.claude_home());
+    let content = fs::read(&path).unwrap();
+    let all = prompts(&world, LOGIN);
+    let begin = content.len() / 10;
+    fs::write(&path, &content[..begin]).unwrap();
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let writer = std::thread::spawn(move || {
+        // Pieces that end anywhere in a line, as a reader may find them.
+        for piece in content[begin..].chunks(7_001) {
+            file.write_all(piece).unwrap();
+            std::thread::sleep(Duration::from_millis(4));
+        }
+    });
+    let mut lengths = Vec::new();
+    for number in 0..12 {
+        let made = world.json(["fork", LOGIN, &format!("grown-{number}"), "--json"]);
+        let turns = prompts(&world, made["session"]["id"].as_str().unwrap());
+        assert_eq!(turns, all[..turns.len()], "fork {number}");
+        lengths.push(turns.len());
+    }
+    writer.join().unwrap();
+    assert!(lengths.is_sorted() && lengths[0] < all.len(), "{lengths:?}");
+    assert_eq!(prompts(&world, LOGIN), all);
+}
+
+#[test]
+fn forks_of_forks_keep_their_lineage() {
+    let world = World::new();
+    let mut source = LOGIN.to_owned();
+    for generation in 1..=5 {
+        let name = format!("generation-{generation}");
+        let made = world.json(["fork", &source, &name, "--json"]);
+        assert_eq!(made["session"]["parent"]["id"], made["parent"]["id"]);
+        assert_eq!(prompts(&world, &name), prompts(&world, LOGIN));
+        source = name;
+    }
+    let info = world.json(["info", "generation-5", "--json"]);
+    assert_eq!(info["parent"]["name"], "generation-4");
+    let path = PathBuf::from(info["path"].as_str().unwrap());
+    let ids = ["generation-3", "generation-2"].map(|name| world.json(["info", name, "--json"])["id"].clone());
+    let content = fs::read_to_string(path).unwrap();
+    for id in ids {
+        assert!(!content.contains(id.as_str().unwrap()), "an older ancestor is left in it");
+    }
+}
