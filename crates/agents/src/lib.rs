@@ -24,7 +24,7 @@ pub use fields::{Elements, Fields, Raw};
 pub use follow::{Growing, write_copy};
 use jiff::Timestamp;
 pub use lines::{Line, LineReader};
-pub use process::{process_start, processes_with};
+pub use process::{caller, process_start, processes_with};
 pub use program::{Made, Message, NativeOrder, Program, ProgramError, Said, is_of_a_surrounding_agent};
 pub use seal::Seal;
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary, TokenUse};
@@ -87,6 +87,9 @@ pub trait Store: Send + Sync {
     /// Makes a session that the agent did not write itself known to the agent's own list. It is needed where the agent
     /// keeps an index.
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError>;
+    /// The session that a new one was forked from, as far as the beginning of its file or the agent's notes tell. Quick,
+    /// because hooks ask.
+    fn origin(&self, id: &SessionId, path: &Path) -> Option<SessionId>;
     /// The transcript, and every other file and folder that is this session's alone.
     fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf>;
     /// What the agent keeps about sessions outside of the session files.
@@ -116,15 +119,15 @@ pub trait Blocks {
 
 /// Every agent that tine knows, over its files.
 pub fn stores(surroundings: &Surroundings) -> Vec<Box<dyn Store>> {
-    Agent::ALL
-        .into_iter()
-        .map(|agent| -> Box<dyn Store> {
-            match agent {
-                Agent::Claude => Box::new(claude::Claude::new(surroundings)),
-                Agent::Codex => Box::new(codex::Codex::new(surroundings)),
-            }
-        })
-        .collect()
+    Agent::ALL.into_iter().map(|agent| store(agent, surroundings)).collect()
+}
+
+/// One agent's files.
+pub fn store(agent: Agent, surroundings: &Surroundings) -> Box<dyn Store> {
+    match agent {
+        Agent::Claude => Box::new(claude::Claude::new(surroundings)),
+        Agent::Codex => Box::new(codex::Codex::new(surroundings)),
+    }
 }
 
 /// What belongs to a session outside of its file and may come along in a copy. Where it is, paths alone tell.
@@ -199,6 +202,14 @@ pub struct LiveSession {
     pub waiting_for: Option<String>,
     /// The directory of the process's project, which tells two sessions with one id apart.
     pub cwd: Option<PathBuf>,
+}
+
+/// The first part of a file; enough for its first lines.
+pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let mut head = Vec::new();
+    std::fs::File::open(path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
+    Some(head)
 }
 
 /// What the file system says of an entry of a folder; a link is followed. The entry is looked up in its folder, which is

@@ -27,6 +27,36 @@ fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
     Some((fields.next()?.to_owned(), fields.nth(18)?.to_owned()))
 }
 
+/// The process that runs this one through a shell or directly, and when it began: the agent, where a hook asks. Nothing
+/// where a daemon does it for many sessions, or the system does not tell.
+#[cfg(unix)]
+pub fn caller() -> Option<(u32, String)> {
+    const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "env", "busybox"];
+    let proc = Path::new("/proc");
+    let mut pid = std::os::unix::process::parent_id();
+    for _ in 0..6 {
+        let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
+        let (head, fields) = stat.rsplit_once(')')?;
+        let name = head.split_once('(')?.1;
+        let mut fields = fields.split_ascii_whitespace();
+        let parent: u32 = fields.nth(1)?.parse().ok()?;
+        let start = fields.nth(17)?.to_owned();
+        if !SHELLS.contains(&name) {
+            let words = fs::read(proc.join(pid.to_string()).join("cmdline")).unwrap_or_default();
+            let is_daemon = words.split(|byte| *byte == 0).any(|word| word == b"app-server");
+            return (pid > 1 && !is_daemon).then_some((pid, start));
+        }
+        pid = parent;
+    }
+    None
+}
+
+/// Without `/proc` nobody can tell.
+#[cfg(not(unix))]
+pub fn caller() -> Option<(u32, String)> {
+    None
+}
+
 /// Other processes that work in `directory`, or that were given `word` on their command line. Whoever was started by a
 /// process that is gone goes on without it.
 pub fn processes_with(proc: &Path, directory: Option<&Path>, word: &OsStr) -> Vec<u32> {
@@ -46,6 +76,12 @@ pub fn processes_with(proc: &Path, directory: Option<&Path>, word: &OsStr) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_caller_is_found_with_its_start() {
+        let (pid, start) = caller().expect("somebody runs the tests");
+        assert_eq!(process_start(pid), Some(start));
+    }
 
     #[test]
     fn a_number_given_again_is_another_process() {

@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
-use crate::commands::{clone, completions, delete, demo, doctor, fork, info, list, log, show, status, tree, undo};
+use crate::commands::{clone, completions, delete, demo, doctor, fork, hook, info, list, log, show, status, tree, undo};
 
 /// Branch any conversation with a coding agent
 #[derive(Debug, Parser)]
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Delete(delete::Args),
     Undo(undo::Args),
     Log(log::Args),
+    #[command(hide = true)]
+    Hook(hook::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
     Demo(demo::Args),
@@ -79,7 +81,7 @@ impl Command {
             Command::Clone(args) => args.options.json,
             Command::Log(args) => args.json,
             Command::Doctor(args) => args.json,
-            Command::Delete(_) | Command::Undo(_) | Command::Completions(_) | Command::Demo(_) => false,
+            Command::Hook(_) | Command::Delete(_) | Command::Undo(_) | Command::Completions(_) | Command::Demo(_) => false,
         }
     }
 }

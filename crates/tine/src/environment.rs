@@ -6,6 +6,8 @@
 //! | `TINE_REGISTRY` | the registry, instead of `$XDG_DATA_HOME/tine/registry.db` |
 //! | `TINE_CACHE` | the cache folder, instead of `$XDG_CACHE_HOME/tine` |
 //! | `TINE_NOW` | the time to be taken for now, for tests |
+//! | `TINE_SESSION` | the name under which tine started the agent around us |
+//! | `CLAUDE_ENV_FILE` | where Claude Code reads variables for later commands from; hooks have it |
 //! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | the agents' own folders |
 //! | `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS`, `TERM` | how output looks |
 
@@ -102,6 +104,25 @@ pub(crate) fn errors_have_color() -> bool {
     let mut arguments = env::args_os().take_while(|argument| argument != "--");
     let never = arguments.any(|argument| argument == "--color=never" || argument == "never");
     !never && !no_color() && io::stderr().is_terminal()
+}
+
+/// What stands behind `hook`, where that is the command. Hooks run on every prompt, and this is all they need.
+pub(crate) fn words_for_a_hook() -> Option<Vec<String>> {
+    let mut arguments = env::args_os().skip(1);
+    let is_hook = arguments.next().is_some_and(|word| word == "hook");
+    let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
+    let asks_for_help = words.iter().any(|word| word == "--help" || word == "-h");
+    (is_hook && !asks_for_help).then_some(words)
+}
+
+/// The name under which the agent around us was started.
+pub(crate) fn session_name() -> Option<String> {
+    env::var("TINE_SESSION").ok().filter(|name| !name.is_empty())
+}
+
+/// Where Claude Code reads variables for later commands from.
+pub(crate) fn agents_env_file() -> Option<PathBuf> {
+    path("CLAUDE_ENV_FILE")
 }
 
 /// How to call this program again: by its name where the shell found it, else by its whole path.

@@ -20,6 +20,9 @@ use cli::Cli;
 use failure::Failure;
 
 fn main() -> ExitCode {
+    if let Some(words) = environment::words_for_a_hook() {
+        return commands::hook::listen(&words);
+    }
     failure::report_panics();
     // Answers a shell that asks for completions, and does nothing otherwise.
     CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE).complete();

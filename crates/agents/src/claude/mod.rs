@@ -130,6 +130,15 @@ impl Store for Claude {
         Ok(())
     }
 
+    fn origin(&self, id: &SessionId, path: &Path) -> Option<SessionId> {
+        let pointer = crate::head_of(path).and_then(|head| {
+            let lines = head.split(|byte| *byte == b'\n');
+            let mut pointers = lines.filter_map(|line| crate::Raw(line).get(b"forkedFrom")?.get(b"sessionId")?.string());
+            pointers.next().and_then(|id| SessionId::new(id).ok())
+        });
+        pointer.or_else(|| notes::read(&self.config).parents.get(id).map(|parent| parent.id.clone()))
+    }
+
     fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf> {
         let mut belongings = vec![path.to_owned(), side_folder(path)];
         let kept = ["file-history", "session-env", "tasks"].map(|folder| self.config.join(folder).join(id.as_str()));

@@ -130,6 +130,12 @@ impl Store for Codex {
         launch::announce(program, id, title, directory)
     }
 
+    fn origin(&self, _id: &SessionId, path: &Path) -> Option<SessionId> {
+        let head = crate::head_of(path)?;
+        let pointer = crate::Raw(head.split(|byte| *byte == b'\n').next()?).get(b"payload")?.get(b"forked_from_id")?;
+        SessionId::new(pointer.string()?).ok()
+    }
+
     fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf> {
         // Going back to an earlier prompt begins another file of the same thread.
         let mut belongings = self.home.files_of_thread(id.as_str());

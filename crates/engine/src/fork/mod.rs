@@ -10,7 +10,6 @@ mod compare;
 mod copy;
 mod launch;
 mod method;
-mod names;
 mod native;
 mod plan;
 mod seed;

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 
 use transcript::{Agent, SessionId, SessionView, State};
 
-use super::{Method, Place, Plan, Request, names};
+use super::{Method, Place, Plan, Request};
 use crate::Tine;
 use crate::error::{Error, Result};
+use crate::names;
 
 impl Tine {
     /// Decides everything about a fork. Nothing is touched.
@@ -21,7 +22,10 @@ impl Tine {
         let name = match &request.name {
             Some(name) if taken.contains(name.as_str()) => return Err(Error::NameTaken(name.clone())),
             Some(name) => name.clone(),
-            None => names::for_fork(source, &taken).ok_or(Error::NoNameLeft)?,
+            None => {
+                let base = names::base_of(source);
+                names::for_fork(&base, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?
+            }
         };
         let workspace = self.workspace(request, &name)?;
         let (method, why) = self.choose_method(request, agent, whole, &workspace)?;

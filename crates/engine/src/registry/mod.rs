@@ -104,6 +104,8 @@ impl Registry {
             let known = schema::MIGRATIONS.len() as i64;
             return Err(Error::NewerRegistry { path: self.path.clone(), found: format, known });
         }
+        // Whoever opens the registry first reads the whole log, so it is kept short.
+        self.connection.pragma_update(None, "wal_autocheckpoint", 100).map_err(|error| self.failed(&error))?;
         self.connection.pragma_update(None, "synchronous", "normal").map_err(|error| self.failed(&error))
     }
 
@@ -131,6 +133,16 @@ impl Registry {
         let value = change(&transaction).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         Ok(value)
+    }
+
+    /// Sets how long another writer is waited for.
+    pub fn be_patient_for(&self, time: Duration) -> Result<()> {
+        self.connection.busy_timeout(time).map_err(|error| self.failed(&error))
+    }
+
+    /// Asks something.
+    pub(crate) fn ask<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        question(&self.connection).map_err(|error| self.failed(&error))
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) -> Error {

@@ -51,4 +51,37 @@ pub(super) const MIGRATIONS: &[&str] = &[
         hidden        INTEGER NOT NULL,
         PRIMARY KEY (agent, id)
      ) STRICT, WITHOUT ROWID;",
+    // 4: how sessions are launched, the ids that they had before, which process has which, and what happened.
+    "ALTER TABLE sessions ADD COLUMN cwd TEXT;
+     ALTER TABLE sessions ADD COLUMN profile TEXT;
+     ALTER TABLE sessions ADD COLUMN launch TEXT;
+     CREATE INDEX sessions_launched ON sessions (launch) WHERE launch IS NOT NULL;
+     CREATE TABLE previous_ids (
+        agent         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        path          TEXT NOT NULL,
+        key           INTEGER NOT NULL,
+        since         INTEGER NOT NULL,
+        PRIMARY KEY (agent, id)
+     ) STRICT, WITHOUT ROWID;
+     CREATE INDEX previous_ids_by_key ON previous_ids (key);
+     CREATE TABLE processes (
+        agent         TEXT NOT NULL,
+        pid           INTEGER NOT NULL,
+        start         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        kind          TEXT NOT NULL,
+        mark          TEXT NOT NULL,
+        at            INTEGER NOT NULL,
+        PRIMARY KEY (agent, pid)
+     ) STRICT, WITHOUT ROWID;
+     CREATE TABLE events (
+        number        INTEGER PRIMARY KEY,
+        at            INTEGER NOT NULL,
+        hook          TEXT NOT NULL,
+        kind          TEXT,
+        agent         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        name          TEXT
+     ) STRICT;",
 ];

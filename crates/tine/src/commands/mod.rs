@@ -6,6 +6,7 @@ pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod fork;
+pub(crate) mod hook;
 pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod log;
@@ -37,6 +38,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     let command = match cli.command {
         Command::Completions(args) => return completions::run(&args),
         Command::Demo(args) => return demo::run(&args, &surface),
+        Command::Hook(args) => return hook::run(&args),
         command => command,
     };
     let tine = Tine::open(environment::context()?)?;
@@ -53,7 +55,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Undo(args) => undo::run(&desk, &args),
         Command::Log(args) => log::run(&desk, &args),
         Command::Doctor(args) => doctor::run(&desk, &args),
-        Command::Completions(_) | Command::Demo(_) => unreachable!("ran above"),
+        Command::Completions(_) | Command::Demo(_) | Command::Hook(_) => unreachable!("ran above"),
     };
     for warning in desk.tine.take_warnings() {
         crate::ui::warn(&warning);
