@@ -9,6 +9,7 @@ mod copy;
 mod fields;
 mod follow;
 mod huge;
+mod launch;
 mod lines;
 mod process;
 mod program;
@@ -23,6 +24,7 @@ pub use copy::{Beside, Copied, CopyOrder, ReadBack};
 pub use fields::{Elements, Fields, Raw};
 pub use follow::{Growing, write_copy};
 use jiff::Timestamp;
+pub use launch::{LaunchOptions, Takes, launch_options};
 pub use lines::{Line, LineReader};
 pub use process::{caller, process_start, processes_with};
 pub use program::{Made, Message, NativeOrder, Program, ProgramError, Said, is_of_a_surrounding_agent};
@@ -76,8 +78,24 @@ pub trait Store: Send + Sync {
     fn takes_ids(&self) -> bool;
     /// The most characters that the agent takes in one message, where it has a limit.
     fn input_limit(&self) -> Option<usize>;
-    /// The command that resumes a session in a terminal, in this directory, with something to say first.
-    fn resume_command(&self, id: &SessionId, directory: &Path, prompt: Option<&str>) -> Vec<String>;
+    /// The command that resumes a session in a terminal, in this directory, with options and something to say first.
+    fn resume_command(&self, id: &SessionId, directory: &Path, options: &[String], prompt: Option<&str>)
+    -> Vec<String>;
+    /// The command that starts a new session in a terminal; its id is used where the agent takes one.
+    fn start_command(
+        &self,
+        id: &SessionId,
+        title: &str,
+        directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String>;
+    /// What matters of the agent's command line.
+    fn launch_options(&self) -> LaunchOptions {
+        launch_options(self.agent())
+    }
+    /// Gives a session a title that the agent's own list shows.
+    fn set_title(&self, program: Option<&Program>, id: &SessionId, path: &Path, title: &str) -> io::Result<()>;
     /// Lets the agent itself make a fork, without a request to its model.
     fn fork(&self, program: &Program, order: &NativeOrder<'_>) -> Result<Made, ProgramError>;
     /// Says something to the agent without a terminal and waits for the answer.

@@ -18,6 +18,8 @@ pub struct Program {
     pub path: PathBuf,
     /// Variables that it must not see.
     pub hidden: Vec<String>,
+    /// Variables that it gets.
+    pub environment: Vec<(String, String)>,
 }
 
 /// Why an agent's program did not do what was asked of it.
@@ -94,6 +96,8 @@ pub struct Message<'a> {
     pub title: Option<&'a str>,
     /// The directory in which the agent works.
     pub directory: &'a Path,
+    /// More options, as the session's profile has them.
+    pub options: &'a [String],
     /// The words.
     pub text: &'a str,
 }
@@ -147,6 +151,7 @@ impl Program {
         for variable in &self.hidden {
             command.env_remove(variable);
         }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -260,7 +265,7 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_program_that_fails_or_hangs_is_told() {
-        let program = Program { path: "/bin/sh".into(), hidden: vec!["PATH".into()] };
+        let program = Program { path: "/bin/sh".into(), hidden: vec!["PATH".into()], environment: Vec::new() };
         let run = |script: &str, patience: u64| {
             let mut command = program.command(Path::new("/"));
             command.args(["-c", script]);

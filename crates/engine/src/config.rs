@@ -4,6 +4,7 @@
 //! warning, because it may be meant for a newer tine; a value of the wrong kind is an error, because something else
 //! would be done than was asked for.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -26,6 +27,45 @@ pub struct Config {
     pub worktree: WorktreeConfig,
     /// The agents.
     pub agents: AgentsConfig,
+    /// Named sets of launch options.
+    pub profiles: BTreeMap<String, ProfileConfig>,
+}
+
+/// A named set of launch options.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProfileConfig {
+    /// The agent that it is for; any where nothing is said.
+    pub agent: Option<Agent>,
+    /// The agent's own arguments.
+    pub args: Vec<String>,
+    /// The model.
+    pub model: Option<String>,
+    /// A file of settings.
+    settings: Option<String>,
+    /// A file with the system prompt.
+    system_prompt: Option<String>,
+    /// Variables.
+    #[serde(rename = "env")]
+    pub environment: BTreeMap<String, String>,
+}
+
+impl ProfileConfig {
+    pub(crate) fn settings_in(&self, home: &Path) -> Option<PathBuf> {
+        self.settings.as_deref().map(|path| expand_home(path, home))
+    }
+
+    pub(crate) fn prompt_in(&self, home: &Path) -> Option<PathBuf> {
+        self.system_prompt.as_deref().map(|path| expand_home(path, home))
+    }
+}
+
+impl Config {
+    /// The profile of a name.
+    pub(crate) fn profile(&self, name: &str) -> Result<&ProfileConfig> {
+        let known = || self.profiles.keys().cloned().collect();
+        self.profiles.get(name).ok_or_else(|| Error::NoProfile { name: name.to_owned(), known: known() })
+    }
 }
 
 /// How new worktrees are made.
@@ -205,7 +245,8 @@ fn find_unknown(table: &toml::Table, above: &str, unknown: &mut Vec<String>) {
             toml::Value::Table(table) if KEYS.iter().any(|known| known.starts_with(&below)) => {
                 find_unknown(table, &below, unknown);
             }
-            _ if KEYS.contains(&name.as_str()) => {}
+            // Profiles have names of the person's own; what stands in one is checked when it is read.
+            _ if KEYS.contains(&name.as_str()) || name == "profiles" => {}
             _ => unknown.push(name),
         }
     }

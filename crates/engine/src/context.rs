@@ -19,6 +19,8 @@ pub struct Context {
     pub clock: Clock,
     /// The names of the variables that are set. What an agent that runs around us left among them is not passed on.
     pub variables: Vec<String>,
+    /// Variables that a session and its forks are launched with, such as a proxy's address.
+    pub launch_environment: Vec<(String, String)>,
     /// Where programs are looked up.
     pub search_path: Vec<PathBuf>,
 }

@@ -47,7 +47,12 @@ impl Tine {
         }
         let now = self.context().clock.now();
         self.empty_trash(now)?;
-        let belongings = self.store(view.agent).belongings(&view.id, &view.path);
+        let store = self.store(view.agent);
+        let mut belongings = store.belongings(&view.id, &view.path);
+        // What was said before a `/clear` is the same session to people.
+        for (id, path) in self.registry().previous_ids(view.agent, &view.id)? {
+            belongings.extend(store.belongings(&id, &path).into_iter().filter(|path| path.exists()));
+        }
         let what = format!("delete {}", view.label());
         let mut effects = Effects { session: Some(view.id.clone()), ..Effects::default() };
         let operation = self.registry().begin_operation("delete", &what, &effects, now)?;

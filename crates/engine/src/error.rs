@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use transcript::{Agent, NameError, PointError, SessionName, SessionView, State};
+use transcript::{Agent, NameError, PointError, SessionId, SessionName, SessionView, State};
 
 /// The result of anything in the engine.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -79,6 +79,14 @@ pub enum Error {
     /// A directory that is not there.
     #[error("there is no directory {}", .0.display())]
     NoDirectory(PathBuf),
+    /// The directory of a session is gone.
+    #[error("the session's directory {} is gone", .path.display())]
+    DirectoryGone {
+        /// Where it was.
+        path: PathBuf,
+        /// Where it may be now.
+        now: Option<PathBuf>,
+    },
     /// git is not installed.
     #[error("git was not found")]
     NoGit,
@@ -157,9 +165,49 @@ pub enum Error {
         /// How long it was waited for.
         seconds: u64,
     },
+    /// A profile that the configuration does not have.
+    #[error("there is no profile `{}`", transcript::text::one_line(.name))]
+    NoProfile {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// A profile for another agent.
+    #[error("the profile `{name}` is for {}", .agent.product_name())]
+    ProfileOfOther {
+        /// The profile.
+        name: String,
+        /// Its agent.
+        agent: Agent,
+    },
+    /// Something that an agent's command line does not take.
+    #[error("{} takes no {}", .agent.product_name(), .what.trim_start_matches("a "))]
+    NoSuchOption {
+        /// The agent.
+        agent: Agent,
+        /// What was given.
+        what: &'static str,
+    },
+    /// The session is known to tine already.
+    #[error("{id} is known already, as `{name}`")]
+    Tracked {
+        /// The id.
+        id: SessionId,
+        /// The session that has it, or had it.
+        name: String,
+    },
     /// A session that a process has open.
     #[error("session `{session}` is open ({})", .state.as_str())]
     IsOpen {
+        /// The session.
+        session: String,
+        /// What it does.
+        state: State,
+    },
+    /// A session that a process has open, and that another one was to go on in.
+    #[error("session `{session}` is open elsewhere ({})", .state.as_str())]
+    OpenElsewhere {
         /// The session.
         session: String,
         /// What it does.
@@ -312,6 +360,7 @@ impl Error {
             Error::AtWork { .. } => "at_work",
             Error::NothingToFork(_) => "nothing_to_fork",
             Error::NoDirectory(_) => "no_directory",
+            Error::DirectoryGone { .. } => "directory_gone",
             Error::NoGit => "no_git",
             Error::Git { .. } => "git",
             Error::NoRepository(_) => "no_repository",
@@ -325,7 +374,12 @@ impl Error {
             Error::OtherAgent { .. } => "other_agent",
             Error::NativeDiffers { .. } => "native_differs",
             Error::StillAtWork { .. } => "still_at_work",
+            Error::NoProfile { .. } => "no_profile",
+            Error::ProfileOfOther { .. } => "profile_of_other",
+            Error::NoSuchOption { .. } => "no_such_option",
+            Error::Tracked { .. } => "tracked",
             Error::IsOpen { .. } => "is_open",
+            Error::OpenElsewhere { .. } => "open_elsewhere",
             Error::StillNeeded { .. } => "still_needed",
             Error::InTheWay(_) => "in_the_way",
             Error::IntoItself { .. } => "into_itself",
@@ -384,6 +438,10 @@ impl Error {
             Error::AtWork { .. } => Some("wait with `--wait`, or say `--now` to fork at its last complete turn".into()),
             Error::NothingToFork(_) => Some("say something in it first".into()),
             Error::NoDirectory(_) => Some("make it first, or fork to another one with `--to DIR`".into()),
+            Error::DirectoryGone { now: Some(now), .. } => {
+                Some(format!("it may be {} now; `--to DIR` says where to go on", now.display()))
+            }
+            Error::DirectoryGone { now: None, .. } => Some("`--to DIR` says where to go on".into()),
             Error::NoGit => Some("install git, or fork without a worktree".into()),
             Error::Git { .. } => None,
             Error::NoRepository(_) => Some("`git init` makes one; `--to DIR` needs none".into()),
@@ -411,7 +469,17 @@ impl Error {
                 Some("it waits for a permission: answer it, or say `--now` to fork at its last complete turn".into())
             }
             Error::StillAtWork { .. } => Some("wait longer, or say `--now` to fork at its last complete turn".into()),
+            Error::NoProfile { known, .. } if known.is_empty() => {
+                Some("`[profiles.NAME]` in the configuration file makes one".into())
+            }
+            Error::NoProfile { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Error::ProfileOfOther { agent, .. } => Some(format!("say `--agent {agent}`")),
+            Error::NoSuchOption { .. } => Some("give its own options behind `--`".into()),
+            Error::Tracked { .. } => Some("`tine rename` gives it another name".into()),
             Error::IsOpen { .. } => Some("end the agent first".into()),
+            Error::OpenElsewhere { session, .. } => {
+                Some(format!("agents do not lock: `tine fork {session}` is safe, `--yes` goes on all the same"))
+            }
             Error::StillNeeded { .. } => {
                 Some("delete those first; a fork by `--method copy` needs nothing of its source".into())
             }

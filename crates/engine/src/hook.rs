@@ -234,12 +234,7 @@ impl Hearing<'_> {
             .query_row(params![self.agent.as_str(), self.id.as_str()], |row| row.get(0))
     }
 
-    fn origin(
-        &self,
-        before: Option<&str>,
-        pointer: Option<&SessionId>,
-        existed: bool,
-    ) -> rusqlite::Result<Origin> {
+    fn origin(&self, before: Option<&str>, pointer: Option<&SessionId>, existed: bool) -> rusqlite::Result<Origin> {
         let source = self.payload.source.as_deref();
         let launched = match self.launching_name() {
             Some(name) => self.row_by_name(&name)?.map(|row| (name, row)),
@@ -278,10 +273,11 @@ impl Hearing<'_> {
         let Some(row) = self.row_by_id(old)? else {
             return Ok(None);
         };
-        self.transaction.prepare_cached(
-            "INSERT OR REPLACE INTO previous_ids (agent, id, path, key, since) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?
-        .execute(params![self.agent.as_str(), row.id, row.path, row.key, self.now.as_millisecond()])?;
+        self.transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO previous_ids (agent, id, path, key, since) VALUES (?1, ?2, ?3, ?4, ?5)",
+            )?
+            .execute(params![self.agent.as_str(), row.id, row.path, row.key, self.now.as_millisecond()])?;
         self.set_identity(&row)
     }
 
@@ -303,11 +299,12 @@ impl Hearing<'_> {
 
     /// Registers a fork that was made inside the agent.
     fn fork(&self, parent: &str) -> rusqlite::Result<(Option<Row>, Option<String>)> {
-        self.transaction.prepare_cached(
-            "INSERT OR IGNORE INTO lineage (agent, id, parent_agent, parent_id, parent_turn, source, noted)
+        self.transaction
+            .prepare_cached(
+                "INSERT OR IGNORE INTO lineage (agent, id, parent_agent, parent_id, parent_turn, source, noted)
              VALUES (?1, ?2, ?1, ?3, NULL, 'agent', ?4)",
-        )?
-        .execute(params![self.agent.as_str(), self.id.as_str(), parent, self.now.as_millisecond()])?;
+            )?
+            .execute(params![self.agent.as_str(), self.id.as_str(), parent, self.now.as_millisecond()])?;
         let Some((parent, parent_name)) = self.parent(parent)? else {
             return Ok((None, None));
         };

@@ -15,9 +15,11 @@ mod git;
 mod hook;
 mod lineage;
 mod live;
+mod named;
 mod names;
 mod operations;
 mod private;
+mod profile;
 mod project;
 mod registry;
 mod resolve;
@@ -38,7 +40,9 @@ pub use error::{Error, Result};
 pub use fork::{Forked, Method, Place, Plan, Preparation, Request, SeedNote, SeedPlan, Where, Workspace};
 pub use git::Worktree;
 pub use hook::{Caller, Event, Heard, Payload, write_name};
+pub use named::Start;
 pub use operations::Operation;
+pub use profile::{KeptFile, LaunchRequest, Profile};
 pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
@@ -121,7 +125,10 @@ impl Tine {
         }
         let notes: HashMap<_, _> = self.stores.iter().map(|store| (store.agent(), store.notes())).collect();
         // What was learned is noted, but a registry that cannot be written now does not keep a listing from its work.
-        let noted = self.follow(&catalog).and_then(|()| self.note_lineage(&mut catalog, &notes));
+        let noted = self
+            .follow(&catalog)
+            .and_then(|()| self.settle_starts(&catalog))
+            .and_then(|()| self.note_lineage(&mut catalog, &notes));
         if let Err(error) = noted {
             self.warnings.borrow_mut().push(error.to_string());
         }
@@ -264,6 +271,8 @@ impl Tine {
                 registry.remember("catalog", &catalog.generation)?;
             }
             Ok(())
-        })
+        })?;
+        drop(registry);
+        self.name_forks(&found, catalog)
     }
 }

@@ -40,14 +40,14 @@ pub(crate) fn from_text(text: &str, taken: &HashSet<&str>) -> Option<SessionName
 /// A name that says nothing but can be remembered, such as `calm-otter-41`.
 pub(crate) fn readable(is_taken: impl Fn(&str) -> bool) -> Option<SessionName> {
     const QUALITIES: [&str; 32] = [
-        "amber", "brave", "brisk", "calm", "clear", "cosy", "crisp", "dapper", "deft", "eager", "early", "fair", "fleet",
-        "gentle", "glad", "keen", "kind", "lively", "lucid", "mellow", "merry", "neat", "nimble", "plain", "quick",
-        "quiet", "ready", "silver", "steady", "sunny", "swift", "warm",
+        "amber", "brave", "brisk", "calm", "clear", "cosy", "crisp", "dapper", "deft", "eager", "early", "fair",
+        "fleet", "gentle", "glad", "keen", "kind", "lively", "lucid", "mellow", "merry", "neat", "nimble", "plain",
+        "quick", "quiet", "ready", "silver", "steady", "sunny", "swift", "warm",
     ];
     const THINGS: [&str; 32] = [
         "anchor", "badger", "beacon", "birch", "brook", "cedar", "comet", "coral", "crane", "ember", "falcon", "fern",
-        "finch", "harbor", "hazel", "heron", "island", "lantern", "maple", "meadow", "otter", "pebble", "pine", "quill",
-        "raven", "reed", "river", "robin", "spruce", "thistle", "willow", "wren",
+        "finch", "harbor", "hazel", "heron", "island", "lantern", "maple", "meadow", "otter", "pebble", "pine",
+        "quill", "raven", "reed", "river", "robin", "spruce", "thistle", "willow", "wren",
     ];
     (0..1000).find_map(|_| {
         let random = uuid::Uuid::new_v4().as_u128();

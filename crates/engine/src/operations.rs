@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
-use transcript::{SessionId, SessionName};
+use transcript::{Agent, SessionId, SessionName};
 
 use crate::Tine;
 use crate::delete::{self, Moved};
@@ -20,6 +20,7 @@ use crate::directory::{self, DirectoryCopy};
 use crate::error::{Error, Result};
 use crate::fork::SeedNote;
 use crate::git::Worktree;
+use crate::profile::Profile;
 use crate::registry::{Lineage, Registry, SessionKey};
 
 /// How long a process is waited for whose tine is gone.
@@ -44,8 +45,25 @@ pub struct Effects {
     /// The name that a deleted session had.
     #[serde(default)]
     pub name: Option<SessionName>,
+    /// A session that got another name, and the one that it had.
+    #[serde(default)]
+    pub named: Option<(NamedKey, Option<SessionName>)>,
     /// Size and time of the transcript when it was complete; tells whether it has grown since.
     pub stamp: Option<(u64, i64)>,
+}
+
+/// A session, as it stands in the log.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct NamedKey {
+    agent: Agent,
+    id: SessionId,
+    path: PathBuf,
+}
+
+impl From<SessionKey> for NamedKey {
+    fn from(key: SessionKey) -> Self {
+        NamedKey { agent: key.agent, id: key.id, path: key.path }
+    }
 }
 
 impl Effects {
@@ -64,6 +82,7 @@ pub(crate) struct NewFork<'a> {
     pub parent: Lineage,
     /// What is remembered of the transcript that it began with.
     pub seed: Option<&'a SeedNote>,
+    pub profile: &'a Profile,
     pub effects: Effects,
 }
 
@@ -135,7 +154,9 @@ impl Registry {
 
     /// Names a fork, notes its parent and ends its operation, all at once. False where the name is taken.
     pub(crate) fn register_fork(&mut self, fork: &NewFork<'_>, operation: i64, now: Timestamp) -> Result<bool> {
-        let NewFork { key, name, parent, seed, effects } = fork;
+        let NewFork { key, name, parent, seed, profile, effects } = fork;
+        let profile =
+            Some(profile).filter(|profile| !profile.is_empty()).and_then(|profile| serde_json::to_string(profile).ok());
         let effects = serde_json::to_string(effects).unwrap_or_default();
         self.write(|transaction| {
             let holder: Option<i64> = transaction
@@ -145,13 +166,14 @@ impl Registry {
                 return Ok(false);
             }
             transaction.execute(
-                "INSERT INTO sessions (agent, id, path, name, created) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO sessions (agent, id, path, name, created, profile) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
                 params![
                     key.agent.as_str(),
                     key.id.as_str(),
                     key.path.to_string_lossy(),
                     name.as_str(),
-                    now.as_millisecond()
+                    now.as_millisecond(),
+                    profile
                 ],
             )?;
             transaction.execute(
@@ -263,6 +285,14 @@ impl Tine {
         }
         if !operation.effects.moved.is_empty() {
             self.restore(&operation)?;
+            return Ok(operation);
+        }
+        if let Some((key, name)) = &operation.effects.named {
+            let key = SessionKey { agent: key.agent, id: key.id.clone(), path: key.path.clone() };
+            if !self.registry().set_name(&key, name.as_ref(), self.context().clock.now())? {
+                return Err(name.clone().map_or(Error::NoNameLeft, Error::NameTaken));
+            }
+            self.registry().end_operation(operation.id, "undone", None)?;
             return Ok(operation);
         }
         if !force && has_grown(&operation.effects) {

@@ -51,6 +51,20 @@ pub(crate) fn current_branch(directory: &Path) -> Option<String> {
     head.trim().strip_prefix("ref: refs/heads/").map(str::to_owned)
 }
 
+/// The commit that is checked out around `directory`, read from git's own files.
+pub(crate) fn current_commit(directory: &Path) -> Option<String> {
+    let (top, common) = repository(&directory.canonicalize().ok()?)?;
+    let head = fs::read_to_string(git_folder(&top)?.join("HEAD")).ok()?;
+    let Some(reference) = head.trim().strip_prefix("ref: ") else {
+        return Some(head.trim().to_owned());
+    };
+    if let Ok(commit) = fs::read_to_string(common.join(reference)) {
+        return Some(commit.trim().to_owned());
+    }
+    let packed = fs::read_to_string(common.join("packed-refs")).ok()?;
+    packed.lines().find_map(|line| line.strip_suffix(reference)?.strip_suffix(' ').map(str::to_owned))
+}
+
 /// The main working tree of the repository around `directory`; nothing where the repository has none.
 pub(crate) fn main_tree(directory: &Path) -> Option<PathBuf> {
     let (_, common) = repository(directory)?;

@@ -4,7 +4,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
-use crate::commands::{clone, completions, delete, demo, doctor, fork, hook, info, list, log, show, status, tree, undo};
+use crate::commands::{
+    adopt, clone, completions, delete, demo, doctor, fork, hook, info, list, log, rename, resume, show, start, status,
+    tree, undo,
+};
 
 /// Branch any conversation with a coding agent
 #[derive(Debug, Parser)]
@@ -56,8 +59,12 @@ pub(crate) enum Command {
     #[command(alias = "inspect")]
     Info(info::Args),
     Status(status::Args),
+    Start(start::Args),
+    Resume(resume::Args),
     Fork(fork::Args),
     Clone(clone::Args),
+    Adopt(adopt::Args),
+    Rename(rename::Args),
     Delete(delete::Args),
     Undo(undo::Args),
     Log(log::Args),
@@ -77,11 +84,19 @@ impl Command {
             Command::Show(args) => args.json,
             Command::Info(args) => args.json,
             Command::Status(args) => args.json,
+            Command::Start(args) => args.json,
+            Command::Resume(args) => args.json,
+            Command::Adopt(args) => args.json,
             Command::Fork(args) => args.options.json,
             Command::Clone(args) => args.options.json,
             Command::Log(args) => args.json,
             Command::Doctor(args) => args.json,
-            Command::Hook(_) | Command::Delete(_) | Command::Undo(_) | Command::Completions(_) | Command::Demo(_) => false,
+            Command::Hook(_)
+            | Command::Rename(_)
+            | Command::Delete(_)
+            | Command::Undo(_)
+            | Command::Completions(_)
+            | Command::Demo(_) => false,
         }
     }
 }

@@ -23,6 +23,20 @@ use jiff::tz::TimeZone;
 use crate::cli::ColorChoice;
 use crate::failure::Failure;
 
+/// What decides over which way an agent reaches its model. A session keeps it, and its forks have it. Never a secret.
+const LAUNCH_VARIABLES: [&str; 10] = [
+    "ANTHROPIC_BASE_URL",
+    "OPENAI_BASE_URL",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+];
+
 /// Reads where everything is.
 pub(crate) fn context() -> Result<Context, Failure> {
     let home = path("HOME").or_else(|| path("USERPROFILE")).ok_or_else(|| Failure::Other {
@@ -52,7 +66,11 @@ pub(crate) fn context() -> Result<Context, Failure> {
         None => Clock::System,
     };
     let variables = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
-    Ok(Context { surroundings, paths, cwd, clock, variables, search_path })
+    let launch_environment = LAUNCH_VARIABLES
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), env::var(name).ok().filter(|value| !value.is_empty())?)))
+        .collect();
+    Ok(Context { surroundings, paths, cwd, clock, variables, launch_environment, search_path })
 }
 
 /// How output reaches the person.

@@ -12,12 +12,34 @@ use super::scan::scan;
 use crate::lines::LineReader;
 use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, ProgramError, START_PATIENCE, Said};
 
-/// The command that resumes a session in a terminal, with something to say first.
-pub(super) fn resume_command(id: &SessionId, prompt: Option<&str>) -> Vec<String> {
-    let mut command: Vec<String> = ["claude", "--resume", id.as_str()].map(str::to_owned).into();
+/// A command for a terminal, with something to say first.
+pub(super) fn command(session: &[&str], options: &[String], prompt: Option<&str>) -> Vec<String> {
+    let mut command = vec!["claude".to_owned()];
+    command.extend(session.iter().map(|word| (*word).to_owned()));
+    command.extend(options.iter().cloned());
     // Behind `--` a prompt may begin with a dash.
     command.extend(prompt.into_iter().flat_map(|prompt| ["--".to_owned(), prompt.to_owned()]));
     command
+}
+
+/// Adds a title to the end of a transcript, as the client itself does; the last one counts.
+pub(super) fn set_title(id: &SessionId, path: &Path, title: &str) -> io::Result<()> {
+    let record = serde_json::json!({ "type": "custom-title", "customTitle": title, "sessionId": id });
+    let mut file = fs::OpenOptions::new().append(true).read(true).open(path)?;
+    // A last line that was cut off must not swallow the title. One write, because the client may be writing as well.
+    let begins = if ends_with_line_break(&mut file)? { "" } else { "\n" };
+    file.write_all(format!("{begins}{record}\n").as_bytes())
+}
+
+fn ends_with_line_break(file: &mut fs::File) -> io::Result<bool> {
+    use std::io::{Read, Seek, SeekFrom};
+    if file.metadata()?.len() == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
 }
 
 /// Says something in print mode; the words go through standard input, which has no limit.
@@ -32,6 +54,7 @@ pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, Prog
     if let Some(title) = message.title {
         command.args(["--name", title]);
     }
+    command.args(message.options);
     let told = program.run(command, message.text, ANSWER_PATIENCE)?;
     #[derive(Deserialize)]
     struct Told {

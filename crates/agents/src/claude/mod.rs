@@ -108,8 +108,29 @@ impl Store for Claude {
         None
     }
 
-    fn resume_command(&self, id: &SessionId, _directory: &Path, prompt: Option<&str>) -> Vec<String> {
-        launch::resume_command(id, prompt)
+    fn resume_command(
+        &self,
+        id: &SessionId,
+        _directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String> {
+        launch::command(&["--resume", id.as_str()], options, prompt)
+    }
+
+    fn start_command(
+        &self,
+        id: &SessionId,
+        title: &str,
+        _directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String> {
+        launch::command(&["--session-id", id.as_str(), "--name", title], options, prompt)
+    }
+
+    fn set_title(&self, _: Option<&Program>, id: &SessionId, path: &Path, title: &str) -> io::Result<()> {
+        launch::set_title(id, path, title)
     }
 
     fn fork(&self, program: &Program, order: &NativeOrder<'_>) -> Result<Made, ProgramError> {
@@ -133,7 +154,8 @@ impl Store for Claude {
     fn origin(&self, id: &SessionId, path: &Path) -> Option<SessionId> {
         let pointer = crate::head_of(path).and_then(|head| {
             let lines = head.split(|byte| *byte == b'\n');
-            let mut pointers = lines.filter_map(|line| crate::Raw(line).get(b"forkedFrom")?.get(b"sessionId")?.string());
+            let mut pointers =
+                lines.filter_map(|line| crate::Raw(line).get(b"forkedFrom")?.get(b"sessionId")?.string());
             pointers.next().and_then(|id| SessionId::new(id).ok())
         });
         pointer.or_else(|| notes::read(&self.config).parents.get(id).map(|parent| parent.id.clone()))

@@ -17,11 +17,13 @@ use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, Progr
 /// What Codex takes in one message.
 pub(super) const INPUT_LIMIT: usize = 1_048_576;
 
-/// The command that resumes a thread in a terminal, with something to say first. Without a directory Codex asks
-/// whether it is to work in the thread's own or in the current one.
-pub(super) fn resume_command(id: &SessionId, directory: &Path, prompt: Option<&str>) -> Vec<String> {
-    let directory = directory.to_string_lossy();
-    let mut command: Vec<String> = ["codex", "resume", id.as_str(), "-C", &directory].map(str::to_owned).into();
+/// A command for a terminal, with something to say first. Without a directory Codex asks whether it is to work in the
+/// thread's own or in the current one.
+pub(super) fn command(thread: &[&str], directory: &Path, options: &[String], prompt: Option<&str>) -> Vec<String> {
+    let mut command = vec!["codex".to_owned()];
+    command.extend(thread.iter().map(|word| (*word).to_owned()));
+    command.extend(["-C".to_owned(), directory.to_string_lossy().into_owned()]);
+    command.extend(options.iter().cloned());
     command.extend(prompt.into_iter().flat_map(|prompt| ["--".to_owned(), prompt.to_owned()]));
     command
 }
@@ -29,7 +31,7 @@ pub(super) fn resume_command(id: &SessionId, directory: &Path, prompt: Option<&s
 /// Says something by `codex exec`; the words go through standard input.
 pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
     let mut command = program.command(message.directory);
-    command.args(["exec", "--json", "--skip-git-repo-check"]);
+    command.args(["exec", "--json", "--skip-git-repo-check"]).args(message.options);
     if let Some(session) = message.session {
         command.args(["resume", session.as_str()]);
     }

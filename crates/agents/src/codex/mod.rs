@@ -109,8 +109,31 @@ impl Store for Codex {
         Some(launch::INPUT_LIMIT)
     }
 
-    fn resume_command(&self, id: &SessionId, directory: &Path, prompt: Option<&str>) -> Vec<String> {
-        launch::resume_command(id, directory, prompt)
+    fn resume_command(
+        &self,
+        id: &SessionId,
+        directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String> {
+        launch::command(&["resume", id.as_str()], directory, options, prompt)
+    }
+
+    fn start_command(
+        &self,
+        _id: &SessionId,
+        _title: &str,
+        directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String> {
+        launch::command(&[], directory, options, prompt)
+    }
+
+    fn set_title(&self, program: Option<&Program>, id: &SessionId, path: &Path, title: &str) -> io::Result<()> {
+        let program = program.ok_or(io::ErrorKind::NotFound)?;
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        launch::announce(program, id, title, directory).map_err(io::Error::other)
     }
 
     fn fork(&self, program: &Program, order: &NativeOrder<'_>) -> Result<Made, ProgramError> {

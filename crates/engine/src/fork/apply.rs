@@ -113,7 +113,7 @@ impl Tine {
         effects.made.insert(0, made.path.clone());
         let metadata = fs::metadata(&made.path);
         effects.stamp = metadata.ok().map(|metadata| (metadata.len(), agents::stamp(&metadata).modified));
-        let fork = NewFork { key, name: &plan.name, parent, seed, effects };
+        let fork = NewFork { key, name: &plan.name, parent, seed, profile: &plan.profile, effects };
         if !self.registry().register_fork(&fork, operation, now)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }

@@ -1,13 +1,15 @@
 //! Where the agent runs after a fork: in this terminal, without one, or not at all.
 
+use std::path::Path;
 use std::process::Command;
 
 use agents::{Message, Program, ProgramError, is_of_a_surrounding_agent};
-use transcript::{Agent, SessionView};
+use transcript::{Agent, SessionName, SessionView};
 
 use super::{Place, Plan};
 use crate::Tine;
 use crate::error::{Error, Result};
+use crate::profile::Profile;
 
 impl Tine {
     /// An agent's program, as the configuration names it or as a shell would find it.
@@ -19,27 +21,49 @@ impl Tine {
         };
         let path = path.ok_or_else(|| Error::NoAgent { agent, program: program.to_string_lossy().into_owned() })?;
         let hidden = self.context().variables.iter().filter(|variable| is_of_a_surrounding_agent(variable));
-        Ok(Program { path, hidden: hidden.cloned().collect() })
+        Ok(Program { path, hidden: hidden.cloned().collect(), environment: Vec::new() })
+    }
+
+    /// The same, with a session's environment: its profile's, and the name under which it is started.
+    pub(crate) fn program_as(&self, agent: Agent, profile: &Profile, name: Option<&SessionName>) -> Result<Program> {
+        let mut program = self.program(agent)?;
+        program.environment.extend(profile.environment.clone());
+        program.environment.extend(name.map(|name| ("TINE_SESSION".to_owned(), name.to_string())));
+        Ok(program)
+    }
+
+    /// A command of an agent, as a session's profile has it.
+    pub(crate) fn launch(
+        &self,
+        agent: Agent,
+        directory: &Path,
+        words: &[String],
+        profile: &Profile,
+        name: Option<&SessionName>,
+    ) -> Result<Command> {
+        let mut command = self.program_as(agent, profile, name)?.command(directory);
+        command.args(&words[1..]);
+        Ok(command)
     }
 
     /// The words of the command that resumes a fork; with the first prompt, unless that was said already.
     pub fn resume_words(&self, plan: &Plan, fork: &SessionView) -> Vec<String> {
         let prompt = plan.prompt.as_deref().filter(|_| plan.place != Place::Headless);
-        self.store(plan.agent).resume_command(&fork.id, &plan.workspace.path, prompt)
+        self.store(plan.agent).resume_command(&fork.id, &plan.workspace.path, &plan.profile.words(), prompt)
     }
 
     /// The command that opens a fork in this terminal.
     pub fn open_command(&self, plan: &Plan, fork: &SessionView) -> Result<Command> {
         let words = self.resume_words(plan, fork);
-        let mut command = self.program(plan.agent)?.command(&plan.workspace.path);
-        command.args(&words[1..]);
-        Ok(command)
+        self.launch(plan.agent, &plan.workspace.path, &words, &plan.profile, Some(&plan.name))
     }
 
     /// Says something in a session without a terminal and returns the answer.
     pub fn say(&self, plan: &Plan, fork: &SessionView, text: &str) -> Result<String> {
-        let message = Message { session: Some(&fork.id), id: None, title: None, directory: &plan.workspace.path, text };
-        let program = self.program(plan.agent)?;
+        let options = plan.profile.words();
+        let directory = &plan.workspace.path;
+        let message = Message { session: Some(&fork.id), id: None, title: None, directory, options: &options, text };
+        let program = self.program_as(plan.agent, &plan.profile, Some(&plan.name))?;
         Ok(self.store(plan.agent).say(&program, &message)?.answer)
     }
 

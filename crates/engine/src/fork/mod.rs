@@ -22,12 +22,14 @@ use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
+pub(crate) use plan::new_id;
 pub(crate) use seed::Unseeded;
 pub use seed::{SeedNote, SeedPlan};
 pub use workspace::Preparation;
 
 use crate::directory::DirectoryCopy;
 use crate::git::Worktree;
+use crate::profile::Profile;
 use crate::session::Session;
 
 /// What a person asks for.
@@ -153,6 +155,8 @@ pub struct Plan {
     pub why: String,
     /// Where it works.
     pub workspace: Workspace,
+    /// How it is launched; its source's.
+    pub profile: Profile,
     /// Where the agent runs.
     pub place: Place,
     /// What it is told first.

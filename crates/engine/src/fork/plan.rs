@@ -8,6 +8,7 @@ use super::{Method, Place, Plan, Request};
 use crate::Tine;
 use crate::error::{Error, Result};
 use crate::names;
+use crate::profile::Profile;
 
 impl Tine {
     /// Decides everything about a fork. Nothing is touched.
@@ -36,6 +37,8 @@ impl Tine {
         let dirty = workspace.worktree.is_some() && !request.carry && self.is_dirty(source.cwd.as_deref());
         let store = self.store(agent);
         let id = new_id(agent, now);
+        // Another agent's options mean nothing to this one.
+        let profile = if agent == source.agent { self.profile_of(agent, &source.id)? } else { Profile::default() };
         let count = self.count_tokens(request, turns)?;
         let context_window = if agent == source.agent { count.window } else { None }.or(window_of(agent));
         let after_compaction = method == Method::Native && request.source.details.compacted;
@@ -54,7 +57,8 @@ impl Tine {
             place: request.place,
             prompt: request.prompt.clone(),
             target: store.place_for(&id, &workspace.path, now),
-            command: store.resume_command(&id, &workspace.path, request.prompt.as_deref()),
+            command: store.resume_command(&id, &workspace.path, &profile.words(), request.prompt.as_deref()),
+            profile,
             id_is_chosen: method == Method::Copy || store.takes_ids(),
             workspace,
             id,
@@ -150,7 +154,7 @@ fn warn(plan: &mut Plan, request: &Request) {
 }
 
 /// An id as the agent itself would make it.
-fn new_id(agent: Agent, now: jiff::Timestamp) -> SessionId {
+pub(crate) fn new_id(agent: Agent, now: jiff::Timestamp) -> SessionId {
     let uuid = match agent {
         Agent::Claude => uuid::Uuid::new_v4(),
         Agent::Codex => {

@@ -75,6 +75,7 @@ impl Tine {
             id: store.takes_ids().then_some(&plan.id),
             title: Some(plan.name.as_str()),
             directory: &plan.workspace.path,
+            options: &[],
             text: &seed.text,
         };
         let said = store.say(&program, &message)?;

@@ -110,6 +110,17 @@ pub(crate) enum PlaceChoice {
     None,
 }
 
+impl PlaceChoice {
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            PlaceChoice::Here => "here",
+            PlaceChoice::Headless => "headless",
+            PlaceChoice::None => "none",
+        }
+    }
+}
+
 /// How long to wait; nothing for as long as it takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeout(pub Option<Duration>);
@@ -170,12 +181,10 @@ pub(crate) fn fork(
     let mut request = request(selection);
     request.now = options.now;
     request.prompt = options.prompt.as_deref().map(prompt).transpose()?;
-    request.place = match options.place {
-        Some(PlaceChoice::Here) => Place::Here,
-        Some(PlaceChoice::Headless) => Place::Headless,
-        Some(PlaceChoice::None) => Place::None,
-        None if desk.surface.is_interactive && desk.surface.is_terminal && !options.json => Place::Here,
-        None => Place::None,
+    request.place = match options.place.unwrap_or_else(|| desk.default_place(options.json)) {
+        PlaceChoice::Here => Place::Here,
+        PlaceChoice::Headless => Place::Headless,
+        PlaceChoice::None => Place::None,
     };
     let plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();
@@ -248,7 +257,7 @@ fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
 }
 
 /// What is to be said first; `-` stands for standard input.
-fn prompt(text: &str) -> Result<String, Failure> {
+pub(crate) fn prompt(text: &str) -> Result<String, Failure> {
     let mut prompt = text.to_owned();
     if text == "-" {
         prompt.clear();

@@ -11,6 +11,7 @@ use transcript::{SessionView, text};
 use super::Desk;
 use crate::Outcome;
 use crate::complete;
+use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
 /// Show everything known of a session
@@ -36,9 +37,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         sessions.iter().map(|other| &other.view).filter(|view| is_fork_of(view, &session)).collect();
     let mut out = ui::out();
     if args.json {
-        writeln!(out, "{}", to_json_pretty(&as_json(&session, &forks)))?;
+        writeln!(out, "{}", to_json_pretty(&as_json(desk, &session, &forks)?))?;
     } else {
-        for (word, value) in facts(desk, &session, &forks) {
+        for (word, value) in facts(desk, &session, &forks)? {
             writeln!(out, "{}  {value}", Paint(desk.surface.color).dim(&format!("{word:>9}")))?;
         }
     }
@@ -51,7 +52,9 @@ fn is_fork_of(view: &SessionView, session: &Session) -> bool {
     parent.is_some_and(|parent| parent.agent == session.view.agent && parent.id == session.view.id)
 }
 
-fn as_json(session: &Session, forks: &[&SessionView]) -> Value {
+fn as_json(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Value, Failure> {
+    let (agent, id) = (session.view.agent, &session.view.id);
+    let previous = desk.tine.registry().previous_ids(agent, id)?;
     let details = &session.details;
     let mut value = serde_json::to_value(&session.view).unwrap_or_default();
     let more = json!({
@@ -65,6 +68,9 @@ fn as_json(session: &Session, forks: &[&SessionView]) -> Value {
         "pid": session.live.as_ref().and_then(|live| live.pid),
         "waiting_for": session.live.as_ref().and_then(|live| live.waiting_for.clone()),
         "mid_turn": details.mid_turn,
+        "profile": desk.tine.profile_of(agent, id)?,
+        "previous_ids": previous.iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        "seed": desk.tine.registry().seed(agent, id)?,
         "defects": details.defects,
         "forks": forks.iter().map(|fork| json!({
             "agent": fork.agent, "id": fork.id, "name": fork.name,
@@ -74,10 +80,10 @@ fn as_json(session: &Session, forks: &[&SessionView]) -> Value {
     if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
         value.extend(more);
     }
-    value
+    Ok(value)
 }
 
-fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Vec<(&'static str, String)> {
+fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Vec<(&'static str, String)>, Failure> {
     let (view, details) = (&session.view, &session.details);
     let (surface, paint) = (&desk.surface, Paint(desk.surface.color));
     let now = desk.tine.context().clock.now();
@@ -98,6 +104,14 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Vec<(&'stati
             format!("{used}{} in the last request and answer", window.unwrap_or_default())
         }),
     );
+    let profile = desk.tine.profile_of(view.agent, &view.id)?;
+    let words = profile.words();
+    add("launched", (!words.is_empty()).then(|| text::one_line(&ui::plan::line(&words))));
+    add("profile", profile.name.as_deref().map(text::one_line));
+    add("config", profile.commit.as_deref().map(text::one_line));
+    let previous = desk.tine.registry().previous_ids(view.agent, &view.id)?;
+    let previous: Vec<&str> = previous.iter().map(|(id, _)| id.as_str()).collect();
+    add("before", (!previous.is_empty()).then(|| previous.join(", ")));
     add("created", view.created.map(|time| ui::ago(time, now, &surface.zone)));
     add("updated", view.updated.map(|time| ui::ago(time, now, &surface.zone)));
     add(
@@ -122,7 +136,7 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Vec<(&'stati
     for (kind, count) in details.defects.iter() {
         add("defect", Some(paint.note(&format!("{count} × {}", kind.describe()))));
     }
-    facts
+    Ok(facts)
 }
 
 fn agent_line(session: &Session) -> String {

@@ -1,5 +1,6 @@
 //! One file per command: its options, and what it does with them.
 
+pub(crate) mod adopt;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod delete;
@@ -10,7 +11,10 @@ pub(crate) mod hook;
 pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod rename;
+pub(crate) mod resume;
 pub(crate) mod show;
+pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod undo;
@@ -49,8 +53,12 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Show(args) => show::run(&desk, &args),
         Command::Info(args) => info::run(&desk, &args),
         Command::Status(args) => status::run(&desk, &args),
+        Command::Start(args) => start::run(&desk, &args),
+        Command::Resume(args) => resume::run(&desk, &args),
         Command::Fork(args) => fork::run(&desk, &args),
         Command::Clone(args) => clone::run(&desk, &args),
+        Command::Adopt(args) => adopt::run(&desk, &args),
+        Command::Rename(args) => rename::run(&desk, &args),
         Command::Delete(args) => delete::run(&desk, &args),
         Command::Undo(args) => undo::run(&desk, &args),
         Command::Log(args) => log::run(&desk, &args),
@@ -70,7 +78,11 @@ fn become_program(mut command: std::process::Command) -> Outcome {
     #[cfg(not(unix))]
     let error = match command.status() {
         Ok(status) => {
-            return Ok(if status.success() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE });
+            return Ok(if status.success() {
+                std::process::ExitCode::SUCCESS
+            } else {
+                std::process::ExitCode::FAILURE
+            });
         }
         Err(error) => error,
     };
@@ -82,6 +94,14 @@ fn become_program(mut command: std::process::Command) -> Outcome {
 }
 
 impl Desk {
+    /// Where an agent runs unless it is said: in this terminal, if it is one.
+    pub(crate) fn default_place(&self, json: bool) -> fork::PlaceChoice {
+        match self.surface.is_interactive && self.surface.is_terminal && !json {
+            true => fork::PlaceChoice::Here,
+            false => fork::PlaceChoice::None,
+        }
+    }
+
     /// Finds the session that `spec` means; a person is asked where it could be several.
     pub(crate) fn select(&self, spec: &str) -> Result<Selection, Failure> {
         let sessions = self.tine.all_sessions(&Bar::new())?;

@@ -58,6 +58,7 @@ fn context(root: &Path, now: Timestamp) -> Context {
         cwd: root.join("shop"),
         clock: Clock::Fixed(now),
         variables: Vec::new(),
+        launch_environment: Vec::new(),
         search_path: Vec::new(),
     }
 }

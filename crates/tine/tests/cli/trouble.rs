@@ -48,9 +48,9 @@ fn a_failed_fork_leaves_nothing() {
     session.write(&world.sandbox.claude_home());
     assert_eq!(world.run(["list"]).code, 0);
     let before = world.agents_files();
-    // 64 KB for any file, and the signal that would end the process is ignored.
+    // 256 KB for any file, which is enough for the registry, and the signal that would end the process is ignored.
     let mut command = world.sandbox.command("sh");
-    command.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tine"), "fork", LOGIN]);
+    command.args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_tine"), "fork", LOGIN]);
     let output = command.current_dir(&world.shop).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();

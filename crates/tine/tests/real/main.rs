@@ -7,4 +7,5 @@ mod claude;
 mod codex;
 mod fork;
 mod methods;
+mod named;
 mod told;

@@ -1,0 +1,478 @@
+//! Sessions by name: starting, resuming, adopting, renaming.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use agents::Message;
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, params};
+use transcript::{Agent, ParentSource, SessionId, SessionName};
+
+use crate::Tine;
+use crate::catalog::Catalog;
+use crate::error::{Error, Result};
+use crate::hook::UNKNOWN_ID;
+use crate::names;
+use crate::operations::Effects;
+use crate::profile::Profile;
+use crate::project;
+use crate::registry::{Lineage, Registry, SessionKey};
+use crate::session::Session;
+
+/// How long a session that was named and never begun keeps its name, where no process tells that it is given up.
+const UNBEGUN_SECONDS: i64 = 24 * 60 * 60;
+
+/// A session that is about to be started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Its agent.
+    pub agent: Agent,
+    /// Its name.
+    pub name: SessionName,
+    /// Its id, where the agent takes one.
+    pub id: Option<SessionId>,
+    /// Where it works.
+    pub directory: PathBuf,
+    /// How it is launched.
+    pub profile: Profile,
+    /// The command, for a terminal.
+    pub words: Vec<String>,
+    key: SessionKey,
+}
+
+impl Tine {
+    /// Decides how a new session is started. Without a name it is called after the branch, else anything readable.
+    pub fn plan_start(
+        &self,
+        agent: Agent,
+        name: Option<SessionName>,
+        profile: Profile,
+        prompt: Option<&str>,
+    ) -> Result<Start> {
+        self.program(agent)?;
+        let names = self.registry().names()?;
+        let taken: HashSet<&str> = names.values().map(SessionName::as_str).collect();
+        let directory = self.context().cwd.clone();
+        let name = match name {
+            Some(name) if taken.contains(name.as_str()) => return Err(Error::NameTaken(name)),
+            Some(name) => name,
+            None => project::current_branch(&directory)
+                .and_then(|branch| names::from_text(&branch, &taken))
+                .or_else(|| names::readable(|name| taken.contains(name)))
+                .ok_or(Error::NoNameLeft)?,
+        };
+        let store = self.store(agent);
+        let now = self.context().clock.now();
+        let id = crate::fork::new_id(agent, now);
+        let words = store.start_command(&id, name.as_str(), &directory, &profile.words(), prompt);
+        let key = match store.takes_ids() {
+            true => SessionKey { agent, id: id.clone(), path: store.place_for(&id, &directory, now) },
+            // Nobody knows the id before the agent has made it up.
+            false => {
+                let placeholder = SessionId::new(format!("{UNKNOWN_ID}{id}")).expect("a legal id");
+                SessionKey { agent, id: placeholder, path: PathBuf::new() }
+            }
+        };
+        let id = store.takes_ids().then_some(id);
+        Ok(Start { agent, name, id, directory, profile, words, key })
+    }
+
+    /// Registers a session that is about to be started by this process, which becomes the agent.
+    pub fn register_start(&self, start: &Start, becomes_agent: bool) -> Result<()> {
+        let now = self.context().clock.now();
+        let pid = std::process::id();
+        let process = becomes_agent.then(|| agents::process_start(pid)).flatten();
+        let launch = process.map_or_else(|| "0 -".to_owned(), |begun| format!("{pid} {begun}"));
+        match self.registry().register_start(start, &launch, now)? {
+            true => Ok(()),
+            false => Err(Error::NameTaken(start.name.clone())),
+        }
+    }
+
+    /// The command that starts it in this terminal.
+    pub fn start_command(&self, start: &Start) -> Result<Command> {
+        self.launch(start.agent, &start.directory, &start.words, &start.profile, Some(&start.name))
+    }
+
+    /// Starts it without a terminal: says something, and returns the answer.
+    pub fn start_headless(&self, start: &Start, text: &str) -> Result<String> {
+        let options = start.profile.words();
+        let message = Message {
+            session: None,
+            id: start.id.as_ref(),
+            title: Some(start.name.as_str()),
+            directory: &start.directory,
+            options: &options,
+            text,
+        };
+        let program = self.program_as(start.agent, &start.profile, Some(&start.name))?;
+        let said = self.store(start.agent).say(&program, &message);
+        let Ok(said) = said else {
+            self.registry().forget_start(&start.key)?;
+            return Err(said.map(|_| ()).unwrap_err().into());
+        };
+        if let Some(path) = self.store(start.agent).find(&said.id, &start.directory) {
+            self.registry().learn(&start.key, &said.id, &path)?;
+            let _ = self.store(start.agent).set_title(Some(&program), &said.id, &path, start.name.as_str());
+        }
+        Ok(said.answer)
+    }
+
+    /// The words that resume a session, and the command for this terminal.
+    pub fn resume(
+        &self,
+        session: &Session,
+        directory: &Path,
+        more: &[String],
+        prompt: Option<&str>,
+    ) -> Result<(Vec<String>, Command)> {
+        let view = &session.view;
+        if !directory.is_dir() {
+            return Err(Error::DirectoryGone { path: directory.to_owned(), now: self.where_now(directory)? });
+        }
+        let profile = self.profile_of(view.agent, &view.id)?;
+        let mut options = profile.words();
+        options.extend(crate::profile::without_session(more, &self.store(view.agent).launch_options()));
+        let words = self.store(view.agent).resume_command(&view.id, directory, &options, prompt);
+        let command = self.launch(view.agent, directory, &words, &profile, view.name.as_ref())?;
+        Ok((words, command))
+    }
+
+    /// Says something in a session without a terminal.
+    pub fn resume_headless(&self, session: &Session, directory: &Path, text: &str) -> Result<String> {
+        let view = &session.view;
+        if !directory.is_dir() {
+            return Err(Error::DirectoryGone { path: directory.to_owned(), now: self.where_now(directory)? });
+        }
+        let profile = self.profile_of(view.agent, &view.id)?;
+        let options = profile.words();
+        let message = Message { session: Some(&view.id), id: None, title: None, directory, options: &options, text };
+        let program = self.program_as(view.agent, &profile, view.name.as_ref())?;
+        Ok(self.store(view.agent).say(&program, &message)?.answer)
+    }
+
+    /// Where a directory that is gone may be now: a directory of the same name in which other sessions work, or beside
+    /// where it was.
+    fn where_now(&self, gone: &Path) -> Result<Option<PathBuf>> {
+        let Some(name) = gone.file_name() else {
+            return Ok(None);
+        };
+        let sessions = self.all_sessions(&crate::catalog::Quiet)?;
+        let known = sessions.iter().filter_map(|session| session.view.cwd.clone());
+        let above = gone.ancestors().skip(1).find(|folder| folder.is_dir());
+        let around = above.into_iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
+        let around = around.map(|entry| entry.path()).flat_map(|path| [path.join(name), path]);
+        let is_it = |path: &PathBuf| path.file_name() == Some(name) && path.is_dir();
+        Ok(known.chain(around).find(is_it))
+    }
+
+    /// Makes a session known to tine under a name.
+    pub fn adopt(&self, session: &Session, name: Option<SessionName>, parent: Option<&Session>) -> Result<SessionName> {
+        let (view, now) = (&session.view, self.context().clock.now());
+        if let Some(tracked) = self.registry().holder(view.agent, &view.id, &view.path)? {
+            return Err(Error::Tracked { id: view.id.clone(), name: tracked });
+        }
+        let name = match name {
+            Some(name) => name,
+            None => self.name_for(session)?,
+        };
+        let what = format!("adopt {} as {name}", view.id);
+        let effects = Effects { named: Some((session.key().into(), None)), ..Effects::default() };
+        let operation = self.registry().begin_operation("adopt", &what, &effects, now)?;
+        if !self.registry().set_name(&session.key(), Some(&name), now)? {
+            self.registry().end_operation(operation, "failed", None)?;
+            return Err(Error::NameTaken(name));
+        }
+        if let Some(parent) = parent {
+            let (agent, id) = (parent.view.agent, parent.view.id.clone());
+            let lineage = Lineage { agent, id, turn: None, source: ParentSource::Tine };
+            self.registry().note_lineage(&[((view.agent, view.id.clone()), lineage)], now)?;
+        }
+        self.registry().end_operation(operation, "done", None)?;
+        Ok(name)
+    }
+
+    /// A name for a session that nobody named: what its title says, else anything readable.
+    pub fn name_for(&self, session: &Session) -> Result<SessionName> {
+        let names = self.registry().names()?;
+        let taken: HashSet<&str> = names.values().map(SessionName::as_str).collect();
+        let title = transcript::text::one_line(session.view.title.as_deref().unwrap_or_default());
+        let words: Vec<&str> = title.split(' ').take(5).collect();
+        names::from_text(&words.join(" "), &taken)
+            .or_else(|| names::readable(|name| taken.contains(name)))
+            .ok_or(Error::NoNameLeft)
+    }
+
+    /// Gives a session another name, in tine and in the agent's own list.
+    pub fn rename(&self, session: &Session, name: &SessionName) -> Result<i64> {
+        let (view, now) = (&session.view, self.context().clock.now());
+        let what = format!("rename {} to {name}", view.label());
+        let effects = Effects { named: Some((session.key().into(), view.name.clone())), ..Effects::default() };
+        let operation = self.registry().begin_operation("rename", &what, &effects, now)?;
+        if !self.registry().set_name(&session.key(), Some(name), now)? {
+            self.registry().end_operation(operation, "failed", None)?;
+            return Err(Error::NameTaken(name.clone()));
+        }
+        self.registry().end_operation(operation, "done", None)?;
+        self.show_title(session, name.as_str());
+        Ok(operation)
+    }
+
+    /// Writes a title for the agent's own list. That it cannot be written is no reason to fail.
+    fn show_title(&self, session: &Session, title: &str) {
+        let view = &session.view;
+        let program = self.program(view.agent).ok();
+        if let Err(error) = self.store(view.agent).set_title(program.as_ref(), &view.id, &view.path, title) {
+            self.warn(format!("the agent's own list keeps the old title: {error}"));
+        }
+    }
+
+    /// Settles sessions that were started: those that began are like any other from now on, and those that were given
+    /// up before anything was said leave nothing behind.
+    pub(crate) fn settle_starts(&self, catalog: &Catalog) -> Result<()> {
+        let started = self.registry().starts()?;
+        let now = self.context().clock.now();
+        for row in started {
+            let known = SessionId::new(row.id.clone()).ok().filter(|_| !row.id.starts_with(UNKNOWN_ID));
+            let begun = match known {
+                Some(id) => catalog
+                    .entries
+                    .iter()
+                    .find(|entry| entry.summary.agent == row.agent && entry.summary.id == id)
+                    .map(|entry| (id, entry.summary.path.clone())),
+                None => self.find_started(&row, catalog)?,
+            };
+            let mut registry = self.registry();
+            match begun {
+                Some((id, path)) => registry.settle(row.key, &id, &path)?,
+                None if row.is_over(now) => registry.remove_row(row.key)?,
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// The session of a start whose id was the agent's to choose: the one that its process has open, else the first one
+    /// that began in its directory since.
+    fn find_started(&self, row: &StartedRow, catalog: &Catalog) -> Result<Option<(SessionId, PathBuf)>> {
+        let live = self.store(row.agent).live();
+        let own = live.sessions.iter().find(|(_, session)| session.pid.is_some() && session.pid == row.pid());
+        let taken: HashSet<SessionId> = self.registry().names()?.into_keys().map(|key| key.id).collect();
+        let cwd = row.cwd.as_deref().map(Path::new);
+        let fits = |entry: &&crate::catalog::Entry| {
+            let summary = &entry.summary;
+            let began = summary.created.is_some_and(|created| created.as_millisecond() + 1000 >= row.created);
+            summary.agent == row.agent
+                && !summary.is_subagent
+                && !taken.contains(&summary.id)
+                && match own {
+                    Some((id, _)) => summary.id == *id,
+                    None => began && summary.parent.is_none() && summary.cwd.as_deref() == cwd,
+                }
+        };
+        let first = catalog.entries.iter().filter(fits).min_by_key(|entry| entry.summary.created);
+        Ok(first.map(|entry| (entry.summary.id.clone(), entry.summary.path.clone())))
+    }
+
+    /// Names forks that were made inside the agents and that no hook told of.
+    pub(crate) fn name_forks(&self, found: &[((Agent, SessionId), Lineage)], catalog: &Catalog) -> Result<()> {
+        let named = self.registry().names_with_times()?;
+        if named.is_empty() {
+            return Ok(());
+        }
+        for ((agent, id), parent) in found {
+            let holds =
+                |agent: Agent, id: &SessionId| named.iter().find(|(key, _, _)| key.agent == agent && key.id == *id);
+            let Some((_, parent_name, since)) = holds(parent.agent, &parent.id) else {
+                continue;
+            };
+            let entry = catalog.entries.iter().find(|entry| entry.summary.agent == *agent && entry.summary.id == *id);
+            let Some(entry) = entry.filter(|entry| !entry.summary.is_subagent && !entry.summary.is_empty) else {
+                continue;
+            };
+            // What was there before the parent had a name keeps to itself.
+            let born = entry.stamp.born.unwrap_or(entry.stamp.modified) / 1_000_000;
+            if holds(*agent, id).is_some() || born + 1000 < *since {
+                continue;
+            }
+            let key = SessionKey { agent: *agent, id: id.clone(), path: entry.summary.path.clone() };
+            let profile = self.profile_of(parent.agent, &parent.id)?;
+            let name = self.registry().name_fork(&key, parent_name, &profile, self.context().clock.now())?;
+            if let Some(name) = name {
+                self.warn(format!("noticed a fork of {parent_name}: it is called {name}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A session that was started and has not been seen since.
+#[derive(Debug, Clone)]
+pub(crate) struct StartedRow {
+    key: i64,
+    agent: Agent,
+    id: String,
+    cwd: Option<String>,
+    created: i64,
+    launch: String,
+}
+
+impl StartedRow {
+    fn pid(&self) -> Option<u32> {
+        self.launch.split_once(' ')?.0.parse().ok().filter(|pid| *pid > 0)
+    }
+
+    /// Whether nothing will come of it any more.
+    fn is_over(&self, now: Timestamp) -> bool {
+        match self.pid() {
+            Some(pid) => {
+                let begun = self.launch.split_once(' ').map(|(_, begun)| begun);
+                agents::process_start(pid).as_deref() != begun
+            }
+            None => now.as_millisecond() - self.created > UNBEGUN_SECONDS * 1000,
+        }
+    }
+}
+
+impl Registry {
+    fn register_start(&mut self, start: &Start, launch: &str, now: Timestamp) -> Result<bool> {
+        let profile = serde_json::to_string(&start.profile).unwrap_or_default();
+        self.write(|transaction| {
+            let query = "SELECT EXISTS (SELECT 1 FROM sessions WHERE name = ?1)";
+            if transaction.query_row(query, [start.name.as_str()], |row| row.get(0))? {
+                return Ok(false);
+            }
+            let query = "INSERT INTO sessions (agent, id, path, name, created, cwd, profile, launch)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            transaction.execute(
+                query,
+                params![
+                    start.agent.as_str(),
+                    start.key.id.as_str(),
+                    start.key.path.to_string_lossy(),
+                    start.name.as_str(),
+                    now.as_millisecond(),
+                    start.directory.to_string_lossy(),
+                    profile,
+                    launch
+                ],
+            )?;
+            Ok(true)
+        })
+    }
+
+    fn forget_start(&mut self, key: &SessionKey) -> Result<()> {
+        let query = "DELETE FROM sessions WHERE agent = ?1 AND id = ?2 AND launch IS NOT NULL";
+        self.write(|transaction| transaction.execute(query, [key.agent.as_str(), key.id.as_str()])).map(|_| ())
+    }
+
+    fn learn(&mut self, key: &SessionKey, id: &SessionId, path: &Path) -> Result<()> {
+        let query = "UPDATE OR IGNORE sessions SET id = ?3, path = ?4, launch = NULL WHERE agent = ?1 AND id = ?2";
+        let path = path.to_string_lossy();
+        self.write(|transaction| {
+            transaction.execute(query, params![key.agent.as_str(), key.id.as_str(), id.as_str(), path])
+        })
+        .map(|_| ())
+    }
+
+    fn starts(&self) -> Result<Vec<StartedRow>> {
+        self.ask(|connection| {
+            let query = "SELECT key, agent, id, cwd, created, launch FROM sessions WHERE launch IS NOT NULL";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map([], |row| {
+                let agent: String = row.get(1)?;
+                Ok(agent.parse().ok().map(|agent| -> rusqlite::Result<StartedRow> {
+                    Ok(StartedRow {
+                        key: row.get(0)?,
+                        agent,
+                        id: row.get(2)?,
+                        cwd: row.get(3)?,
+                        created: row.get(4)?,
+                        launch: row.get(5)?,
+                    })
+                }))
+            })?;
+            rows.filter_map(|row| row.transpose()).map(|row| row.and_then(|row| row)).collect()
+        })
+    }
+
+    fn settle(&mut self, key: i64, id: &SessionId, path: &Path) -> Result<()> {
+        let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, launch = NULL WHERE key = ?1";
+        self.write(|transaction| transaction.execute(query, params![key, id.as_str(), path.to_string_lossy()]))
+            .map(|_| ())
+    }
+
+    fn remove_row(&mut self, key: i64) -> Result<()> {
+        self.write(|transaction| transaction.execute("DELETE FROM sessions WHERE key = ?1", [key])).map(|_| ())
+    }
+
+    /// The session that has an id, or had it before it was cleared, by its name.
+    fn holder(&self, agent: Agent, id: &SessionId, path: &Path) -> Result<Option<String>> {
+        self.ask(|connection| {
+            let query = "SELECT name FROM sessions WHERE agent = ?1 AND id = ?2 AND path = ?3 AND name IS NOT NULL
+                         UNION ALL
+                         SELECT s.name FROM previous_ids p JOIN sessions s ON s.key = p.key
+                         WHERE p.agent = ?1 AND p.id = ?2 AND s.name IS NOT NULL";
+            let path = path.to_string_lossy();
+            connection.query_row(query, params![agent.as_str(), id.as_str(), path], |row| row.get(0)).optional()
+        })
+    }
+
+    /// The ids that a session had before it was cleared, with their transcripts.
+    pub fn previous_ids(&self, agent: Agent, id: &SessionId) -> Result<Vec<(SessionId, PathBuf)>> {
+        self.ask(|connection| {
+            let query = "SELECT p.id, p.path FROM previous_ids p JOIN sessions s ON s.key = p.key
+                         WHERE s.agent = ?1 AND s.id = ?2 ORDER BY p.since";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map(params![agent.as_str(), id.as_str()], |row| {
+                let (id, path): (String, String) = (row.get(0)?, row.get(1)?);
+                Ok(SessionId::new(id).ok().map(|id| (id, PathBuf::from(path))))
+            })?;
+            rows.filter_map(|row| row.transpose()).collect()
+        })
+    }
+
+    /// Every name, with the time since when, in milliseconds.
+    fn names_with_times(&self) -> Result<Vec<(SessionKey, SessionName, i64)>> {
+        self.ask(|connection| {
+            let query = "SELECT agent, id, path, name, created FROM sessions WHERE name IS NOT NULL";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map([], |row| {
+                let (agent, id): (String, String) = (row.get(0)?, row.get(1)?);
+                let (path, name): (String, String) = (row.get(2)?, row.get(3)?);
+                let created: i64 = row.get(4)?;
+                let key = agent.parse().ok().zip(SessionId::new(id).ok());
+                let key = key.map(|(agent, id)| SessionKey { agent, id, path: PathBuf::from(path) });
+                Ok(key.zip(SessionName::new(name).ok()).map(|(key, name)| (key, name, created)))
+            })?;
+            rows.filter_map(|row| row.transpose()).collect()
+        })
+    }
+
+    /// Names a fork after its parent; nothing where somebody else has named it meanwhile.
+    fn name_fork(
+        &mut self,
+        key: &SessionKey,
+        parent: &SessionName,
+        profile: &Profile,
+        now: Timestamp,
+    ) -> Result<Option<SessionName>> {
+        let profile = (!profile.is_empty()).then(|| serde_json::to_string(profile).unwrap_or_default());
+        self.write(|transaction| {
+            let is_taken = |name: &str| {
+                let query = "SELECT EXISTS (SELECT 1 FROM sessions WHERE name = ?1)";
+                transaction.query_row(query, [name], |row| row.get(0)).unwrap_or(true)
+            };
+            let Some(name) = names::for_fork(parent.as_str(), is_taken) else {
+                return Ok(None);
+            };
+            let query = "INSERT INTO sessions (agent, id, path, name, created, profile) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                         ON CONFLICT (agent, id, path) DO UPDATE SET name = excluded.name WHERE name IS NULL";
+            let path = key.path.to_string_lossy();
+            let values =
+                params![key.agent.as_str(), key.id.as_str(), path, name.as_str(), now.as_millisecond(), profile];
+            Ok((transaction.execute(query, values)? > 0).then_some(name))
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! `tine adopt`: give a name to a session that an agent began by itself.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use engine::Filter;
+use serde_json::json;
+use transcript::SessionName;
+use transcript::render::to_json_pretty;
+
+use super::Desk;
+use crate::Outcome;
+use crate::complete;
+use crate::failure::Failure;
+use crate::ui::{self, Bar, Paint};
+
+/// Give a name to a session that was not started by tine
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without a name one is made from the session's title.
+
+Examples:
+  tine adopt 1f3a auth-fix
+  tine adopt 1f3a --parent csv-export    say what it was forked from
+  tine adopt --all --dry-run             what every session of this directory would be called")]
+pub(crate) struct Args {
+    /// An id, the beginning of one, a path, or `.`
+    #[arg(value_name = "ID", add = complete::sessions(), required_unless_present = "all")]
+    pub session: Option<String>,
+    /// Its name
+    #[arg(value_parser = clap::value_parser!(SessionName), conflicts_with = "all")]
+    pub name: Option<SessionName>,
+    /// The session that it was forked from
+    #[arg(long, value_name = "SESSION", conflicts_with = "all")]
+    pub parent: Option<String>,
+    /// Adopt every session of a directory that has no name (default: this one)
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", conflicts_with = "session")]
+    pub all: Option<PathBuf>,
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let mut out = ui::out();
+    let paint = Paint(desk.surface.color);
+    let sessions = desk.tine.all_sessions(&Bar::new())?;
+    let mut adopted = Vec::new();
+    if let Some(directory) = &args.all {
+        let directory = desk.tine.context().cwd.join(directory);
+        if !directory.is_dir() {
+            return Err(Failure::Engine(engine::Error::NoDirectory(directory)));
+        }
+        let filter = Filter { agent: None, directory: Some(directory) };
+        for session in desk.tine.sessions(&filter, &Bar::new())? {
+            if session.view.name.is_some() {
+                continue;
+            }
+            let name = desk.tine.name_for(&session)?;
+            if !args.dry_run {
+                match desk.tine.adopt(&session, Some(name.clone()), None) {
+                    // A conversation that was cleared away belongs to the session that it was.
+                    Err(engine::Error::Tracked { .. }) => continue,
+                    other => drop(other?),
+                }
+            }
+            adopted.push((session, name));
+        }
+    } else {
+        let session = desk.select_whole(&sessions, args.session.as_deref().unwrap_or_default())?;
+        let parent = args.parent.as_deref().map(|parent| desk.select_whole(&sessions, parent)).transpose()?;
+        let name = match args.dry_run {
+            true => args.name.clone().map_or_else(|| desk.tine.name_for(&session), Ok)?,
+            false => desk.tine.adopt(&session, args.name.clone(), parent.as_ref())?,
+        };
+        adopted.push((session, name));
+    }
+    if args.json {
+        let told: Vec<_> = adopted
+            .iter()
+            .map(|(session, name)| json!({"agent": session.view.agent, "id": session.view.id, "name": name}))
+            .collect();
+        writeln!(out, "{}", to_json_pretty(&json!(told)))?;
+    } else {
+        for (session, name) in &adopted {
+            let title = ui::title(&session.view);
+            writeln!(out, "{}  {}  {title}", paint.name(name.as_str()), session.view.id)?;
+        }
+        if args.dry_run {
+            ui::say("nothing was done");
+        }
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

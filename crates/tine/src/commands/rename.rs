@@ -1,0 +1,36 @@
+//! `tine rename`: another name for a session, in tine and in the agent's own list.
+
+use std::process::ExitCode;
+
+use transcript::SessionName;
+
+use super::Desk;
+use crate::Outcome;
+use crate::complete;
+use crate::ui::{self, Bar, Paint};
+
+/// Give a session another name
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The agent's own list shows the new name, too. `tine undo` gives back the old one.
+
+Examples:
+  tine rename auth-fix auth-cookies
+  tine rename . auth-fix")]
+pub(crate) struct Args {
+    /// A name, an id, the beginning of one, a path, `.` or `-`
+    #[arg(add = complete::sessions())]
+    pub session: String,
+    /// Its new name
+    #[arg(value_parser = clap::value_parser!(SessionName))]
+    pub name: SessionName,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let sessions = desk.tine.all_sessions(&Bar::new())?;
+    let session = desk.select_whole(&sessions, &args.session)?;
+    desk.tine.rename(&session, &args.name)?;
+    let name = Paint(desk.surface.color).name(args.name.as_str());
+    ui::say(&format!("{} is {name} now", session.view.label()));
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,115 @@
+//! `tine resume`: go on in a session, where it works and as it was launched.
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use engine::{Error, Session};
+use serde_json::json;
+use transcript::State;
+use transcript::render::to_json_pretty;
+
+use super::fork::{PlaceChoice, prompt};
+use super::{Desk, become_program};
+use crate::Outcome;
+use crate::complete;
+use crate::failure::Failure;
+use crate::ui::{self, Bar, plan as show};
+
+/// Go on in a session
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The agent runs in the session's own directory, with the options that the session was started with.
+
+Examples:
+  tine resume auth-fix
+  tine resume . --prompt \"go on\"
+  tine resume auth-fix --to ../moved    where its directory is now")]
+pub(crate) struct Args {
+    /// A name, an id, the beginning of one, a path, `.` or `-`
+    #[arg(add = complete::sessions())]
+    pub session: String,
+    /// Go on in another directory
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<PathBuf>,
+    /// What to say first; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// Where the agent runs (default: here on a terminal, otherwise none)
+    #[arg(long = "in", value_name = "PLACE")]
+    pub place: Option<PlaceChoice>,
+    /// Do not ask whether a session that is open elsewhere is meant
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// More options for the agent
+    #[arg(last = true)]
+    pub args: Vec<String>,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let sessions = desk.tine.all_sessions(&Bar::new())?;
+    let session = desk.select_whole(&sessions, &args.session)?;
+    let place = args.place.unwrap_or_else(|| desk.default_place(args.json));
+    let text = args.prompt.as_deref().map(prompt).transpose()?;
+    let own = session.view.cwd.clone().unwrap_or_else(|| desk.tine.context().cwd.clone());
+    let directory = args.to.as_ref().map_or(own, |to| desk.tine.context().cwd.join(to));
+    let runs = place != PlaceChoice::None;
+    if session.view.state != State::Stopped && runs && !args.yes && !goes_on(desk, &session)? {
+        return Ok(ExitCode::FAILURE);
+    }
+    desk.tine.remember_use(&session);
+    let mut out = ui::out();
+    if let (PlaceChoice::Headless, Some(text)) = (place, &text) {
+        let answer = desk.tine.resume_headless(&session, &directory, text)?;
+        match args.json {
+            true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, "answer": answer})))?,
+            false => writeln!(out, "{}", transcript::text::clean(&answer))?,
+        }
+        out.flush()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (words, command) = desk.tine.resume(&session, &directory, &args.args, text.as_deref())?;
+    if args.json {
+        let told = json!({"session": session.view, "place": {"kind": place.as_str()}, "command": words});
+        writeln!(out, "{}", to_json_pretty(&told))?;
+    } else if place != PlaceChoice::Here {
+        let name = session.view.name.as_ref().map(|name| format!("TINE_SESSION={name} ")).unwrap_or_default();
+        writeln!(out, "cd {} && {name}{}", show::quoted(&directory.to_string_lossy()), show::line(&words))?;
+    }
+    out.flush()?;
+    match place {
+        PlaceChoice::Here => become_program(command),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// A session that is open elsewhere is not locked: two agents would write one history.
+fn goes_on(desk: &Desk, session: &Session) -> Result<bool, Failure> {
+    let (label, state) = (session.view.label().to_owned(), session.view.state);
+    if !desk.surface.is_interactive {
+        return Err(Failure::Engine(Error::OpenElsewhere { session: label, state }));
+    }
+    let mut stderr = io::stderr().lock();
+    let process = session.live.as_ref().and_then(|live| live.pid).map(|pid| format!(" in process {pid}"));
+    writeln!(
+        stderr,
+        "{label} is open already ({}{}), and agents do not lock.",
+        state.as_str(),
+        process.unwrap_or_default()
+    )?;
+    write!(stderr, "[f]ork it, [g]o on all the same, or leave it [q]? ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    match answer.trim() {
+        "g" | "G" => Ok(true),
+        "f" | "F" => {
+            ui::say(&format!("`tine fork {label} --now` forks it at its last complete turn"));
+            Ok(false)
+        }
+        _ => Ok(false),
+    }
+}

@@ -1,0 +1,119 @@
+//! `tine start`: a new session with an agent, under a name.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use engine::LaunchRequest;
+use serde_json::json;
+use transcript::render::to_json_pretty;
+use transcript::{Agent, SessionName};
+
+use super::fork::{PlaceChoice, prompt};
+use super::{Desk, become_program};
+use crate::Outcome;
+use crate::cli::agent_parser;
+use crate::failure::Failure;
+use crate::ui::{self, Paint, plan as show};
+
+/// Start a session under a name
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Without a name it is called after the git branch. If nothing is said in it, nothing of it is left.
+
+Examples:
+  tine start auth-fix                     Claude Code, in this directory
+  tine start --agent codex -- --search    with Codex's own options
+  tine start auth-fix --profile careful   with a set of options from the configuration file")]
+pub(crate) struct Args {
+    /// The session's name
+    #[arg(value_parser = clap::value_parser!(SessionName))]
+    pub name: Option<SessionName>,
+    /// The agent
+    #[arg(long, value_parser = agent_parser(), default_value = "claude")]
+    pub agent: Agent,
+    /// A set of options from the configuration file
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// The model
+    #[arg(long)]
+    pub model: Option<String>,
+    /// A file of settings
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+    /// A file with the system prompt
+    #[arg(long, value_name = "FILE")]
+    pub system_prompt: Option<PathBuf>,
+    /// What to say first; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// Where the agent runs (default: here on a terminal, otherwise none)
+    #[arg(long = "in", value_name = "PLACE")]
+    pub place: Option<PlaceChoice>,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// The agent's own options
+    #[arg(last = true)]
+    pub args: Vec<String>,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let request = LaunchRequest {
+        profile: args.profile.clone(),
+        model: args.model.clone(),
+        settings: args.settings.clone(),
+        system_prompt: args.system_prompt.clone(),
+        args: args.args.clone(),
+    };
+    let profile = desk.tine.profile_for(args.agent, &request)?;
+    let prompt = args.prompt.as_deref().map(prompt).transpose()?;
+    let place = args.place.unwrap_or_else(|| desk.default_place(args.json));
+    // Names of sessions that were started and given up are free.
+    desk.tine.all_sessions(&ui::Bar::new())?;
+    let start = desk.tine.plan_start(args.agent, args.name.clone(), profile, prompt.as_deref())?;
+    let answer = match (place, &prompt) {
+        (PlaceChoice::Headless, None) => {
+            return Err(Failure::Other {
+                kind: "no_prompt",
+                message: "without a terminal something must be said".into(),
+                hint: Some("say it with `--prompt`".into()),
+            });
+        }
+        (PlaceChoice::Headless, Some(prompt)) => {
+            desk.tine.register_start(&start, false)?;
+            Some(desk.tine.start_headless(&start, prompt)?)
+        }
+        (PlaceChoice::Here, _) => {
+            desk.tine.register_start(&start, true)?;
+            None
+        }
+        (PlaceChoice::None, _) => {
+            desk.tine.register_start(&start, false)?;
+            None
+        }
+    };
+    let name = Paint(desk.surface.color).name(start.name.as_str());
+    let mut words = vec![format!("TINE_SESSION={}", start.name)];
+    words.extend(start.words.iter().cloned());
+    let mut out = ui::out();
+    if args.json {
+        let told = json!({
+            "agent": start.agent, "id": start.id, "name": start.name, "cwd": start.directory.to_string_lossy(),
+            "profile": start.profile, "place": {"kind": place.as_str()}, "command": start.words, "answer": answer,
+        });
+        writeln!(out, "{}", to_json_pretty(&told))?;
+    } else if let Some(answer) = &answer {
+        ui::say(&format!("started {name}"));
+        writeln!(out, "{}", transcript::text::clean(answer))?;
+    } else if place == PlaceChoice::None {
+        ui::say(&format!("{name} is ready; start it with"));
+        let directory = show::quoted(&start.directory.to_string_lossy());
+        writeln!(out, "cd {directory} && {}", show::line(&words))?;
+    }
+    out.flush()?;
+    match place {
+        PlaceChoice::Here => become_program(desk.tine.start_command(&start)?),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
