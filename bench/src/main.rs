@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
 mod fork;
+mod hook;
 mod list;
 mod measure;
 mod show;
@@ -30,7 +31,7 @@ fn main() {
         }
     }
     if wanted.is_empty() {
-        wanted = vec!["list".into(), "show".into(), "fork".into()];
+        wanted = vec!["list".into(), "show".into(), "fork".into(), "hook".into()];
     }
     let own = std::env::current_exe().expect("the benchmark's own path");
     let target = own.parent().expect("a folder");
@@ -43,7 +44,8 @@ fn main() {
             "list" => list::run(&bench),
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
-            other => panic!("no benchmark `{other}`; there are list, show and fork"),
+            "hook" => hook::run(&bench),
+            other => panic!("no benchmark `{other}`; there are list, show, fork and hook"),
         }
     }
 }

@@ -7,6 +7,7 @@ mod doctor;
 mod failure;
 mod foreign_files;
 mod fork;
+mod hook;
 mod info;
 mod list;
 mod resolve;
