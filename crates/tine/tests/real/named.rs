@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::agents::ClaudeDriver;
+use testkit::agents::{ClaudeDriver, CodexDriver};
 use testkit::model::Model;
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Sandbox, Tmux};
@@ -16,7 +16,13 @@ mod claude {
         names_follow_what_happens_inside_claude,
         forks_are_noticed_without_hooks,
         what_was_started_is_resumed_and_forked_as_it_was,
+        quick_branches_and_background_forks_find_their_parents,
     ]);
+    use super::*;
+}
+
+mod codex {
+    testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [names_follow_what_happens_in_codex]);
     use super::*;
 }
 
@@ -182,4 +188,99 @@ fn what_was_started_is_resumed_and_forked_as_it_was(version: &str) {
     tine(&sandbox, &project, &["rename", "keeper", "warden"]);
     claude.resume(&project, "warden", "by title");
     assert_eq!(model.last_turn().prompts(), ["hello", "by title"]);
+}
+
+fn quick_branches_and_background_forks_find_their_parents(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    claude.settings(&hooks());
+    let project = sandbox.project("app");
+    let tmux = Tmux::new(&sandbox);
+    let bypass = ["start", "work", "--", "--permission-mode", "bypassPermissions"];
+    let pane = tmux.run(&command(&claude, &sandbox, &project, &bypass));
+    pane.wait_for_text("bypass permissions on");
+    pane.submit("first");
+    pane.wait_for_text("ok 1");
+    let work = model.last_turn().session.clone().expect("a session");
+    claude.wait_until_written(&work, "ok 1");
+    // `/fork` of 2.1.325 goes on in the background, and the session stays where it is.
+    let mut forks = 0;
+    if version == "2.1.325" {
+        pane.submit("/fork in the background");
+        wait_until("the background session", PATIENCE, || claude.transcripts().len() > 1);
+        let request = model.wait_for_prompt("in the background", PATIENCE);
+        let background = request.session.clone().expect("a session");
+        wait_until("its name", PATIENCE, || names(&sandbox, &project).len() > 1);
+        let fork = info(&sandbox, &project, "work-fork-1");
+        assert_eq!((&fork["id"], &fork["parent"]["id"]), (&json!(background), &json!(work)));
+        assert_eq!(info(&sandbox, &project, "work")["id"], work);
+        forks += 1;
+    }
+    let before = claude.transcripts().len();
+    pane.submit("/branch");
+    wait_until("a branch", PATIENCE, || claude.transcripts().len() > before);
+    pane.submit("/branch");
+    wait_until("another branch", PATIENCE, || claude.transcripts().len() > before + 1);
+    pane.submit("second");
+    let last = model.wait_for_prompt("second", PATIENCE).session.clone().expect("a session");
+    claude.wait_until_written(&last, "second");
+    let child = format!("work-fork-{}", forks + 1);
+    let grandchild = info(&sandbox, &project, &format!("{child}-fork-1"));
+    assert_eq!(grandchild["id"], last);
+    assert_eq!(grandchild["parent"]["name"], child);
+    assert_eq!(info(&sandbox, &project, &child)["parent"]["name"], "work");
+    assert_eq!(info(&sandbox, &project, "work")["id"], work);
+    let tree = tine(&sandbox, &project, &["tree", "--all"]);
+    assert!(tree.contains("work") && tree.contains(&child), "{tree}");
+    pane.close();
+}
+
+/// Codex makes up its ids, and tells of nothing: tine learns from the files.
+fn names_follow_what_happens_in_codex(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    codex.trust(&project);
+    let tine_command = |arguments: &[&str]| {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+        command.envs(codex.environment()).current_dir(&project).args(arguments);
+        command
+    };
+    // In a terminal: the name belongs to the thread that the process begins, whatever its id is.
+    let tmux = Tmux::new(&sandbox);
+    let known = codex.rollouts();
+    let pane = tmux.run(&tine_command(&["start", "in-a-pane", "--agent", "codex"]));
+    pane.wait_for(|screen| screen.contains("context left") || screen.contains("mock-model") && screen.contains('›'));
+    pane.submit("first of all");
+    pane.wait_for_text("ok");
+    wait_until("the rollout", PATIENCE, || codex.rollouts().len() > known.len());
+    let thread = codex.new_thread(&known);
+    assert_eq!(info(&sandbox, &project, "in-a-pane")["id"], thread);
+    pane.close();
+    wait_until("stopped", PATIENCE, || crate::told::state(&sandbox, &project, &thread) == "stopped");
+
+    // Without a terminal.
+    let words = ["start", "plain", "--agent", "codex", "--in", "headless", "--prompt", "hello", "--model", "mock-model"];
+    testkit::sandbox::expect_success(&tine_command(&words).output().expect("tine"));
+    let plain = info(&sandbox, &project, "plain");
+    let id = plain["id"].as_str().expect("an id").to_owned();
+    assert_eq!(plain["profile"]["args"], json!(["--model", "mock-model"]));
+    let words = ["resume", "plain", "--in", "headless", "--prompt", "again"];
+    testkit::sandbox::expect_success(&tine_command(&words).output().expect("tine"));
+    assert_eq!(model.last_turn().prompts(), ["hello", "again"]);
+
+    // Codex's own forks get their names when tine looks next.
+    if version != "0.140.0" {
+        let fork = codex.fork(&project, &id, "elsewhere");
+        assert_eq!(names(&sandbox, &project), ["in-a-pane", "plain", "plain-fork-1"]);
+        let named = info(&sandbox, &project, "plain-fork-1");
+        assert_eq!((&named["id"], &named["parent"]["id"]), (&json!(fork), &json!(id)));
+        assert_eq!(named["profile"]["args"], json!(["--model", "mock-model"]), "a fork inherits the profile");
+    }
+    // An archived thread keeps its name.
+    let mut archive = codex.command(&project);
+    testkit::sandbox::expect_success(&archive.args(["archive", &id]).output().expect("codex"));
+    let archived = info(&sandbox, &project, "plain");
+    assert_eq!(archived["id"], json!(id));
+    assert!(archived["path"].as_str().expect("a path").contains("archived_sessions"), "{archived:#}");
 }
