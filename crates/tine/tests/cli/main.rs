@@ -10,6 +10,7 @@ mod fork;
 mod hook;
 mod info;
 mod list;
+mod named;
 mod resolve;
 mod show;
 mod status;

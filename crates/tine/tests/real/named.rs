@@ -260,7 +260,8 @@ fn names_follow_what_happens_in_codex(version: &str) {
     wait_until("stopped", PATIENCE, || crate::told::state(&sandbox, &project, &thread) == "stopped");
 
     // Without a terminal.
-    let words = ["start", "plain", "--agent", "codex", "--in", "headless", "--prompt", "hello", "--model", "mock-model"];
+    let words =
+        ["start", "plain", "--agent", "codex", "--in", "headless", "--prompt", "hello", "--model", "mock-model"];
     testkit::sandbox::expect_success(&tine_command(&words).output().expect("tine"));
     let plain = info(&sandbox, &project, "plain");
     let id = plain["id"].as_str().expect("an id").to_owned();

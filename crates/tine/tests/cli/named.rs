@@ -1,0 +1,138 @@
+//! `tine start`, `resume`, `adopt`, `rename`: sessions by name.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::world::{COOKIE, EXPORT, LOGIN, STREAM, World};
+
+/// A world in which both agents are installed, as programs that do nothing.
+fn world() -> World {
+    let world = World::new();
+    for agent in ["claude", "codex"] {
+        world.sandbox.script(agent, "#!/bin/sh\nexit 0\n");
+    }
+    world
+}
+
+fn start(world: &World, arguments: &[&str]) -> Value {
+    world.json(["start", "--in", "none", "--json"].iter().chain(arguments))
+}
+
+#[test]
+fn a_session_is_started_under_a_name() {
+    let world = world();
+    let made = start(&world, &["auth"]);
+    let id = made["id"].as_str().unwrap();
+    assert_eq!(made["command"], json!(["claude", "--session-id", id, "--name", "auth"]));
+    // Without a name: the branch, which is taken the second time.
+    assert_eq!(start(&world, &[])["name"], "main");
+    assert_eq!(start(&world, &[])["name"], "main-2");
+    let directory = world.sandbox.directory("no-repository");
+    let told = world.run_in(&directory, ["start", "--in", "none", "--json"]);
+    let named: Value = serde_json::from_str(&told.raw).unwrap();
+    assert_eq!(named["name"].as_str().unwrap().split('-').count(), 3, "{named:#}");
+    let codex = start(&world, &["by-codex", "--agent", "codex"]);
+    assert_eq!((&codex["id"], &codex["command"][0]), (&Value::Null, &json!("codex")));
+    insta::assert_snapshot!("taken", world.run(["start", "auth"]).whole());
+    let text = world.run(["start", "with a space", "--in", "none"]);
+    assert_eq!(text.code, 2);
+    fs::remove_file(world.sandbox.bin().join("claude")).unwrap();
+    insta::assert_snapshot!("no agent", world.run(["start", "another"]).whole());
+    // What was not begun is not listed.
+    assert_eq!(world.run(["list", "--all"]).out.lines().count(), 4);
+}
+
+#[test]
+fn a_profile_is_kept_without_session_flags_and_with_its_files() {
+    let mut world = world();
+    world.sandbox.set("HTTPS_PROXY", "http://127.0.0.1:8888").set("ANTHROPIC_API_KEY", "a-secret");
+    let settings = world.sandbox.write("settings.json", r#"{"model": "x"}"#);
+    let settings = settings.to_str().unwrap();
+    let made = start(
+        &world,
+        &["auth", "--model", "opus", "--settings", settings, "--", "--resume", "x", "--verbose", "--add-dir", "a b"],
+    );
+    let copy = made["profile"]["files"][0]["copy"].as_str().unwrap().to_owned();
+    assert_eq!(fs::read_to_string(&copy).unwrap(), r#"{"model": "x"}"#);
+    let args = json!(["--verbose", "--add-dir", "a b", "--model", "opus"]);
+    assert_eq!(made["profile"]["args"], args);
+    assert_eq!(made["profile"]["environment"]["HTTPS_PROXY"], "http://127.0.0.1:8888");
+    assert!(!made.to_string().contains("a-secret"));
+    let command: Vec<&str> = made["command"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert_eq!(command.iter().filter(|word| **word == "--settings").count(), 1, "{command:?}");
+    assert!(!command.contains(&"--resume"));
+    insta::assert_snapshot!(
+        "codex takes no settings",
+        world.run(["start", "x2", "--agent", "codex", "--settings", settings]).whole()
+    );
+    insta::assert_snapshot!("no such profile", world.run(["start", "x2", "--profile", "careful"]).whole());
+    world.sandbox.write(
+        world.sandbox.root().join("config/tine/config.toml"),
+        "[profiles.careful]\nagent = \"claude\"\nargs = [\"--permission-mode\", \"plan\"]\nenv = { EXTRA = \"1\" }\n",
+    );
+    let made = start(&world, &["x2", "--profile", "careful"]);
+    assert_eq!(made["profile"]["args"], json!(["--permission-mode", "plan"]));
+    assert_eq!(made["profile"]["environment"]["EXTRA"], "1");
+    insta::assert_snapshot!(
+        "of another agent",
+        world.run(["start", "x3", "--agent", "codex", "--profile", "careful"]).whole()
+    );
+}
+
+#[test]
+fn a_session_is_resumed_where_it_works() {
+    let world = world();
+    let told = world.run_in(&world.blog, ["resume", LOGIN]);
+    assert_eq!(told.out, format!("cd [ROOT]/work/shop && claude --resume {LOGIN}\n"), "{}", told.err);
+    let told = world.json(["resume", EXPORT, "--prompt", "-go 'on'", "--json", "--", "--search"]);
+    let shop = world.shop.canonicalize().unwrap();
+    let expected = json!(["codex", "resume", EXPORT, "-C", shop, "--search", "--", "-go 'on'"]);
+    assert_eq!(told["command"], expected);
+    // A directory that was moved is found again.
+    let moved = world.sandbox.work().join("elsewhere");
+    fs::create_dir(&moved).unwrap();
+    fs::rename(&world.shop, moved.join("shop")).unwrap();
+    insta::assert_snapshot!("gone", world.run_in(&world.blog, ["resume", LOGIN]).whole());
+    let told = world.run_in(&world.blog, ["resume", LOGIN, "--to", "../elsewhere/shop"]);
+    assert!(told.out.starts_with("cd "), "{}", told.whole());
+}
+
+#[test]
+fn sessions_are_adopted_once() {
+    let world = world();
+    assert_eq!(world.run(["adopt", LOGIN, "auth"]).code, 0);
+    insta::assert_snapshot!("again", world.run(["adopt", LOGIN, "other"]).whole());
+    insta::assert_snapshot!("taken by another", world.run(["adopt", EXPORT, "auth"]).whole());
+    // Without a name it gets one from its title; a parent can be told.
+    let adopted = world.json(["adopt", STREAM, "--parent", "auth", "--json"]);
+    assert_eq!(adopted[0]["name"], "orders-need-a-csv-export");
+    assert_eq!(world.json(["info", STREAM, "--json"])["parent"]["name"], "auth");
+    let before = world.json(["list", "--all", "--json"]);
+    let planned = world.json(["adopt", "--all", "--dry-run", "--json"]);
+    assert_eq!(planned.as_array().unwrap().len(), 2, "{planned:#}");
+    assert_eq!(world.json(["list", "--all", "--json"]), before);
+    let adopted = world.json(["adopt", "--all", "--json"]);
+    assert_eq!(adopted, planned);
+    assert_eq!(world.json(["adopt", "--all", "--json"]), json!([]));
+    // It can be taken back.
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert_eq!(world.json(["adopt", "--all", "--dry-run", "--json"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_new_name_is_shown_by_the_agent_too() {
+    let world = world();
+    world.run(["adopt", COOKIE, "cookies"]);
+    let path = world.json(["info", "cookies", "--json"])["path"].as_str().unwrap().to_owned();
+    let told = world.run(["rename", "cookies", "biscuits"]);
+    assert_eq!(told.code, 0, "{}", told.err);
+    let info = world.json(["info", "biscuits", "--json"]);
+    assert_eq!((&info["id"], &info["custom_title"]), (&json!(COOKIE), &json!("biscuits")));
+    assert!(fs::read_to_string(path).unwrap().ends_with("}\n"));
+    assert_eq!(world.run(["info", "cookies"]).code, 1);
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert_eq!(world.json(["info", "cookies", "--json"])["id"], COOKIE);
+    world.run(["adopt", LOGIN, "auth"]);
+    insta::assert_snapshot!("rename to one that is taken", world.run(["rename", "cookies", "auth"]).whole());
+}
