@@ -105,6 +105,14 @@ pub trait Store: Send + Sync {
     /// Makes a session that the agent did not write itself known to the agent's own list. It is needed where the agent
     /// keeps an index.
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError>;
+    /// Adds a session to the list that the agent keeps of them in a file, if it does.
+    fn enlist(&self, _path: &Path, _summary: &Summary) -> io::Result<()> {
+        Ok(())
+    }
+    /// Takes a session out of such a list.
+    fn delist(&self, _id: &SessionId, _path: &Path) -> io::Result<()> {
+        Ok(())
+    }
     /// The session that a new one was forked from, as far as the beginning of its file or the agent's notes tell. Quick,
     /// because hooks ask.
     fn origin(&self, id: &SessionId, path: &Path) -> Option<SessionId>;

@@ -340,6 +340,11 @@ impl Tine {
     /// Removes what an operation made.
     pub(crate) fn remove_effects(&self, effects: &Effects) {
         remove_all(&effects.made);
+        if let (Some(id), Some(transcript)) = (&effects.session, effects.made.first()) {
+            for store in self.stores() {
+                let _ = store.delist(id, transcript);
+            }
+        }
         if let (Some(worktree), Ok(git)) = (&effects.worktree, self.git()) {
             git.remove(worktree);
         }

@@ -3,6 +3,7 @@
 mod copy;
 mod history;
 mod home;
+mod index;
 mod launch;
 mod notes;
 mod order;
@@ -149,6 +150,14 @@ impl Store for Claude {
     fn announce(&self, _: &Program, _: &SessionId, _: &str, _: &Path) -> Result<(), ProgramError> {
         // Claude Code looks at the files.
         Ok(())
+    }
+
+    fn enlist(&self, path: &Path, summary: &Summary) -> io::Result<()> {
+        index::enlist(path, summary)
+    }
+
+    fn delist(&self, id: &SessionId, path: &Path) -> io::Result<()> {
+        index::delist(id, path)
     }
 
     fn origin(&self, id: &SessionId, path: &Path) -> Option<SessionId> {

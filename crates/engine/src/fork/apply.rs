@@ -47,7 +47,7 @@ impl Tine {
                 return Err(error);
             }
         };
-        let session = self.made_session(&files, &made.path)?.view;
+        let session = self.made_session(plan.agent, &files, &made.path)?.view;
         if plan.method != Method::Native {
             self.announce(plan, &session);
         }

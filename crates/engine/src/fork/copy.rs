@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use agents::{Beside, CopyOrder, Store, write_copy};
 use jiff::Timestamp;
-use transcript::Summary;
+use transcript::{Agent, Summary};
 
 use super::Plan;
 use crate::Tine;
@@ -42,10 +42,13 @@ impl Tine {
     }
 
     /// The session that was made. What was found out when it was read back need not be found out again.
-    pub(super) fn made_session(&self, files: &Files, path: &Path) -> Result<Session> {
+    pub(super) fn made_session(&self, agent: Agent, files: &Files, path: &Path) -> Result<Session> {
         let Some(summary) = files.summary.take() else {
             return self.outside_session(path);
         };
+        if let Err(error) = self.store(agent).enlist(path, &summary) {
+            self.warn(format!("the agent's own list of sessions has no entry for the fork: {error}"));
+        }
         let metadata = fs::metadata(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         let registry = self.registry();
         let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, HashMap::new(), HashMap::new());

@@ -211,3 +211,26 @@ fn forks_at_once_do_not_take_each_others_worktree() {
     assert_eq!(world.json(["list", "--all", "--json"]).as_array().unwrap().len(), 5);
     assert_eq!(unfinished(&world.sandbox.home()), [] as [PathBuf; 0]);
 }
+
+/// Older clients keep a list of a project's sessions.
+#[test]
+fn a_list_of_sessions_that_is_there_gets_the_fork() {
+    let world = World::new();
+    let path = PathBuf::from(world.json(["info", LOGIN, "--json"])["path"].as_str().unwrap());
+    let index = path.with_file_name("sessions-index.json");
+    let before = r#"{"version":1,"entries":[{"sessionId":"x","custom":[1]}],"more":true}"#;
+    fs::write(&index, before).unwrap();
+    let made = fork(&world, &[LOGIN, "enlisted"]);
+    let read = || serde_json::from_str::<Value>(&fs::read_to_string(&index).unwrap()).unwrap();
+    let list = read();
+    assert_eq!((&list["entries"][0]["custom"][0], &list["more"]), (&1.into(), &true.into()));
+    let entry = &list["entries"][1];
+    assert_eq!((&entry["sessionId"], &entry["fullPath"]), (&made["session"]["id"], &made["session"]["path"]));
+    assert_eq!(entry["summary"], "enlisted");
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert_eq!(read(), serde_json::from_str::<Value>(before).unwrap());
+    // One of another shape is left alone.
+    fs::write(&index, "[1]").unwrap();
+    fork(&world, &[LOGIN, "again"]);
+    assert_eq!(fs::read_to_string(&index).unwrap(), "[1]");
+}
