@@ -50,10 +50,22 @@ impl Tine {
         profile: Profile,
         prompt: Option<&str>,
     ) -> Result<Start> {
+        self.plan_start_in(&self.context().cwd, agent, name, profile, prompt)
+    }
+
+    /// The same in another directory.
+    pub(crate) fn plan_start_in(
+        &self,
+        directory: &Path,
+        agent: Agent,
+        name: Option<SessionName>,
+        profile: Profile,
+        prompt: Option<&str>,
+    ) -> Result<Start> {
         self.program(agent)?;
         let names = self.registry().names()?;
         let taken: HashSet<&str> = names.values().map(SessionName::as_str).collect();
-        let directory = self.context().cwd.clone();
+        let directory = directory.to_owned();
         let name = match name {
             Some(name) if taken.contains(name.as_str()) => return Err(Error::NameTaken(name)),
             Some(name) => name,
@@ -307,6 +319,13 @@ impl Tine {
     }
 }
 
+impl Start {
+    /// How the registry knows it.
+    pub(crate) fn key(&self) -> &SessionKey {
+        &self.key
+    }
+}
+
 /// A session that was started and has not been seen since.
 #[derive(Debug, Clone)]
 pub(crate) struct StartedRow {
@@ -360,6 +379,18 @@ impl Registry {
             )?;
             Ok(true)
         })
+    }
+
+    /// A session that was started and in which nothing was said: its agent, directory and profile.
+    pub(crate) fn unbegun(&self, name: &str) -> Result<Option<(Agent, PathBuf, Profile)>> {
+        let row: Option<(String, Option<String>, Option<String>)> = self.ask(|connection| {
+            let query = "SELECT agent, cwd, profile FROM sessions WHERE name = ?1 AND launch IS NOT NULL";
+            connection.query_row(query, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+        })?;
+        Ok(row.and_then(|(agent, cwd, profile)| {
+            let profile = profile.and_then(|profile| serde_json::from_str(&profile).ok()).unwrap_or_default();
+            Some((agent.parse().ok()?, PathBuf::from(cwd?), profile))
+        }))
     }
 
     fn forget_start(&mut self, key: &SessionKey) -> Result<()> {

@@ -72,7 +72,7 @@ impl Tine {
                     (effects.worktree, effects.copy) = (None, None);
                     return Err(error);
                 }
-                self.make_workspace(plan, operation, effects, progress)?;
+                self.make_workspace(&plan.workspace, operation, effects, progress)?;
                 files.put_in_place()?;
                 for path in files.brought() {
                     effects.note(&path);
@@ -80,11 +80,11 @@ impl Tine {
                 Ok((Made { id: plan.id.clone(), path: plan.target.clone() }, None))
             }
             Method::Native => {
-                self.make_workspace(plan, operation, effects, progress)?;
+                self.make_workspace(&plan.workspace, operation, effects, progress)?;
                 Ok((self.fork_natively(plan, effects)?, None))
             }
             Method::Seed => {
-                self.make_workspace(plan, operation, effects, progress)?;
+                self.make_workspace(&plan.workspace, operation, effects, progress)?;
                 self.fork_by_seed(plan, effects).map(|(made, note)| (made, Some(note)))
             }
         }

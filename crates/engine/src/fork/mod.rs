@@ -8,6 +8,7 @@
 mod apply;
 mod compare;
 mod copy;
+mod empty;
 mod launch;
 mod method;
 mod native;

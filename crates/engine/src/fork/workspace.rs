@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use transcript::SessionName;
 
-use super::{Plan, Request, Where, Workspace};
+use super::{Request, Where, Workspace};
 use crate::Tine;
 use crate::catalog::Quiet;
 use crate::config::{InnerPath, Program};
@@ -56,7 +56,7 @@ impl Tine {
 
     /// A copy of the whole directory, and of that alone: what lies above it, a repository's top perhaps, stays out. Where
     /// no place is said, it is `<directory>.clones/<name>`.
-    fn copy_of(&self, directory: PathBuf, target: &Path, name: &SessionName) -> Result<Workspace> {
+    pub(super) fn copy_of(&self, directory: PathBuf, target: &Path, name: &SessionName) -> Result<Workspace> {
         let source = existing(directory)?;
         let target = match target.as_os_str().is_empty() {
             true => directory::beside(&source, directory::CLONES).join(name.as_str()),
@@ -123,12 +123,11 @@ impl Tine {
     /// and nothing that somebody else put to the same place.
     pub(super) fn make_workspace(
         &self,
-        plan: &Plan,
+        workspace: &Workspace,
         operation: i64,
         effects: &mut Effects,
         progress: &dyn CopyProgress,
     ) -> Result<()> {
-        let workspace = &plan.workspace;
         let made = match (&workspace.worktree, &workspace.copy) {
             (Some(worktree), _) => {
                 self.make_worktree(workspace, worktree).map(|worktree| effects.worktree = Some(worktree))

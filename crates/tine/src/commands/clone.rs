@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use engine::{Request, Selection, Where};
+use engine::{Error, Request, Selection, Where};
 use transcript::SessionName;
 
 use super::Desk;
 use super::fork::{Options, Timeout, fork};
 use crate::Outcome;
 use crate::complete;
+use crate::failure::Failure;
+use crate::ui::CopyBar;
 
 /// Clone a session with its whole directory
 #[derive(Debug, clap::Args)]
@@ -34,7 +36,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let selection = desk.select(&args.session)?;
+    let selection = match desk.select(&args.session) {
+        Err(Failure::Engine(Error::UnknownSession { .. })) if !args.options.plan => {
+            let target = args.to.clone().unwrap_or_default();
+            let unbegun = desk.tine.clone_unbegun(&args.session, args.name.clone(), &target, &CopyBar::new())?;
+            match unbegun {
+                Some((start, _)) => return super::start::open(desk, &start, &args.options),
+                // Nobody was started under that name, either; the first answer says so best.
+                None => desk.select(&args.session)?,
+            }
+        }
+        other => other?,
+    };
     let wait = if args.options.now { None } else { Some(args.options.wait.unwrap_or(Timeout(None))) };
     fork(desk, selection, &args.options, wait, |selection: Selection| {
         let mut request = Request::of(selection.session);

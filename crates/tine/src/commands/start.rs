@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::LaunchRequest;
+use engine::{LaunchRequest, Start};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
@@ -93,17 +93,33 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             None
         }
     };
+    tell(desk, &start, place, answer.as_deref(), args.json)
+}
+
+/// Opens a clone of a session in which nothing was said.
+pub(crate) fn open(desk: &Desk, start: &Start, options: &super::fork::Options) -> Outcome {
+    let place = options.place.unwrap_or_else(|| desk.default_place(options.json));
+    let prompt = options.prompt.as_deref().map(prompt).transpose()?;
+    let answer = match (place, &prompt) {
+        (PlaceChoice::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),
+        _ => None,
+    };
+    tell(desk, start, place, answer.as_deref(), options.json)
+}
+
+/// Says what was started, and becomes the agent where it is to run here.
+fn tell(desk: &Desk, start: &Start, place: PlaceChoice, answer: Option<&str>, json: bool) -> Outcome {
     let name = Paint(desk.surface.color).name(start.name.as_str());
     let mut words = vec![format!("TINE_SESSION={}", start.name)];
     words.extend(start.words.iter().cloned());
     let mut out = ui::out();
-    if args.json {
+    if json {
         let told = json!({
             "agent": start.agent, "id": start.id, "name": start.name, "cwd": start.directory.to_string_lossy(),
             "profile": start.profile, "place": {"kind": place.as_str()}, "command": start.words, "answer": answer,
         });
         writeln!(out, "{}", to_json_pretty(&told))?;
-    } else if let Some(answer) = &answer {
+    } else if let Some(answer) = answer {
         ui::say(&format!("started {name}"));
         writeln!(out, "{}", transcript::text::clean(answer))?;
     } else if place == PlaceChoice::None {
@@ -113,7 +129,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     out.flush()?;
     match place {
-        PlaceChoice::Here => become_program(desk.tine.start_command(&start)?),
+        PlaceChoice::Here => become_program(desk.tine.start_command(start)?),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

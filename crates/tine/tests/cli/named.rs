@@ -136,3 +136,18 @@ fn a_new_name_is_shown_by_the_agent_too() {
     world.run(["adopt", LOGIN, "auth"]);
     insta::assert_snapshot!("rename to one that is taken", world.run(["rename", "cookies", "auth"]).whole());
 }
+
+#[test]
+fn a_session_in_which_nothing_was_said_is_cloned_with_its_directory() {
+    let world = world();
+    fs::write(world.shop.join("work in progress"), "half").unwrap();
+    start(&world, &["unbegun"]);
+    let made = world.json(["clone", "unbegun", "twin", "--to", "../twin", "--json"]);
+    let twin = world.shop.with_file_name("twin");
+    assert_eq!((&made["name"], made["cwd"].as_str()), (&json!("twin"), twin.canonicalize().unwrap().to_str()));
+    assert_eq!(fs::read_to_string(twin.join("work in progress")).unwrap(), "half");
+    assert_eq!(made["command"][1], "--session-id");
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert!(!twin.exists());
+    assert_eq!(world.run(["clone", "nobody"]).code, 1);
+}
