@@ -6,18 +6,25 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
-use transcript::Agent;
+use transcript::{Agent, SessionName};
 
 use crate::Tine;
+use crate::context::Context;
 use crate::error::{Error, Result};
 
 /// Every key that means something.
-const KEYS: [&str; 5] =
-    ["worktree.place", "worktree.bring", "worktree.setup", "agents.claude.command", "agents.codex.command"];
+const KEYS: [&str; 6] = [
+    "worktree.place",
+    "worktree.bring",
+    "worktree.setup",
+    "agents.claude.command",
+    "agents.codex.command",
+    "hooks.notes",
+];
 
 /// What the person has set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -27,8 +34,18 @@ pub struct Config {
     pub worktree: WorktreeConfig,
     /// The agents.
     pub agents: AgentsConfig,
+    /// What hooks do besides taking note.
+    pub hooks: HooksConfig,
     /// Named sets of launch options.
     pub profiles: BTreeMap<String, ProfileConfig>,
+}
+
+/// What hooks do besides taking note.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct HooksConfig {
+    /// A file of notes that a named session gets when it starts; `{name}` stands for its name.
+    pub notes: Option<String>,
 }
 
 /// A named set of launch options.
@@ -216,6 +233,23 @@ impl Tine {
         }
         Ok(self.config.get_or_init(|| config))
     }
+}
+
+/// The notes that a session gets when it starts, where the person wants that. Quick where there is no configuration.
+pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>> {
+    const LONGEST: u64 = 64 << 10;
+    let (config, _) = read(&context.paths.config)?;
+    let Some(place) = config.hooks.notes else {
+        return Ok(None);
+    };
+    let path = expand_home(&place.replace("{name}", name.as_str()), &context.surroundings.home);
+    let mut notes = String::new();
+    match fs::File::open(&path) {
+        Ok(file) => drop(file.take(LONGEST).read_to_string(&mut notes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Unreadable { path, source }),
+    }
+    Ok(Some(notes).filter(|notes| !notes.trim().is_empty()))
 }
 
 /// The settings in a file, and the keys in it that mean nothing.

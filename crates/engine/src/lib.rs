@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 
 use agents::{Blocks, Store};
 pub use catalog::{Progress, Quiet};
+pub use config::notes_for;
 pub use config::{AgentsConfig, Config, InnerPath, Program, Template, WorktreeConfig};
 pub use context::{Clock, Context, Paths};
 pub use directory::{CopyProgress, DirectoryCopy};

@@ -32,11 +32,8 @@ impl Tine {
         };
         let workspace = self.copy_of(directory, target, &name)?;
         let start = self.plan_start_in(&workspace.path, agent, Some(name), profile, None)?;
-        let mut effects = Effects {
-            session: Some(start.key().id.clone()),
-            copy: workspace.copy.clone(),
-            ..Effects::default()
-        };
+        let mut effects =
+            Effects { session: Some(start.key().id.clone()), copy: workspace.copy.clone(), ..Effects::default() };
         let what = format!("clone {source} as {}", start.name);
         let now = self.context().clock.now();
         let operation = self.registry().begin_operation("clone", &what, &effects, now)?;

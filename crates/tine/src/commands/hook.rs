@@ -72,6 +72,12 @@ fn hear(words: &[String]) -> Result<(), String> {
     {
         engine::write_name(file, name).map_err(|error| format!("{}: {error}", file.display()))?;
     }
+    // What is printed at a start is context to the agent; only notes that the person asked for are.
+    if let (Event::SessionStart, Some(name)) = (event, &heard.name)
+        && let Some(notes) = engine::notes_for(&context, name).map_err(|error| error.to_string())?
+    {
+        let _ = io::stdout().lock().write_all(notes.as_bytes());
+    }
     if let Some(notice) = heard.notice {
         let _ = writeln!(io::stderr().lock(), "tine: {notice}");
     }

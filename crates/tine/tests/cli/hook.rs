@@ -92,6 +92,25 @@ fn a_name_from_outside_is_believed_only_for_its_own_session() {
 }
 
 #[test]
+fn a_named_session_gets_its_notes_where_that_is_wanted() {
+    let world = World::new();
+    world.run(["adopt", LOGIN, "auth"]);
+    let started = payload(LOGIN, &path_of(&world, LOGIN), "resume").to_string();
+    let told = |event: &str| {
+        let output = call(&world, event, started.as_bytes(), &[]).wait_with_output().unwrap();
+        (output.status.code(), text(&output.stdout))
+    };
+    world.sandbox.write(world.sandbox.home().join("notes/auth.md"), "Mind the cookies.\n");
+    assert_eq!(told("session-start"), (Some(0), String::new()), "off by default");
+    let config = world.sandbox.root().join("config/tine/config.toml");
+    world.sandbox.write(&config, "[hooks]\nnotes = \"~/notes/{name}.md\"\n");
+    assert_eq!(told("session-start"), (Some(0), "Mind the cookies.\n".into()));
+    assert_eq!(told("stop"), (Some(0), String::new()));
+    world.sandbox.write(&config, "broken [");
+    assert_eq!(told("session-start"), (Some(0), String::new()));
+}
+
+#[test]
 fn sessions_with_one_id_in_two_projects_are_kept_apart() {
     let world = World::empty();
     let write = |directory: &Path, prompt: &str| {
