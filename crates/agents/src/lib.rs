@@ -105,6 +105,10 @@ pub trait Store: Send + Sync {
     /// Makes a session that the agent did not write itself known to the agent's own list. It is needed where the agent
     /// keeps an index.
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError>;
+    /// Whether the agent made a session because tine asked it to.
+    fn is_made_by_tine(&self, _path: &Path) -> bool {
+        false
+    }
     /// Adds a session to the list that the agent keeps of them in a file, if it does.
     fn enlist(&self, _path: &Path, _summary: &Summary) -> io::Result<()> {
         Ok(())

@@ -168,7 +168,18 @@ impl Program {
     }
 
     /// Runs a command to its end with `input` on its standard input, and returns what it printed.
-    pub(crate) fn run(&self, mut command: Command, input: &str, patience: Duration) -> Result<String, ProgramError> {
+    pub(crate) fn run(&self, command: Command, input: &str, patience: Duration) -> Result<String, ProgramError> {
+        self.run_telling(command, input, patience, |_| None)
+    }
+
+    /// The same; `reason` finds in what was printed why it failed.
+    pub(crate) fn run_telling(
+        &self,
+        mut command: Command,
+        input: &str,
+        patience: Duration,
+        reason: impl Fn(&str) -> Option<String>,
+    ) -> Result<String, ProgramError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = self.spawn(&mut command)?;
         let stdin = child.stdin.take();
@@ -182,8 +193,9 @@ impl Program {
         if status.success() {
             return Ok(stdout);
         }
-        let said = [&stderr, &stdout].into_iter().find_map(|text| last_line(text));
-        Err(self.failed(said.map_or_else(|| status.to_string(), str::to_owned)))
+        let said = reason(&stdout)
+            .or_else(|| [&stderr, &stdout].into_iter().find_map(|text| last_line(text)).map(str::to_owned));
+        Err(self.failed(said.unwrap_or_else(|| status.to_string())))
     }
 
     pub(crate) fn wait(&self, child: &mut Child, patience: Duration) -> Result<std::process::ExitStatus, ProgramError> {

@@ -69,7 +69,7 @@ impl Tine {
             effects.moved.iter().try_for_each(|moved| relocate(&moved.from, &moved.to))
         });
         if let Err(error) = moved {
-            put_back(&effects.moved);
+            put_back(&effects.moved)?;
             let _ = fs::remove_dir(&trash);
             let _ = self.registry().end_operation(operation, "failed", None);
             return Err(error);
@@ -89,7 +89,7 @@ impl Tine {
             let source = io::Error::from(io::ErrorKind::NotFound);
             return Err(Error::Unreadable { path: gone.to.clone(), source });
         }
-        put_back(moved);
+        put_back(moved)?;
         let _ = fs::remove_dir(self.trash().join(operation.id.to_string()));
         if let (Some(name), Some(transcript)) = (&operation.effects.name, moved.first()) {
             let session = self.outside_session(&transcript.from)?;
@@ -102,7 +102,7 @@ impl Tine {
     }
 
     /// Sessions whose history is partly in this one's file.
-    fn dependants(&self, session: &Session) -> Vec<String> {
+    pub(crate) fn dependants(&self, session: &Session) -> Vec<String> {
         let catalog = catalog::refresh(self.stores(), &self.context().paths.cache, &Quiet);
         let names = self.registry().names().unwrap_or_default();
         let others = catalog.entries.iter().map(|entry| &entry.summary).filter(|summary| {
@@ -137,34 +137,43 @@ impl Tine {
     }
 }
 
-/// Moves a file or a folder, also to another file system.
+/// Moves a file or a folder, also to another file system. There it is copied under another name first, so that what has
+/// its final name is complete.
 fn relocate(from: &Path, to: &Path) -> Result<()> {
     let failed = |source| Error::CannotWrite { path: to.to_owned(), source };
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let part = unfinished(to);
+            directory::remove_tree(&part).map_err(failed)?;
             match from.is_dir() && !from.is_symlink() {
-                true => drop(directory::copy(from, to, &Quiet)?),
-                false => directory::copy_one(from, to).map_err(failed)?,
+                true => drop(directory::copy(from, &part, &Quiet)?),
+                false => directory::copy_one(from, &part).map_err(failed)?,
             }
+            fs::rename(&part, to).map_err(failed)?;
             directory::remove_tree(from).map_err(failed)
         }
         other => other.map_err(failed),
     }
 }
 
-/// Undoes moves that were made, as far as they were made. Where both are there, the move was cut off half-way.
-pub(crate) fn put_back(moved: &[Moved]) {
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tine-part");
+    path.with_file_name(name)
+}
+
+/// Undoes moves that were made, as far as they were made. What is in the trash under its own name is complete, and what
+/// is left of it where it was may be half removed.
+pub(crate) fn put_back(moved: &[Moved]) -> Result<()> {
     for Moved { from, to } in moved.iter().rev() {
+        let _ = directory::remove_tree(&unfinished(to));
         if to.symlink_metadata().is_err() {
             continue;
         }
-        if from.symlink_metadata().is_ok() {
-            let _ = directory::remove_tree(to);
-        } else {
-            if let Some(folder) = from.parent() {
-                let _ = private::create_folder(folder);
-            }
-            let _ = relocate(to, from);
-        }
+        let failed = |source| Error::CannotWrite { path: from.clone(), source };
+        directory::remove_tree(from).map_err(failed)?;
+        private::create_folder(from.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+        relocate(to, from)?;
     }
+    Ok(())
 }

@@ -197,6 +197,9 @@ pub enum Error {
         /// The session that has it, or had it.
         name: String,
     },
+    /// A prompt that cannot be handed over.
+    #[error("the prompt {0}")]
+    BadPrompt(&'static str),
     /// A session that a process has open.
     #[error("session `{session}` is open ({})", .state.as_str())]
     IsOpen {
@@ -322,6 +325,17 @@ pub enum Error {
         /// Its number.
         id: i64,
     },
+    /// The fork was moved since.
+    #[error("the session that operation {id} made is now {}", .path.display())]
+    HasMoved {
+        /// Its number.
+        id: i64,
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// Something could not be removed.
+    #[error("cannot remove {}", .0.display())]
+    NotRemoved(PathBuf),
     /// The registry cannot be opened or used.
     #[error("cannot use the registry {}: {message}", .path.display())]
     Registry {
@@ -378,6 +392,7 @@ impl Error {
             Error::ProfileOfOther { .. } => "profile_of_other",
             Error::NoSuchOption { .. } => "no_such_option",
             Error::Tracked { .. } => "tracked",
+            Error::BadPrompt(_) => "bad_prompt",
             Error::IsOpen { .. } => "is_open",
             Error::OpenElsewhere { .. } => "open_elsewhere",
             Error::StillNeeded { .. } => "still_needed",
@@ -397,6 +412,8 @@ impl Error {
             Error::NothingToUndo(_) => "nothing_to_undo",
             Error::NotUndoable { .. } => "not_undoable",
             Error::HasGrown { .. } => "has_grown",
+            Error::HasMoved { .. } => "has_moved",
+            Error::NotRemoved(_) => "not_removed",
             Error::Registry { .. } => "registry",
             Error::NewerRegistry { .. } => "newer_registry",
         }
@@ -463,7 +480,7 @@ impl Error {
             }
             Error::OtherAgent { .. } => Some("`--method seed` tells it what was said".into()),
             Error::NativeDiffers { .. } => {
-                Some("nothing of the fork is left; this version of the agent cannot do it: `--method copy` can".into())
+                Some("nothing of the fork is left; the agent cannot do it: `--method copy` can".into())
             }
             Error::StillAtWork { state: State::Waiting, .. } => {
                 Some("it waits for a permission: answer it, or say `--now` to fork at its last complete turn".into())
@@ -476,6 +493,7 @@ impl Error {
             Error::ProfileOfOther { agent, .. } => Some(format!("say `--agent {agent}`")),
             Error::NoSuchOption { .. } => Some("give its own options behind `--`".into()),
             Error::Tracked { .. } => Some("`tine rename` gives it another name".into()),
+            Error::BadPrompt(_) => Some("`--in headless` gives it by standard input".into()),
             Error::IsOpen { .. } => Some("end the agent first".into()),
             Error::OpenElsewhere { session, .. } => {
                 Some(format!("agents do not lock: `tine fork {session}` is safe, `--yes` goes on all the same"))
@@ -509,6 +527,8 @@ impl Error {
             }
             Error::CopyDiffers { .. } => Some("nothing of the fork is left; please report this".into()),
             Error::NothingToUndo(_) | Error::NotUndoable { .. } => Some("`tine log` lists operations".into()),
+            Error::HasMoved { .. } => Some("`tine delete` moves it into the trash".into()),
+            Error::NotRemoved(_) => Some("is the folder read-only? Nothing was forgotten; try again".into()),
             Error::HasGrown { .. } => Some("`tine undo --force` removes it all the same".into()),
             Error::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("a name or an id has no `/`; a path leads to a transcript".into())

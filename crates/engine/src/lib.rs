@@ -25,6 +25,7 @@ mod registry;
 mod resolve;
 mod session;
 mod tree;
+mod undo;
 
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::collections::HashMap;

@@ -3,28 +3,21 @@
 //! An operation is begun before anything is written and ended when all is in place. One that was begun by a process that
 //! no longer runs was cut off; what it made is removed by whichever tine looks next.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use transcript::{Agent, SessionId, SessionName};
 
-use crate::Tine;
-use crate::delete::{self, Moved};
-use crate::directory::{self, DirectoryCopy};
+use crate::delete::Moved;
+use crate::directory::DirectoryCopy;
 use crate::error::{Error, Result};
 use crate::fork::SeedNote;
 use crate::git::Worktree;
 use crate::profile::Profile;
 use crate::registry::{Lineage, Registry, SessionKey};
-
-/// How long a process is waited for whose tine is gone.
-const ORPHANS_END_WITHIN: Duration = Duration::from_secs(60);
 
 /// What an operation makes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -45,11 +38,30 @@ pub struct Effects {
     /// The name that a deleted session had.
     #[serde(default)]
     pub name: Option<SessionName>,
+    /// The name that the session will have; nobody else gets it meanwhile.
+    #[serde(default)]
+    pub reserves: Option<SessionName>,
+    /// A session that the agent makes under an id of its own, and how it will be known.
+    #[serde(default)]
+    pub expects: Option<Expected>,
     /// A session that got another name, and the one that it had.
     #[serde(default)]
     pub named: Option<(NamedKey, Option<SessionName>)>,
     /// Size and time of the transcript when it was complete; tells whether it has grown since.
     pub stamp: Option<(u64, i64)>,
+}
+
+/// A session that an agent is about to make under an id that it makes up.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Expected {
+    /// The agent.
+    pub agent: Agent,
+    /// What its first prompt holds, or nothing for a fork of `parent`.
+    pub mark: Option<String>,
+    /// The session that it is a fork of.
+    pub parent: SessionId,
+    /// Since when, in milliseconds.
+    pub since: i64,
 }
 
 /// A session, as it stands in the log.
@@ -58,6 +70,12 @@ pub struct NamedKey {
     agent: Agent,
     id: SessionId,
     path: PathBuf,
+}
+
+impl From<NamedKey> for SessionKey {
+    fn from(key: NamedKey) -> Self {
+        SessionKey { agent: key.agent, id: key.id, path: key.path }
+    }
 }
 
 impl From<SessionKey> for NamedKey {
@@ -101,7 +119,6 @@ pub struct Operation {
     /// where what it moved into the trash is gone for good.
     pub state: String,
     /// What it made.
-    #[serde(skip)]
     pub effects: Effects,
 }
 
@@ -110,10 +127,10 @@ impl Registry {
     pub(crate) fn begin_operation(&mut self, kind: &str, what: &str, effects: &Effects, now: Timestamp) -> Result<i64> {
         let worktree = effects.worktree.as_ref().map(|worktree| worktree.path.clone());
         let tree = worktree.or(effects.copy.as_ref().map(|copy| copy.path.clone()));
+        let reserves = effects.reserves.clone();
         let effects = serde_json::to_string(effects).unwrap_or_default();
-        let process =
-            format!("{} {}", std::process::id(), agents::process_start(std::process::id()).unwrap_or_default());
-        let begun = self.write(|transaction| {
+        let process = own_process();
+        self.write(|transaction| {
             // Two forks that make the same worktree or copy at once would take each other's for their own.
             let reserved: Option<i64> = transaction
                 .query_row(
@@ -124,15 +141,22 @@ impl Registry {
                 )
                 .optional()?;
             if reserved.is_some() {
-                return Ok(None);
+                return Ok(Err(Error::InTheWay(tree.clone().unwrap_or_default())));
+            }
+            if let Some(name) = &reserves {
+                let query = "SELECT EXISTS (SELECT 1 FROM sessions WHERE name = ?1)
+                                 OR EXISTS (SELECT 1 FROM operations WHERE state = 'started'
+                                            AND json_extract(effects, '$.reserves') = ?1)";
+                if transaction.query_row(query, [name.as_str()], |row| row.get(0))? {
+                    return Ok(Err(Error::NameTaken(name.clone())));
+                }
             }
             transaction.execute(
                 "INSERT INTO operations (kind, what, at, state, process, effects) VALUES (?1, ?2, ?3, 'started', ?4, ?5)",
                 params![kind, what, now.as_millisecond(), process, effects],
             )?;
-            Ok(Some(transaction.last_insert_rowid()))
-        })?;
-        begun.ok_or_else(|| Error::InTheWay(tree.unwrap_or_default()))
+            Ok(Ok(transaction.last_insert_rowid()))
+        })?
     }
 
     /// Notes what an operation has made so far.
@@ -214,7 +238,7 @@ impl Registry {
     }
 
     /// Forgets a session and where it came from.
-    fn forget(&mut self, id: &SessionId, operation: i64) -> Result<()> {
+    pub(crate) fn forget(&mut self, id: &SessionId, operation: i64) -> Result<()> {
         self.write(|transaction| {
             transaction.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])?;
             transaction.execute("DELETE FROM lineage WHERE id = ?1", [id.as_str()])?;
@@ -230,7 +254,7 @@ impl Registry {
     }
 
     /// Operations that were begun by processes that no longer run.
-    fn cut_off(&self, now: Timestamp) -> Result<Vec<Operation>> {
+    pub(crate) fn cut_off(&self, now: Timestamp) -> Result<Vec<Operation>> {
         let processes = self.started_processes()?;
         if processes.is_empty() {
             return Ok(Vec::new());
@@ -241,12 +265,16 @@ impl Registry {
             let started = self.operations()?.into_iter().filter(|operation| operation.state == "started");
             return Ok(started.filter(old).collect());
         }
+        let here = namespace();
         let dead: Vec<i64> = processes
             .into_iter()
             .filter(|(_, process)| {
-                let (pid, start) = process.split_once(' ').unwrap_or((process, ""));
-                let pid = pid.parse().unwrap_or(0);
-                agents::process_start(pid).is_none_or(|now| now != start)
+                let mut words = process.splitn(3, ' ');
+                let pid = words.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+                let start = words.next().unwrap_or_default();
+                // A process of another container cannot be seen from here, whatever its number.
+                let is_ours = words.next().is_none_or(|namespace| namespace == here);
+                is_ours && agents::process_start(pid).is_none_or(|now| now != start)
             })
             .map(|(id, _)| id)
             .collect();
@@ -257,129 +285,13 @@ impl Registry {
     }
 }
 
-impl Tine {
-    /// Removes what operations left behind that were cut off.
-    pub(crate) fn clean_up(&self) -> Result<()> {
-        let cut_off = self.registry().cut_off(self.context().clock.now())?;
-        for operation in cut_off {
-            self.wait_for_orphans(&operation.effects);
-            // A deletion that was cut off did not happen.
-            delete::put_back(&operation.effects.moved);
-            self.remove_effects(&operation.effects);
-            self.registry().end_operation(operation.id, "cleaned", None)?;
-            self.warn(format!("`{}` was cut off; what it had made is removed", operation.what));
-        }
-        Ok(())
-    }
-
-    /// Takes back an operation: the one that is named, or the last that can be.
-    pub fn undo(&self, id: Option<i64>, force: bool) -> Result<Operation> {
-        let operations = self.registry().operations()?;
-        let found = match id {
-            Some(id) => operations.into_iter().find(|operation| operation.id == id),
-            None => operations.into_iter().find(|operation| operation.state == "done"),
-        };
-        let operation = found.ok_or(Error::NothingToUndo(id))?;
-        if operation.state != "done" {
-            return Err(Error::NotUndoable { id: operation.id, state: operation.state });
-        }
-        if !operation.effects.moved.is_empty() {
-            self.restore(&operation)?;
-            return Ok(operation);
-        }
-        if let Some((key, name)) = &operation.effects.named {
-            let key = SessionKey { agent: key.agent, id: key.id.clone(), path: key.path.clone() };
-            if !self.registry().set_name(&key, name.as_ref(), self.context().clock.now())? {
-                return Err(name.clone().map_or(Error::NoNameLeft, Error::NameTaken));
-            }
-            self.registry().end_operation(operation.id, "undone", None)?;
-            return Ok(operation);
-        }
-        if !force && has_grown(&operation.effects) {
-            return Err(Error::HasGrown { id: operation.id });
-        }
-        if !force && self.was_worked_in(&operation.effects) {
-            return Err(Error::WorkedIn { id: operation.id });
-        }
-        if let Some(copy) = operation.effects.copy.as_ref().filter(|copy| !force && !copy.is_untouched()) {
-            return Err(Error::WorkedInCopy { id: operation.id, path: copy.path.clone() });
-        }
-        self.remove_effects(&operation.effects);
-        if let Some(session) = &operation.effects.session {
-            self.registry().forget(session, operation.id)?;
-        }
-        Ok(operation)
-    }
+/// This process, as it can be recognised later: its number, when it began, and the namespace that numbers it.
+fn own_process() -> String {
+    let pid = std::process::id();
+    format!("{pid} {} {}", agents::process_start(pid).unwrap_or_default(), namespace())
 }
 
-impl Tine {
-    /// What a killed tine had started goes on without it. A git would make its worktree after that was removed, so it is
-    /// waited for; an agent that works on the fork is ended.
-    fn wait_for_orphans(&self, effects: &Effects) {
-        let Some(proc) = &self.context().surroundings.proc else {
-            return;
-        };
-        let begun = Instant::now();
-        let waits = || begun.elapsed() < ORPHANS_END_WITHIN;
-        if let Some(id) = &effects.session {
-            for process in agents::processes_with(proc, None, OsStr::new(id.as_str())) {
-                end(process);
-            }
-            while waits() && !agents::processes_with(proc, None, OsStr::new(id.as_str())).is_empty() {
-                thread::sleep(Duration::from_millis(20));
-            }
-        }
-        if let Some(worktree) = &effects.worktree {
-            let tree = &worktree.path;
-            while waits() && !agents::processes_with(proc, Some(tree), tree.as_os_str()).is_empty() {
-                thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
-
-    /// Removes what an operation made.
-    pub(crate) fn remove_effects(&self, effects: &Effects) {
-        remove_all(&effects.made);
-        if let (Some(id), Some(transcript)) = (&effects.session, effects.made.first()) {
-            for store in self.stores() {
-                let _ = store.delist(id, transcript);
-            }
-        }
-        if let (Some(worktree), Ok(git)) = (&effects.worktree, self.git()) {
-            git.remove(worktree);
-        }
-        if let Some(copy) = &effects.copy {
-            copy.remove();
-        }
-    }
-
-    /// Whether something was changed in the worktree that an operation made.
-    fn was_worked_in(&self, effects: &Effects) -> bool {
-        let worktree = effects.worktree.as_ref();
-        worktree.is_some_and(|worktree| !self.git().is_ok_and(|git| git.is_untouched(worktree)))
-    }
-}
-
-/// Ends a process that was started for an operation; its number was found by the operation's own id.
-fn end(process: u32) {
-    #[cfg(unix)]
-    if let Some(process) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-    }
-}
-
-/// Whether somebody went on in the session since it was made.
-fn has_grown(effects: &Effects) -> bool {
-    let Some((size, modified)) = effects.stamp else {
-        return false;
-    };
-    let transcript = effects.made.first().and_then(|path| fs::metadata(path).ok());
-    transcript.is_some_and(|metadata| (metadata.len(), agents::stamp(&metadata).modified) != (size, modified))
-}
-
-/// Removes files and folders that an operation made. What is not there is as it should be.
-fn remove_all(paths: &[PathBuf]) {
-    for path in paths {
-        let _ = directory::remove_tree(path);
-    }
+fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().into_owned()
 }

@@ -49,6 +49,7 @@ pub struct SeedSource<'a> {
 #[derive(Debug, Default)]
 pub struct SeedSizes {
     entries: Vec<Size>,
+    secrets: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -83,7 +84,13 @@ impl SeedSizes {
         if let Some(entry) = Entry::of(block) {
             let characters = entry.text.chars().count();
             self.entries.push(Size { turn: block.turn, part: entry.part, characters });
+            self.secrets += secrets::mask(&entry.text).1;
         }
+    }
+
+    /// How many secrets there are.
+    pub fn secrets(&self) -> usize {
+        self.secrets
     }
 
     /// Decides what is shortened so that the seed has at most `limit` characters.
@@ -97,38 +104,34 @@ impl SeedSizes {
         let Some(limit) = limit else {
             return fit;
         };
-        let stages =
-            [(Part::Output, KEPT_OF_OUTPUT, "tool output"), (Part::Call, KEPT_OF_CALL, "arguments of a tool call")];
-        for (part, kept, what) in stages {
-            self.shorten(&mut fit, limit, part, kept, what);
+        for (part, kept) in [(Part::Output, KEPT_OF_OUTPUT), (Part::Call, KEPT_OF_CALL)] {
+            self.shorten(&mut fit, limit, part, kept);
         }
         self.leave_out_turns(&mut fit, limit);
-        // The last turn alone is too large: nothing is left but to shorten what was said in it.
-        self.shorten_last(&mut fit, limit);
+        // The last turn alone is too large: its oldest calls go, then what was said is shortened.
+        self.leave_out_calls(&mut fit, limit);
+        self.shorten_words(&mut fit, limit);
+        self.tell(&mut fit);
         fit
     }
 
-    fn shorten(&self, fit: &mut Fit, limit: usize, part: Part, kept: usize, what: &str) {
-        let (mut count, mut saved, mut turns) = (0, 0, None);
+    /// Shortens the oldest first.
+    fn shorten(&self, fit: &mut Fit, limit: usize, part: Part, kept: usize) {
         for (entry, allowed) in self.entries.iter().zip(&mut fit.allowed) {
             if fit.characters <= limit {
-                break;
+                return;
             }
             if entry.part == part && *allowed > kept + GAP {
-                let less = *allowed - kept - GAP;
+                fit.characters -= *allowed - kept - GAP;
                 *allowed = kept;
-                fit.characters -= less;
-                count += 1;
-                saved += less;
-                turns = Some((turns.map_or(entry.turn, |(first, _)| first), entry.turn));
             }
         }
-        if let Some((first, last)) = turns {
-            let many = if count == 1 { String::new() } else { "s".to_owned() };
-            let what = if what.starts_with("arguments") && count > 1 { "arguments of tool call" } else { what };
-            fit.shortened
-                .push(format!("{count} {what}{many} of {} shortened by {saved} characters", span(first, last)));
-        }
+    }
+
+    /// What an entry takes as it is allowed.
+    fn taken(&self, fit: &Fit, index: usize) -> usize {
+        let (allowed, all) = (fit.allowed[index], self.entries[index].characters);
+        if allowed == LEFT_OUT { 0 } else { HEADING + allowed.min(all) + if allowed < all { GAP } else { 0 } }
     }
 
     fn leave_out_turns(&self, fit: &mut Fit, limit: usize) {
@@ -137,37 +140,91 @@ impl SeedSizes {
         while fit.characters > limit && from < self.entries.len() && self.entries[from].turn < last {
             let turn = self.entries[from].turn;
             while from < self.entries.len() && self.entries[from].turn == turn {
-                let taken = fit.allowed[from].min(self.entries[from].characters);
-                let gap = if taken < self.entries[from].characters { GAP } else { 0 };
-                fit.characters = fit.characters.saturating_sub(taken + gap + HEADING);
+                fit.characters = fit.characters.saturating_sub(self.taken(fit, from));
                 from += 1;
             }
             fit.first_turn = turn + 1;
         }
-        if fit.first_turn > 0 {
-            // What was said of turns that are gone now is no longer true.
-            fit.shortened.retain(|_| false);
-            fit.shortened.push(format!("{} left out", span(1, fit.first_turn - 1)));
-            fit.shortened.push("of the other turns, all but the newest tool outputs are shortened".to_owned());
+    }
+
+    fn leave_out_calls(&self, fit: &mut Fit, limit: usize) {
+        for index in 0..self.entries.len() {
+            if fit.characters <= limit {
+                return;
+            }
+            let entry = &self.entries[index];
+            if entry.turn >= fit.first_turn && entry.part != Part::Words {
+                fit.characters = fit.characters.saturating_sub(self.taken(fit, index));
+                fit.allowed[index] = LEFT_OUT;
+            }
         }
     }
 
-    fn shorten_last(&self, fit: &mut Fit, limit: usize) {
+    /// Cuts the longest texts to a length at which all of them fit.
+    fn shorten_words(&self, fit: &mut Fit, limit: usize) {
         if fit.characters <= limit {
             return;
         }
-        let entries = || self.entries.iter().enumerate().filter(|(_, entry)| entry.turn >= fit.first_turn);
-        let count = entries().count().max(1);
-        let each = limit.saturating_sub(FRAME + count * (HEADING + GAP)) / count;
-        let long: Vec<usize> = entries().filter(|(_, entry)| entry.characters > each).map(|(index, _)| index).collect();
-        for index in long {
-            let now = fit.allowed[index];
-            fit.allowed[index] = now.min(each);
-            fit.characters = fit.characters.saturating_sub(now.saturating_sub(each));
+        let kept: Vec<usize> = (0..self.entries.len())
+            .filter(|index| self.entries[*index].turn >= fit.first_turn && fit.allowed[*index] != LEFT_OUT)
+            .collect();
+        let room = limit.saturating_sub(FRAME + kept.len() * (HEADING + GAP));
+        let fits = |longest: usize| kept.iter().map(|index| fit.allowed[*index].min(longest)).sum::<usize>() <= room;
+        let (mut low, mut high) = (0, room);
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            if fits(middle) { low = middle } else { high = middle - 1 }
         }
-        fit.shortened.push("what was said in the last turn is shortened, because it alone is too long".to_owned());
+        for index in &kept {
+            fit.allowed[*index] = fit.allowed[*index].min(low);
+        }
+        fit.characters = FRAME + kept.iter().map(|index| self.taken(fit, *index)).sum::<usize>();
+    }
+
+    /// Says what was shortened and left out, by what there is in the end.
+    fn tell(&self, fit: &mut Fit) {
+        if fit.first_turn > 1 {
+            fit.shortened.push(format!("{} left out", span(1, fit.first_turn - 1)));
+        }
+        let words = [
+            (Part::Output, "tool output", "tool outputs"),
+            (Part::Call, "call's arguments", "calls' arguments"),
+            (Part::Words, "message", "messages"),
+        ];
+        for (part, one, many) in words {
+            let (mut count, mut gone, mut less, mut turns) = (0, 0, 0, None);
+            for (entry, allowed) in self.entries.iter().zip(&fit.allowed) {
+                if entry.part != part
+                    || entry.turn < fit.first_turn
+                    || *allowed >= entry.characters && *allowed != LEFT_OUT
+                {
+                    continue;
+                }
+                turns = Some((turns.map_or(entry.turn, |(first, _)| first), entry.turn));
+                if *allowed == LEFT_OUT {
+                    gone += 1;
+                } else {
+                    count += 1;
+                    less += entry.characters - allowed;
+                }
+            }
+            let Some((first, last)) = turns else {
+                continue;
+            };
+            let span = span(first, last);
+            if gone > 0 {
+                fit.shortened.push(format!("{gone} {} of {span} left out", if gone == 1 { one } else { many }));
+            }
+            if count > 0 {
+                let what = if count == 1 { one } else { many };
+                fit.shortened.push(format!("{count} {what} of {span} shortened by {less} characters"));
+            }
+        }
     }
 }
+
+/// What stands for a block that is not there at all.
+const LEFT_OUT: usize = usize::MAX;
 
 fn span(first: u32, last: u32) -> String {
     if first == last { format!("turn {first}") } else { format!("turns {first} to {last}") }
@@ -224,7 +281,7 @@ impl SeedWriter {
         };
         let allowed = self.fit.allowed.get(self.next).copied().unwrap_or(0);
         self.next += 1;
-        if block.turn < self.fit.first_turn {
+        if block.turn < self.fit.first_turn || allowed == LEFT_OUT {
             return;
         }
         let (text, masked) = match self.masks {

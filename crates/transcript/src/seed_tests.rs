@@ -67,7 +67,7 @@ fn the_oldest_outputs_go_first_and_the_newest_turn_stays_whole() {
     assert_eq!(whole.text.matches(&long).count(), 4);
     let (two, fit) = seed(&blocks, Some(24_000));
     assert_eq!(two.text.matches(&long).count(), 2);
-    assert_eq!(fit.shortened, ["2 tool outputs of turns 1 to 2 shortened by 19104 characters"]);
+    assert_eq!(fit.shortened, ["2 tool outputs of turns 1 to 2 shortened by 19200 characters"]);
     assert!(two.text.chars().count() <= 24_000);
     let (few, fit) = seed(&blocks, Some(5_000));
     assert!(few.text.chars().count() <= 5_000, "{}", few.text.chars().count());
@@ -93,6 +93,23 @@ fn a_turn_that_is_too_large_by_itself_is_shortened() {
     assert_eq!(fit.shortened.len(), 1);
     // A family is one character to people.
     assert!(!seed.text.contains("👩\u{200d}\n") && !seed.text.contains("\n\u{200d}"));
+}
+
+#[test]
+fn a_turn_of_very_many_calls_fits() {
+    let mut blocks = vec![prompt(1, "go")];
+    blocks.extend((0..5_000).map(|_| output(1, "short")));
+    blocks.push(answer(1, "done"));
+    let (seed, fit) = seed(&blocks, Some(50_000));
+    assert!(seed.text.chars().count() <= 50_000, "{}", seed.text.chars().count());
+    assert!(fit.shortened[0].contains("tool outputs of turn 1 left out"), "{:?}", fit.shortened);
+    assert!(seed.text.contains("done"));
+}
+
+#[test]
+fn room_is_not_wasted_on_short_texts() {
+    let (seed, _) = seed(&[prompt(1, &"long ".repeat(20_000)), answer(1, "ok")], Some(50_000));
+    assert!(seed.text.chars().count() > 45_000, "{}", seed.text.chars().count());
 }
 
 #[test]

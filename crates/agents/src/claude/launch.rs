@@ -55,7 +55,8 @@ pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, Prog
         command.args(["--name", title]);
     }
     command.args(message.options);
-    let told = program.run(command, message.text, ANSWER_PATIENCE)?;
+    let reason = |told: &str| serde_json::from_str::<Told>(told.trim()).ok().map(|told| told.result);
+    let told = program.run_telling(command, message.text, ANSWER_PATIENCE, reason)?;
     #[derive(Deserialize)]
     struct Told {
         #[serde(default)]
@@ -78,6 +79,8 @@ pub(super) fn fork(program: &Program, order: &NativeOrder<'_>, target: &Path) ->
     let id = order.id.ok_or_else(|| program.unable("fork without an id"))?;
     let mut command = program.command(order.directory);
     // A path, and not the id: 2.1.197 finds sessions of the current directory's project alone.
+    // Nobody talks yet: neither hooks nor servers are needed.
+    command.args(["--settings", r#"{"disableAllHooks":true}"#]);
     command.args(["-p", "/cost", "--fork-session", "--strict-mcp-config"]).arg("--resume").arg(order.source);
     command.args(["--session-id", id.as_str(), "--name", order.title]);
     if let Some(turns) = order.turns {
@@ -129,8 +132,14 @@ fn take_out_command(path: &Path) -> io::Result<()> {
     let Some(caveat) = caveat else {
         return Ok(());
     };
-    let new = path.with_extension("tine-new");
-    let mut out = io::BufWriter::new(fs::File::create(&new)?);
+    // The name that unfinished forks have, so that it is removed with the rest if this is cut off.
+    let id = path.file_stem().unwrap_or_default().to_string_lossy();
+    let new = path.with_file_name(format!(".{id}.tine-new"));
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = io::BufWriter::new(options.open(&new)?);
     let mut lines = LineReader::open(path, 0, None)?;
     while let Some(line) = lines.next_line()? {
         let dropped = line.bytes.is_some_and(|bytes| {

@@ -36,7 +36,7 @@ pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, Prog
         command.args(["resume", session.as_str()]);
     }
     command.arg("-");
-    let told = program.run(command, message.text, ANSWER_PATIENCE)?;
+    let told = program.run_telling(command, message.text, ANSWER_PATIENCE, failure_in)?;
     let (mut id, mut answer, mut failure) = (None, String::new(), None);
     for event in told.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -58,6 +58,16 @@ pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, Prog
         return Err(program.failed("it did not find the thread, and began another one"));
     }
     Ok(Said { id, answer })
+}
+
+/// Why a turn failed, as its events tell.
+fn failure_in(told: &str) -> Option<String> {
+    let events = told.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut reasons = events.filter_map(|event| {
+        let reason = event["error"]["message"].as_str().or(event["message"].as_str());
+        reason.map(str::to_owned)
+    });
+    reasons.next()
 }
 
 /// Lets Codex fork. The id is Codex's choice.

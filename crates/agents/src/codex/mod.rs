@@ -153,6 +153,13 @@ impl Store for Codex {
         launch::announce(program, id, title, directory)
     }
 
+    fn is_made_by_tine(&self, path: &Path) -> bool {
+        let head = crate::head_of(path).unwrap_or_default();
+        let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let client = crate::Raw(first).get(b"payload").and_then(|payload| payload.get(b"originator"));
+        client.and_then(crate::Raw::string).is_some_and(|client| client == "tine")
+    }
+
     fn origin(&self, _id: &SessionId, path: &Path) -> Option<SessionId> {
         let head = crate::head_of(path)?;
         let pointer = crate::Raw(head.split(|byte| *byte == b'\n').next()?).get(b"payload")?.get(b"forked_from_id")?;

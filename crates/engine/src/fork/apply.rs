@@ -1,16 +1,19 @@
 //! Carrying out a plan.
 
+use std::collections::HashSet;
 use std::fs;
 
 use agents::Made;
-use transcript::{ParentSource, SessionView};
+use jiff::Timestamp;
+use transcript::{ParentSource, SessionName, SessionView};
 
 use super::copy::Files;
 use super::{Method, Plan, SeedNote};
 use crate::Tine;
 use crate::directory::CopyProgress;
 use crate::error::{Error, Result};
-use crate::operations::{Effects, NewFork};
+use crate::names;
+use crate::operations::{Effects, Expected, NewFork};
 use crate::registry::{Lineage, SessionKey};
 
 /// A fork that was made.
@@ -26,22 +29,29 @@ impl Tine {
     /// Makes the fork that `plan` describes. On any failure nothing of it is left.
     pub fn apply_fork(&self, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
         let now = self.context().clock.now();
-        let files = Files::of(plan);
-        let mut effects = Effects {
-            session: plan.id_is_chosen.then(|| plan.id.clone()),
-            made: if plan.id_is_chosen { files.all() } else { Vec::new() },
-            worktree: plan.workspace.worktree.clone(),
-            copy: plan.workspace.copy.clone(),
-            ..Effects::default()
+        // A name that nobody chose gives way to one that somebody was quicker to take.
+        let mut plan = std::borrow::Cow::Borrowed(plan);
+        let (operation, mut effects) = loop {
+            let effects = self.planned_effects(&plan, now);
+            let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
+            let begun = self.registry().begin_operation("fork", &what, &effects, now);
+            match begun {
+                Ok(operation) => break (operation, effects),
+                Err(Error::NameTaken(_)) if !plan.name_is_chosen && plan.workspace.worktree.is_none() => {
+                    plan.to_mut().name = self.next_name(&plan)?;
+                }
+                Err(error) => return Err(error),
+            }
         };
-        let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
-        let operation = self.registry().begin_operation("fork", &what, &effects, now)?;
+        let plan = plan.as_ref();
+        let files = Files::of(plan);
         let made = self
             .make(plan, &files, operation, &mut effects, progress)
             .and_then(|(made, seed)| self.register(plan, &made, seed.as_ref(), &effects, operation).map(|()| made));
         let made = match made {
             Ok(made) => made,
             Err(error) => {
+                self.find_expected(&mut effects);
                 self.remove_effects(&effects);
                 let _ = self.registry().end_operation(operation, "failed", None);
                 return Err(error);
@@ -52,6 +62,32 @@ impl Tine {
             self.announce(plan, &session);
         }
         Ok(Forked { session, operation })
+    }
+
+    /// What the fork will make, as far as it is known before.
+    fn planned_effects(&self, plan: &Plan, now: Timestamp) -> Effects {
+        Effects {
+            session: plan.id_is_chosen.then(|| plan.id.clone()),
+            made: if plan.id_is_chosen { Files::of(plan).all() } else { Vec::new() },
+            worktree: plan.workspace.worktree.clone(),
+            copy: plan.workspace.copy.clone(),
+            reserves: Some(plan.name.clone()),
+            expects: (!plan.id_is_chosen).then(|| Expected {
+                agent: plan.agent,
+                mark: plan.seed.as_ref().map(|seed| seed.nonce.clone()),
+                parent: plan.source.id.clone(),
+                since: now.as_millisecond(),
+            }),
+            ..Effects::default()
+        }
+    }
+
+    /// The next name for a fork that nobody named; names that others are about to take count as taken.
+    fn next_name(&self, plan: &Plan) -> Result<SessionName> {
+        let mut taken: HashSet<String> = self.registry().names()?.into_values().map(|name| name.to_string()).collect();
+        let started = self.registry().operations()?.into_iter().filter(|operation| operation.state == "started");
+        taken.extend(started.filter_map(|operation| operation.effects.reserves).map(|name| name.to_string()));
+        names::for_fork(&names::base_of(&plan.source), |name| taken.contains(name)).ok_or(Error::NoNameLeft)
     }
 
     /// Makes everything that belongs to the fork; `effects` knows at any time what there is to remove.
@@ -108,6 +144,7 @@ impl Tine {
         };
         let mut effects = effects.clone();
         effects.session = Some(made.id.clone());
+        (effects.expects, effects.reserves) = (None, None);
         // The transcript stands first: whether the fork has grown is told by it.
         effects.made.retain(|path| *path != made.path && path.exists());
         effects.made.insert(0, made.path.clone());

@@ -15,13 +15,17 @@ pub(super) fn same_history(store: &dyn Store, plan: &Plan, path: &std::path::Pat
     let mut expected_blocks = store.read(source, Some(plan.turns), None).map_err(|error| unreadable(source, error))?;
     let mut found = store.read(path, None, None).map_err(|error| unreadable(path, error))?;
     let (mut next_expected, mut next_found) = (next(expected_blocks.as_mut()), next(found.as_mut()));
-    // An agent's own fork leaves behind what was said before a compaction; the plan has named that loss.
+    // An agent's own fork leaves behind what was said before the last compaction; the plan has named that loss.
     if plan.after_compaction {
-        while next_expected.is_some() && !is_compaction(next_expected.as_ref()) {
-            next_expected = next(expected_blocks.as_mut());
+        let last = |path: &std::path::Path, until| -> Result<usize> {
+            let mut blocks = store.read(path, until, None).map_err(|error| unreadable(path, error))?;
+            Ok(std::iter::from_fn(|| blocks.next_block()).filter(|block| is_compaction(Some(block))).count())
+        };
+        for _ in 0..last(source, Some(plan.turns))? {
+            next_expected = next_after_compaction(next_expected, expected_blocks.as_mut());
         }
-        while next_found.is_some() && !is_compaction(next_found.as_ref()) {
-            next_found = next(found.as_mut());
+        for _ in 0..last(path, None)? {
+            next_found = next_after_compaction(next_found, found.as_mut());
         }
     }
     loop {
@@ -52,6 +56,14 @@ fn next(blocks: &mut dyn Blocks) -> Option<Block> {
             block => return Some(block),
         }
     }
+}
+
+/// What stands behind the next compaction.
+fn next_after_compaction(mut block: Option<Block>, blocks: &mut dyn Blocks) -> Option<Block> {
+    while block.is_some() && !is_compaction(block.as_ref()) {
+        block = next(blocks);
+    }
+    next(blocks)
 }
 
 fn is_prompt(block: &Block) -> bool {

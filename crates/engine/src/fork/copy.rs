@@ -22,6 +22,8 @@ impl Tine {
     /// that: flushing a file makes some file systems flush all that was written before it, a whole worktree included.
     pub(super) fn prepare(&self, store: &dyn Store, plan: &Plan, files: &Files) -> Result<()> {
         let failed = |source: io::Error| Error::CannotWrite { path: plan.target.clone(), source };
+        let unreadable = |source| Error::Unreadable { path: plan.source.path.clone(), source };
+        fs::File::open(&plan.source.path).map_err(unreadable)?;
         let order = order(plan, self.context().clock.now());
         let folder = plan.target.parent().unwrap_or(Path::new("."));
         private::create_folder(folder).map_err(failed)?;

@@ -26,6 +26,11 @@ impl Tine {
                 let (to, from) = (agent.product_name(), source.agent.product_name());
                 Ok((Method::Seed, format!("{to} cannot read the sessions of {from}, so it is told what was said")))
             }
+            // What was said before would stay behind, and turns would be counted anew.
+            Some(Method::Native) if agent == Agent::Claude && request.source.details.compacted => {
+                let what = "the agent's own fork leaves behind what was said before a compaction".to_owned();
+                Err(Error::NativeDiffers { agent, what })
+            }
             Some(Method::Native) => Ok((Method::Native, "asked for".into())),
             Some(Method::Copy) => Ok((Method::Copy, "asked for".into())),
             None => Ok(self.best_method(request, agent, whole, workspace)),

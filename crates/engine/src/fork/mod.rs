@@ -168,6 +168,8 @@ pub struct Plan {
     pub id_is_chosen: bool,
     /// Its name.
     pub name: SessionName,
+    /// Whether somebody chose the name; otherwise it is the first that is free.
+    pub name_is_chosen: bool,
     /// Its transcript.
     pub target: PathBuf,
     /// The command that resumes it.

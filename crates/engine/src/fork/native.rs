@@ -1,6 +1,7 @@
 //! The method `native`: the agent makes the fork itself, and tine brings along what the agent leaves behind.
 
 use agents::{CopyOrder, Made, NativeOrder};
+use transcript::State;
 
 use super::{Plan, compare};
 use crate::Tine;
@@ -17,7 +18,8 @@ impl Tine {
             source_id: &plan.source.id,
             id: store.takes_ids().then_some(&plan.id),
             title: plan.name.as_str(),
-            turns: (!plan.whole).then_some(plan.turns),
+            // A source that is open may get more turns before the agent reads it.
+            turns: (!plan.whole || plan.source.state != State::Stopped).then_some(plan.turns),
             directory: &plan.workspace.path,
         };
         let made = store.fork(&program, &order)?;

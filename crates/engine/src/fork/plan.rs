@@ -34,6 +34,7 @@ impl Tine {
             // Whoever is to start it must be there.
             self.program(agent)?;
         }
+        check_prompt(request)?;
         let dirty = workspace.worktree.is_some() && !request.carry && self.is_dirty(source.cwd.as_deref());
         let store = self.store(agent);
         let id = new_id(agent, now);
@@ -63,6 +64,7 @@ impl Tine {
             workspace,
             id,
             name,
+            name_is_chosen: request.name.is_some(),
             tokens: count.tokens,
             context_window,
             seed: None,
@@ -76,8 +78,10 @@ impl Tine {
             plan.tokens = Some((seed.fit.characters as f64 / count.per_token) as u64);
             plan.losses.push("thinking and the talk of subagents are left out".into());
             plan.losses.extend(seed.fit.shortened.iter().cloned());
-            if seed.masks {
-                plan.losses.push("secrets are masked; `--keep-secrets` keeps them".into());
+            match seed.secrets {
+                0 => {}
+                1 => plan.losses.push("one secret is masked; `--keep-secrets` keeps it".into()),
+                count => plan.losses.push(format!("{count} secrets are masked; `--keep-secrets` keeps them")),
             }
             plan.seed = Some(seed);
         }
@@ -117,6 +121,18 @@ fn window_of(agent: Agent) -> Option<u64> {
     }
 }
 
+/// A prompt that stands on a command line has a limit, and cannot hold a NUL.
+fn check_prompt(request: &Request) -> Result<()> {
+    const LONGEST: usize = 120_000;
+    match &request.prompt {
+        Some(prompt) if prompt.contains('\0') => Err(Error::BadPrompt("holds a NUL character")),
+        Some(prompt) if request.place != Place::Headless && prompt.len() > LONGEST => {
+            Err(Error::BadPrompt("is too long for a command line"))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn tell_losses(plan: &mut Plan) {
     let same_agent = plan.agent == plan.source.agent;
     if same_agent && plan.agent == Agent::Codex && plan.method != Method::Seed {
@@ -129,7 +145,7 @@ fn tell_losses(plan: &mut Plan) {
         plan.losses.push("the agent ends the turn that was cut off in its own way".into());
     }
     if plan.method == Method::Native && plan.agent == Agent::Codex {
-        plan.warnings.push("the fork refers to its source's file, which must stay".into());
+        plan.losses.push("where Codex forks by reference, the source's file must stay".into());
     }
 }
 

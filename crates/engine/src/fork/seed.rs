@@ -21,6 +21,10 @@ const SHARE_OF_WINDOW: f64 = 0.75;
 pub struct SeedPlan {
     pub(super) fit: Fit,
     pub(super) masks: bool,
+    /// How many secrets there are to mask.
+    pub(super) secrets: usize,
+    /// The mark of its lines, made up for it.
+    pub(super) nonce: String,
 }
 
 /// What is remembered of a seed.
@@ -62,7 +66,9 @@ impl Tine {
         let window = window.map(|window| (window as f64 * SHARE_OF_WINDOW * per_token) as usize);
         let limit = [input, window].into_iter().flatten().min();
         let masks = agent != request.source.view.agent && !request.keep_secrets;
-        Ok(SeedPlan { fit: sizes.fit(limit), masks })
+        let secrets = if masks { sizes.secrets() } else { 0 };
+        let nonce = uuid::Uuid::new_v4().simple().to_string()[..16].to_owned();
+        Ok(SeedPlan { fit: sizes.fit(limit), masks, secrets, nonce })
     }
 
     /// Writes the seed, gives it to the agent and looks at what came of it.
@@ -94,12 +100,6 @@ impl Tine {
             window: plan.context_window,
             hidden: is_acknowledgement(&said.answer),
         };
-        if seed.masked > 0 {
-            self.warn(match seed.masked {
-                1 => "one secret was masked; `--keep-secrets` keeps it".to_owned(),
-                count => format!("{count} secrets were masked; `--keep-secrets` keeps them"),
-            });
-        }
         Ok((made, note))
     }
 
@@ -118,8 +118,7 @@ impl Tine {
             turns: plan.turns,
             directory: plan.source.cwd.as_ref().map(|path| path.to_string_lossy().into_owned()),
         };
-        let nonce = uuid::Uuid::new_v4().simple().to_string();
-        let mut writer = SeedWriter::new(&source, decided.fit.clone(), &nonce[..16], decided.masks);
+        let mut writer = SeedWriter::new(&source, decided.fit.clone(), &decided.nonce, decided.masks);
         while let Some(block) = blocks.next_block() {
             writer.block(&block);
         }

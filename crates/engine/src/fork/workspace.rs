@@ -111,6 +111,7 @@ impl Tine {
             base,
             parents,
             brought: Vec::new(),
+            fills: carry || !settings.bring.is_empty() || settings.setup.is_some(),
             state: None,
         };
         let (bring, setup) = (settings.bring.clone(), settings.setup.clone());

@@ -107,7 +107,7 @@ impl Git {
 
     /// Whether a text can be the name of a branch.
     pub(crate) fn is_branch_name(&self, directory: &Path, name: &str) -> bool {
-        !name.starts_with('-') && self.run(directory, ["check-ref-format", "--branch", name]).is_ok()
+        !name.starts_with('-') && name != "@" && self.run(directory, ["check-ref-format", "--branch", name]).is_ok()
     }
 
     pub(crate) fn has_branch(&self, directory: &Path, name: &str) -> bool {

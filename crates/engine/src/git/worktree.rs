@@ -27,6 +27,9 @@ pub struct Worktree {
     /// Files that git ignores and that were brought along, relative to it.
     #[serde(default)]
     pub brought: Vec<PathBuf>,
+    /// Whether more than git's own files are put into it before it is handed over.
+    #[serde(default)]
+    pub fills: bool,
     /// What was changed in it when it was handed over. Nothing where it was as committed.
     #[serde(default)]
     pub state: Option<String>,
@@ -50,6 +53,18 @@ impl Git {
             Some(state) => self.state(worktree).is_ok_and(|now| now == *state),
         };
         is_as_before && self.head(&worktree.path).is_ok_and(|head| head == worktree.base)
+    }
+
+    /// Whether a worktree that was not handed over yet holds more than git put there. Files that are missing were not
+    /// written yet; what was to be filled in besides cannot be told from somebody's work, and counts as ours.
+    pub(crate) fn holds_work(&self, worktree: &Worktree) -> bool {
+        if worktree.fills || !worktree.path.exists() {
+            return false;
+        }
+        let status = self.run(&worktree.path, ["status", "--porcelain", "--untracked-files=all"]);
+        let is_missing = |line: &str| line.starts_with(" D") || line.starts_with("D ");
+        status.is_ok_and(|lines| String::from_utf8_lossy(lines.as_ref()).lines().any(|line| !is_missing(line)))
+            || self.head(&worktree.path).is_ok_and(|head| head != worktree.base)
     }
 
     /// A fingerprint of all that is not committed in a worktree, and of the files that were brought along.

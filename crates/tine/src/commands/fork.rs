@@ -161,7 +161,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         request.keep_secrets = args.keep_secrets;
         request
     };
-    fork(desk, selection, &args.options, args.options.wait, request)
+    // A directory is copied when nobody works in it.
+    let waits = args.options.wait.or(args.copy_to.as_ref().filter(|_| !args.options.now).map(|_| Timeout(None)));
+    fork(desk, selection, &args.options, waits, request)
 }
 
 /// Waits if asked to, plans, asks, forks, and opens the fork where it belongs.
@@ -196,10 +198,20 @@ pub(crate) fn fork(
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
+    if request.place == Place::Headless && request.prompt.is_none() && !options.json {
+        ui::warn("without a terminal and without `--prompt` nothing is said");
+    }
     let asks = !options.yes && !options.json && desk.surface.is_interactive && !plan.warnings.is_empty();
     if asks && !confirmed(desk, &plan)? {
         ui::say("nothing was done");
         return Ok(ExitCode::FAILURE);
+    }
+    if desk.surface.is_interactive && plan.method != Method::Copy {
+        let agent = plan.agent.product_name();
+        ui::say(&match plan.method {
+            Method::Seed => format!("telling {agent} what was said…"),
+            _ => format!("asking {agent} for a fork…"),
+        });
     }
     let forked = desk.tine.apply_fork(&plan, &CopyBar::new())?;
     desk.tine.remember_use(&source);
@@ -215,7 +227,16 @@ pub(crate) fn fork(
 fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
     let mut out = ui::out();
     let answer = match (plan.place, &plan.prompt) {
-        (Place::Headless, Some(prompt)) => Some(desk.tine.say(plan, &forked.session, prompt)?),
+        (Place::Headless, Some(prompt)) => Some(desk.tine.say(plan, &forked.session, prompt).map_err(|error| {
+            let (label, operation) = (forked.session.label(), forked.operation);
+            Failure::Other {
+                kind: "agent_failed",
+                message: error.to_string(),
+                hint: Some(format!(
+                    "the fork {label} was made; `tine resume {label}` goes on, `tine undo {operation}` takes it back"
+                )),
+            }
+        })?),
         _ => None,
     };
     let command = desk.tine.resume_words(plan, &forked.session);
@@ -227,7 +248,7 @@ fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
         writeln!(out, "{}", to_json_pretty(&told))?;
     } else {
         let paint = Paint(desk.surface.color);
-        let name = paint.name(plan.name.as_str());
+        let name = paint.name(forked.session.label());
         let done = format!("forked {} after turn {} as {name}", plan.source.label(), plan.turns);
         match (plan.place, &answer) {
             (_, Some(answer)) => {

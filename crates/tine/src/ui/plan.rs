@@ -70,6 +70,8 @@ pub(crate) fn as_json(plan: &Plan, forked: Option<&Forked>, command: Option<&[St
             "kind": plan.workspace.kind, "path": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
         },
         "place": { "kind": plan.place },
+        "profile": plan.profile,
+        "prompt": plan.prompt,
         "command": command.or(planned_command),
         "tokens": plan.tokens,
         "context_window": plan.context_window,
@@ -84,9 +86,43 @@ pub(crate) fn line(command: &[String]) -> String {
     command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word for a POSIX shell.
+/// A word for a shell. What could control a terminal is written in escapes, which bash, zsh and others understand.
 pub(crate) fn quoted(word: &str) -> String {
     let plain =
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte));
-    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if plain {
+        return word.to_owned();
+    }
+    let is_harmful = |c: char| c != '\n' && text::clean(&c.to_string()) != c.to_string();
+    if !word.chars().any(is_harmful) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    let mut escaped = String::from("$'");
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => escaped.extend(['\\', c]),
+            c if is_harmful(c) => c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| {
+                let _ = std::fmt::Write::write_fmt(&mut escaped, format_args!("\\x{byte:02x}"));
+            }),
+            c => escaped.push(c),
+        }
+    }
+    escaped + "'"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_safe_for_shell_and_terminal() {
+        let check = |word: &str, expected: &str| assert_eq!(quoted(word), expected);
+        check("/a/b-c.d", "/a/b-c.d");
+        check("", "''");
+        check("a b $x", "'a b $x'");
+        check("it's", r"'it'\''s'");
+        check("a\nb", "'a\nb'");
+        check("red\u{1b}[31m's", r"$'red\x1b[31m\'s'");
+        check("\u{202e}x", r"$'\xe2\x80\xaex'");
+    }
 }
