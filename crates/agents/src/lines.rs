@@ -112,7 +112,9 @@ impl<R: Read> LineReader<R> {
         let consumed = len + usize::from(terminated);
         self.start += consumed;
         self.offset += consumed as u64;
-        Line { offset, len: len as u64, bytes: Some(&self.buffer[start..start + len]), terminated }
+        // Whether a line is too long must not depend on how much of it came at once.
+        let bytes = (len < Self::LONGEST).then(|| &self.buffer[start..start + len]);
+        Line { offset, len: len as u64, bytes, terminated }
     }
 
     fn skip_long_line(&mut self) -> io::Result<Line<'static>> {
