@@ -13,6 +13,8 @@ pub struct Context {
     pub surroundings: Surroundings,
     /// Where tine keeps its own.
     pub paths: Paths,
+    /// This very program, which agents are told to call.
+    pub program: PathBuf,
     /// The directory in which the person stands.
     pub cwd: PathBuf,
     /// The time, or a fixed one in tests.
@@ -63,12 +65,12 @@ impl Context {
 }
 
 #[cfg(unix)]
-fn is_executable(path: &std::path::Path) -> bool {
+pub(crate) fn is_executable(path: &std::path::Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]
-fn is_executable(path: &std::path::Path) -> bool {
+pub(crate) fn is_executable(path: &std::path::Path) -> bool {
     path.is_file()
 }

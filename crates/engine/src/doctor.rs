@@ -84,7 +84,7 @@ impl Tine {
                 let found = format!("{} open; {weak}", live.sessions.len());
                 checks.push(Check { subject: format!("{agent} state"), verdict: Verdict::Note, found, hint: None });
             }
-            checks.push(hooks(agent, store.home()));
+            checks.push(self.hooks_check(agent));
         }
         for (agent, path, kind) in &catalog.unreadable {
             checks.push(Check {
@@ -115,6 +115,19 @@ impl Tine {
             None => format!("{} does not tell its version", path.display()),
         };
         Check { subject, verdict: Verdict::Good, found, hint: None }
+    }
+
+    /// Whether tine is told by the agent's hooks, so that forks made inside the agent are noticed at once.
+    fn hooks_check(&self, agent: Agent) -> Check {
+        let place = self.hooks_are_in(agent);
+        let hint = place.is_none().then(|| {
+            format!(
+                "`tine setup {agent}` installs them; without them tine notices forks made inside the agent when it next looks"
+            )
+        });
+        let verdict = if place.is_some() { Verdict::Good } else { Verdict::Note };
+        let found = place.map_or_else(|| "not installed".into(), |place| format!("installed in {}", place.display()));
+        Check { subject: format!("{agent} hooks"), verdict, found, hint }
     }
 
     fn registry_check(&self) -> Check {
@@ -171,19 +184,6 @@ fn home_variable(agent: Agent) -> &'static str {
         Agent::Claude => "CLAUDE_CONFIG_DIR",
         Agent::Codex => "CODEX_HOME",
     }
-}
-
-/// Whether tine is told by the agent's hooks, so that forks made inside the agent are noticed at once.
-fn hooks(agent: Agent, home: &Path) -> Check {
-    let file = match agent {
-        Agent::Claude => home.join("settings.json"),
-        Agent::Codex => home.join("hooks.json"),
-    };
-    let installed = std::fs::read_to_string(&file).is_ok_and(|text| text.contains("tine hook"));
-    let found = if installed { format!("installed in {}", file.display()) } else { "not installed".into() };
-    let hint = (!installed).then(|| "without them tine notices forks made inside the agent when it next looks".into());
-    let verdict = if installed { Verdict::Good } else { Verdict::Note };
-    Check { subject: format!("{agent} hooks"), verdict, found, hint }
 }
 
 /// What `program --version` prints on its first line, if it does so soon.

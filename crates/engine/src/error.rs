@@ -336,6 +336,46 @@ pub enum Error {
     /// Something could not be removed.
     #[error("cannot remove {}", .0.display())]
     NotRemoved(PathBuf),
+    /// A person's or an agent's file in which hooks belong cannot be understood.
+    #[error("{}, line {line}: {}", .path.display(), transcript::text::one_line(.message))]
+    BadSettings {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// Something could not be installed or taken out.
+    #[error("cannot change {}: {source}", .path.display())]
+    NotSetUp {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An agent's program did not install or take out what it was asked to.
+    #[error(transparent)]
+    SetupProgram(agents::ProgramError),
+    /// An agent that cannot be asked for its hooks.
+    #[error("{} cannot be asked for its hooks: {source}", .agent.product_name())]
+    NoHooks {
+        /// The agent.
+        agent: Agent,
+        /// What happened.
+        source: agents::ProgramError,
+    },
+    /// A file is not what it was when a person agreed to its change.
+    #[error("{} was changed meanwhile", .0.display())]
+    ChangedMeanwhile(PathBuf),
+    /// An agent that has no such place for hooks.
+    #[error("{} takes no hooks as a {scope}", .agent.product_name())]
+    NoSuchScope {
+        /// The agent.
+        agent: Agent,
+        /// What was asked for.
+        scope: &'static str,
+    },
     /// The registry cannot be opened or used.
     #[error("cannot use the registry {}: {message}", .path.display())]
     Registry {
@@ -414,6 +454,12 @@ impl Error {
             Error::HasGrown { .. } => "has_grown",
             Error::HasMoved { .. } => "has_moved",
             Error::NotRemoved(_) => "not_removed",
+            Error::BadSettings { .. } => "bad_settings",
+            Error::NotSetUp { .. } => "cannot_write",
+            Error::SetupProgram(_) => "agent_failed",
+            Error::NoHooks { .. } => "no_hooks",
+            Error::ChangedMeanwhile(_) => "changed_meanwhile",
+            Error::NoSuchScope { .. } => "no_such_scope",
             Error::Registry { .. } => "registry",
             Error::NewerRegistry { .. } => "newer_registry",
         }
@@ -530,6 +576,19 @@ impl Error {
             Error::HasMoved { .. } => Some("`tine delete` moves it into the trash".into()),
             Error::NotRemoved(_) => Some("is the folder read-only? Nothing was forgotten; try again".into()),
             Error::HasGrown { .. } => Some("`tine undo --force` removes it all the same".into()),
+            Error::BadSettings { .. } => {
+                Some("nothing was changed; put it right first, the agent cannot read it either".into())
+            }
+            Error::NotSetUp { .. } => {
+                Some("the file is as it was; is it or its folder read-only, or the disk full?".into())
+            }
+            Error::SetupProgram(_) => Some("`tine setup --status` tells how things stand".into()),
+            Error::NoHooks { .. } => Some(
+                "none were installed; older versions have none, and without them tine notices forks when it next looks"
+                    .into(),
+            ),
+            Error::ChangedMeanwhile(_) => Some("run it again to see what is to be done now".into()),
+            Error::NoSuchScope { .. } => Some("leave that out: its hooks are for all projects".into()),
             Error::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("a name or an id has no `/`; a path leads to a transcript".into())
             }

@@ -24,6 +24,7 @@ mod project;
 mod registry;
 mod resolve;
 mod session;
+mod setup;
 mod tree;
 mod undo;
 
@@ -50,6 +51,7 @@ pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 use session::Knowledge;
 pub use session::{Details, Listing, Session};
+pub use setup::{Change, Scope, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupStatus, Step};
 use transcript::Agent;
 pub use tree::{Known, Node, forest};
 

@@ -65,6 +65,11 @@ pub(crate) fn current_commit(directory: &Path) -> Option<String> {
     packed.lines().find_map(|line| line.strip_suffix(reference)?.strip_suffix(' ').map(str::to_owned))
 }
 
+/// The top of the working tree around `directory`; nothing outside of a repository.
+pub(crate) fn top(directory: &Path) -> Option<PathBuf> {
+    repository(directory).map(|(top, _)| top)
+}
+
 /// The main working tree of the repository around `directory`; nothing where the repository has none.
 pub(crate) fn main_tree(directory: &Path) -> Option<PathBuf> {
     let (_, common) = repository(directory)?;

@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, delete, demo, doctor, fork, hook, info, list, log, rename, resume, show, start, status,
-    tree, undo,
+    adopt, clone, completions, delete, demo, doctor, fork, hook, info, list, log, rename, resume, setup, show, start,
+    status, tree, undo,
 };
 
 /// Branch any conversation with a coding agent
@@ -70,6 +70,7 @@ pub(crate) enum Command {
     Log(log::Args),
     #[command(hide = true)]
     Hook(hook::Args),
+    Setup(setup::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
     Demo(demo::Args),
@@ -90,6 +91,7 @@ impl Command {
             Command::Fork(args) => args.options.json,
             Command::Clone(args) => args.options.json,
             Command::Log(args) => args.json,
+            Command::Setup(args) => args.json,
             Command::Doctor(args) => args.json,
             Command::Hook(_)
             | Command::Rename(_)

@@ -70,7 +70,8 @@ pub(crate) fn context() -> Result<Context, Failure> {
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), env::var(name).ok().filter(|value| !value.is_empty())?)))
         .collect();
-    Ok(Context { surroundings, paths, cwd, clock, variables, launch_environment, search_path })
+    let program = env::current_exe().unwrap_or_else(|_| own_path().into());
+    Ok(Context { surroundings, paths, program, cwd, clock, variables, launch_environment, search_path })
 }
 
 /// How output reaches the person.

@@ -7,6 +7,7 @@ mod index;
 mod launch;
 mod notes;
 mod order;
+mod plugin;
 mod read;
 mod record;
 mod scan;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use home::{project_folder, side_folder};
 use jiff::Timestamp;
+pub use plugin::{install_plugin, remove_plugin};
 pub(crate) use side::beside;
 use transcript::{Agent, SessionId, Summary};
 

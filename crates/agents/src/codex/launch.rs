@@ -101,6 +101,48 @@ pub(super) fn announce(program: &Program, id: &SessionId, title: &str, directory
     Ok(())
 }
 
+/// A hook as Codex sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownHook {
+    /// Its name in `hooks.state` of the configuration.
+    pub key: String,
+    /// What it runs.
+    pub command: String,
+    /// The file in which it stands.
+    pub source: PathBuf,
+    /// What has to stand in the configuration for Codex to run it.
+    pub hash: String,
+    /// Whether that stands there. A hook that is not trusted is passed over without a word.
+    pub is_trusted: bool,
+    /// Whether it is switched on.
+    pub is_enabled: bool,
+}
+
+/// The hooks that Codex would run in a directory, and what it does not like about them. A version without hooks fails.
+pub fn hooks(program: &Program, directory: &Path) -> Result<(Vec<KnownHook>, Vec<String>), ProgramError> {
+    let mut server = AppServer::start(program, directory)?;
+    let answer = server.call("hooks/list", &json!({ "cwds": [directory.to_string_lossy()] }))?;
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (mut hooks, mut complaints) = (Vec::new(), Vec::new());
+    for place in list(&answer["data"]) {
+        hooks.extend(list(&place["hooks"]).iter().map(|hook| KnownHook {
+            key: text(&hook["key"]),
+            command: text(&hook["command"]),
+            source: PathBuf::from(text(&hook["sourcePath"])),
+            hash: text(&hook["currentHash"]),
+            is_trusted: matches!(hook["trustStatus"].as_str(), Some("trusted" | "managed")),
+            is_enabled: hook["enabled"].as_bool().unwrap_or(true),
+        }));
+        complaints.extend(list(&place["warnings"]).iter().map(text));
+        complaints.extend(list(&place["errors"]).iter().map(|error| match &error["message"] {
+            Value::String(message) => message.clone(),
+            _ => error.to_string(),
+        }));
+    }
+    Ok((hooks, complaints))
+}
+
 /// Codex's id of the last task that belongs to `turns`.
 fn turn_id(home: &Home, source: &Path, turns: u32) -> Option<String> {
     let scan = scan(home, source);

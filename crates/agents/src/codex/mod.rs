@@ -24,6 +24,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+pub use launch::{KnownHook, hooks};
 use transcript::{Agent, SessionId, Summary};
 
 use self::home::Home;

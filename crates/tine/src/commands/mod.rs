@@ -13,6 +13,7 @@ pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod rename;
 pub(crate) mod resume;
+pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;
@@ -63,6 +64,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Undo(args) => undo::run(&desk, &args),
         Command::Log(args) => log::run(&desk, &args),
         Command::Doctor(args) => doctor::run(&desk, &args),
+        Command::Setup(args) => setup::run(&desk, &args),
         Command::Completions(_) | Command::Demo(_) | Command::Hook(_) => unreachable!("ran above"),
     };
     for warning in desk.tine.take_warnings() {

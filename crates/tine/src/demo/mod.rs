@@ -55,6 +55,7 @@ fn context(root: &Path, now: Timestamp) -> Context {
             registry: root.join(".local/share/tine/registry.db"),
             cache: root.join(".cache/tine"),
         },
+        program: "tine".into(),
         cwd: root.join("shop"),
         clock: Clock::Fixed(now),
         variables: Vec::new(),

@@ -12,6 +12,7 @@ mod info;
 mod list;
 mod named;
 mod resolve;
+mod setup;
 mod show;
 mod status;
 mod tree;

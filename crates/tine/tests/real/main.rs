@@ -8,4 +8,5 @@ mod codex;
 mod fork;
 mod methods;
 mod named;
+mod setup;
 mod told;
