@@ -17,5 +17,6 @@ mod show;
 mod status;
 mod tree;
 mod trouble;
+mod undo;
 mod workspace;
 mod world;
