@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use transcript::{Agent, SessionId, Summary};
+use transcript::{Agent, Summary};
 
 use super::home;
 use super::record::{Kind, Record, UserPart};
@@ -126,7 +126,7 @@ fn values(order: &CopyOrder) -> Vec<Vec<u8>> {
 /// Paths into the source's side folder lead into the fork's, which holds a copy of it. The slash behind the folder is
 /// part of what is looked for, so that no other session's folder begins alike. Where there is no such folder, there is
 /// nothing that a path could lead to.
-fn marks(source: &Path, target: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
+pub(super) fn marks(source: &Path, target: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
     let text = |transcript: &Path| {
         let quoted = string(&format!("{}/", home::side_folder(transcript).to_string_lossy()));
         quoted[1..quoted.len() - 1].to_vec()
@@ -329,8 +329,9 @@ fn take_long(rewrite: &mut Rewrite<'_>, path: &Path, line: &Line<'_>) -> io::Res
 }
 
 /// A subagent's records name the session that it works for; nothing else in them changes.
-pub(super) fn copy_subagent(from: &Path, id: &SessionId, out: &mut dyn Write) -> io::Result<()> {
-    let mut rewrite = Rewrite::to(out, vec![string(id.as_str())], None);
+pub(super) fn copy_subagent(from: &Path, source: &Path, order: &CopyOrder, out: &mut dyn Write) -> io::Result<()> {
+    let marks = marks(source, &order.target);
+    let mut rewrite = Rewrite::to(out, vec![string(order.id.as_str())], marks);
     let mut lines = LineReader::open(from, 0, None)?;
     while let Some(line) = lines.next_line()? {
         let Some(bytes) = line.bytes else {

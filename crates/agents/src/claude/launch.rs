@@ -89,7 +89,7 @@ pub(super) fn fork(program: &Program, order: &NativeOrder<'_>, target: &Path) ->
         command.args(["--resume-session-at", &last]);
     }
     program.run(command, "", START_PATIENCE)?;
-    take_out_command(target).map_err(|error| program.failed(format!("{}: {error}", target.display())))?;
+    take_out_command(target, order.source).map_err(|error| program.failed(format!("{}: {error}", target.display())))?;
     Ok(Made { id: id.clone(), path: target.to_owned() })
 }
 
@@ -120,7 +120,7 @@ fn last_record(source: &Path, id: &SessionId, turns: u32) -> Option<String> {
 
 /// Rewrites the client's fork without the command that made it write: its caveat and what hangs below that, and the
 /// notes of what was queued.
-fn take_out_command(path: &Path) -> io::Result<()> {
+fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     let mut caveat = None;
     let mut lines = LineReader::open(path, 0, None)?;
     while let Some(line) = lines.next_line()? {
@@ -140,6 +140,8 @@ fn take_out_command(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = io::BufWriter::new(options.open(&new)?);
+    // Large outputs are brought along, so their paths lead into the fork's own folder.
+    let marks = super::copy::marks(source, path);
     let mut lines = LineReader::open(path, 0, None)?;
     while let Some(line) = lines.next_line()? {
         let dropped = line.bytes.is_some_and(|bytes| {
@@ -148,7 +150,7 @@ fn take_out_command(path: &Path) -> io::Result<()> {
         });
         if !dropped {
             match line.bytes {
-                Some(bytes) => out.write_all(bytes)?,
+                Some(bytes) => out.write_all(&repointed(bytes, marks.as_ref()))?,
                 None => drop(crate::copy::copy_range(path, line.offset, line.len, &mut out)?),
             }
             out.write_all(b"\n")?;
@@ -158,4 +160,20 @@ fn take_out_command(path: &Path) -> io::Result<()> {
     out.get_ref().sync_all()?;
     fs::set_permissions(&new, fs::metadata(path)?.permissions())?;
     fs::rename(&new, path)
+}
+
+/// A line in which paths into the source's folder lead into the fork's.
+fn repointed<'a>(line: &'a [u8], marks: Option<&(Vec<u8>, Vec<u8>)>) -> std::borrow::Cow<'a, [u8]> {
+    let Some((old, new)) = marks.filter(|(old, _)| memchr::memmem::find(line, old).is_some()) else {
+        return line.into();
+    };
+    let mut out = Vec::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(found) = memchr::memmem::find(rest, old) {
+        out.extend_from_slice(&rest[..found]);
+        out.extend_from_slice(new);
+        rest = &rest[found + old.len()..];
+    }
+    out.extend_from_slice(rest);
+    out.into()
 }

@@ -67,7 +67,7 @@ pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path) -> io::Resu
             let (from, to) = (side.join(folder).join(&file), to.join(folder).join(&file));
             if folder == "subagents" && file.extension().is_some_and(|extension| extension == "jsonl") {
                 let mut out = private_file(&to)?;
-                copy_subagent(&from, &order.id, &mut out)?;
+                copy_subagent(&from, source, order, &mut out)?;
                 out.sync_all()?;
             } else {
                 copy_file(&from, &to)?;
