@@ -45,20 +45,25 @@ impl<'a> Installed<'a> {
     fn new(sandbox: &'a Sandbox) -> Self {
         let folder = sandbox.root().join("it's a $HOME");
         fs::create_dir_all(&folder).expect("a folder");
-        let installed = Installed { sandbox, path: folder.join("tine"), log: sandbox.root().join("called") };
-        installed.be_tine();
-        installed
+        let log = sandbox.root().join("called");
+        let script = format!("#!/bin/sh\nread -r payload\necho \"$1 $2 $3 $4\" >> '{}'\n", log.display());
+        let stub = sandbox.script("noting", &script);
+        // By another process: a program that this one has open for writing while a thread starts a child cannot be run.
+        for (from, to) in [(Path::new(env!("CARGO_BIN_EXE_tine")), "as-tine"), (&stub, "as-stub")] {
+            expect_success(&sandbox.command("cp").arg(from).arg(folder.join(to)).output().expect("cp"));
+        }
+        Installed { sandbox, path: folder.join("tine"), log }
     }
 
-    fn be_tine(&self) {
+    fn be(&self, program: &str) {
         let _ = fs::remove_file(&self.path);
-        fs::copy(env!("CARGO_BIN_EXE_tine"), &self.path).expect("a copy of tine");
+        fs::hard_link(self.path.with_file_name(program), &self.path).expect("a link");
     }
 
     /// Runs `tine setup` with the agents' own variables.
     #[track_caller]
     fn setup(&self, directory: &Path, environment: Vec<(&'static str, String)>, arguments: &[&str]) -> String {
-        self.be_tine();
+        self.be("as-tine");
         let mut command: Command = self.sandbox.command(&self.path);
         command.envs(environment).current_dir(directory).arg("setup").args(arguments);
         let output = command.output().expect("tine");
@@ -68,12 +73,7 @@ impl<'a> Installed<'a> {
 
     /// The events that the agent tells while something is done, in the order in which they came.
     fn told(&self, act: impl FnOnce()) -> Vec<String> {
-        let _ = fs::remove_file(&self.path);
-        let log = self.log.display();
-        let script = format!("#!/bin/sh\nread -r payload\necho \"$1 $2 $3 $4\" >> '{log}'\n");
-        self.sandbox.write(&self.path, &script);
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(&self.path, mode).expect("permissions");
+        self.be("as-stub");
         let _ = fs::remove_file(&self.log);
         act();
         self.called()
@@ -180,7 +180,8 @@ fn a_permission_and_a_branch_are_told(version: &str) {
         model.push(testkit::Reply::tool("Bash", json!({"command": "touch made"})));
         pane.submit("make it");
         waited("permission-request", 1);
-        pane.send_keys(["Enter"]);
+        pane.wait_for_text("Do you want to proceed?");
+        pane.press_until("Enter", |screen| !screen.contains("Do you want to proceed?"));
         waited("stop", 1);
         claude.wait_until_written(ID, "\"ok");
         pane.submit("/branch");
