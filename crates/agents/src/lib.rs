@@ -70,10 +70,11 @@ pub trait Store: Send + Sync {
     ) -> io::Result<Copied>;
     /// Reads a copy of `source` back from `path` in one pass, while it may still be growing.
     fn read_back(&self, path: &Path, source: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack;
-    /// Copies the folder that belongs to a session beside its file; `side` is where the copy's own is prepared.
-    fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path) -> io::Result<()>;
+    /// Copies the folder that belongs to a session beside its file; `side` is where the copy's own is prepared. Of a copy
+    /// that ends earlier, the transcript is `cut`, and nothing comes along that it does not mention.
+    fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path, cut: Option<&Path>) -> io::Result<()>;
     /// Copies something else that belongs to a session to where it is prepared, and flushes it: [`beside`].
-    fn copy_beside(&self, source: &Path, piece: &Beside, order: &CopyOrder) -> io::Result<()>;
+    fn copy_beside(&self, source: &Path, piece: &Beside, order: &CopyOrder, cut: Option<&Path>) -> io::Result<()>;
     /// Whether a new session's id can be chosen; otherwise the agent makes one up.
     fn takes_ids(&self) -> bool;
     /// The most characters that the agent takes in one message, where it has a limit.

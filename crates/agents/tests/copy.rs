@@ -55,7 +55,7 @@ fn copied(store: &dyn Store, source: &Path, turns: Option<u32>) -> PathBuf {
         assert_eq!(write(Some(&Known { size, defects: summary.defects })), bytes);
     }
     for piece in agents::beside(store.agent(), source, &order) {
-        store.copy_beside(source, &piece, &order).unwrap();
+        store.copy_beside(source, &piece, &order, turns.is_some().then_some(&target)).unwrap();
         if piece.prepared.exists() {
             fs::create_dir_all(piece.place.parent().unwrap()).unwrap();
             let _ = fs::remove_dir_all(&piece.place);
@@ -300,6 +300,50 @@ fn checkpoints_and_notes_come_along() {
     assert_eq!(read(history.join(COPY).join("abc@v1")), "as it was");
     assert_eq!(read(target.with_file_name("memory").join("MEMORY.md")), "the target's own");
     assert_eq!(read(target.with_file_name("memory").join("more/style.md")), "brief");
+}
+
+#[test]
+fn a_cut_brings_what_it_mentions_and_nothing_of_later_turns() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let helped = |number: usize| {
+        move |turn: Turn| {
+            turn.prompt(format!("send {number}"))
+                .subagent("help", |turn| {
+                    turn.prompt(format!("below {number}"))
+                        .tool("Bash", json!({"command": "ls"}), format!("saved to tool-results/b{number}.txt"))
+                        .tool("Agent", json!({"prompt": "deeper"}), format!("agentId: deep{number}"))
+                        .text("done below")
+                })
+                .tool("Bash", json!({"command": "ls"}), format!("saved to tool-results/t{number}.txt"))
+                .text("done")
+        }
+    };
+    let source = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(helped(1)).turn(helped(2)).write(store.home());
+    let side = source.with_extension("");
+    fs::create_dir_all(side.join("tool-results")).unwrap();
+    let results = ["b1.txt", "b2.txt", "t1.txt", "t2.txt"];
+    for name in results {
+        fs::write(side.join("tool-results").join(name), name).unwrap();
+    }
+    for number in ["deep1", "deep2"] {
+        fs::write(side.join(format!("subagents/agent-{number}.jsonl")), "{}\n").unwrap();
+        fs::write(side.join(format!("subagents/agent-{number}.meta.json")), "{}").unwrap();
+    }
+    let names = |folder: PathBuf| {
+        let entries = fs::read_dir(folder).unwrap().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let whole = copied(&store, &source, None).with_extension("");
+    assert_eq!(names(whole.join("tool-results")), results);
+    assert_eq!(names(whole.join("subagents")).len(), 8);
+    fs::remove_dir_all(&whole).unwrap();
+    let cut = copied(&store, &source, Some(1));
+    assert_eq!(names(cut.with_extension("").join("tool-results")), ["b1.txt", "t1.txt"]);
+    assert_eq!(names(cut.with_extension("").join("subagents")).len(), 4, "two subagents, one below the other");
+    assert_eq!(all(&store, &cut, None), all(&store, &source, Some(1)));
 }
 
 #[test]

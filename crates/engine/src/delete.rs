@@ -91,14 +91,20 @@ impl Tine {
         }
         put_back(moved)?;
         let _ = fs::remove_dir(self.trash().join(operation.id.to_string()));
-        if let (Some(name), Some(transcript)) = (&operation.effects.name, moved.first()) {
+        self.give_name_back(&operation.effects)?;
+        self.registry().end_operation(operation.id, "undone", None)
+    }
+
+    /// Calls a session again what it was called before it was deleted.
+    pub(crate) fn give_name_back(&self, effects: &Effects) -> Result<()> {
+        if let (Some(name), Some(transcript)) = (&effects.name, effects.moved.first()) {
             let session = self.outside_session(&transcript.from)?;
             let now = self.context().clock.now();
             if !self.registry().set_name(&session.key(), Some(name), now)? {
                 self.warn(format!("the name `{name}` is taken by now; the session comes back without it"));
             }
         }
-        self.registry().end_operation(operation.id, "undone", None)
+        Ok(())
     }
 
     /// Sessions whose history is partly in this one's file.

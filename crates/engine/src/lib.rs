@@ -44,7 +44,7 @@ pub use fork::{Forked, Method, Place, Plan, Preparation, Request, SeedNote, Seed
 pub use git::Worktree;
 pub use hook::{Caller, Event, Heard, Payload, write_name};
 pub use named::Start;
-pub use operations::Operation;
+pub use operations::{Effect, Operation};
 pub use profile::{KeptFile, LaunchRequest, Profile};
 pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};

@@ -93,6 +93,35 @@ impl Effects {
     }
 }
 
+/// What an operation made or changed, one thing at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect<'a> {
+    /// A session, and where its transcript is.
+    Session(&'a SessionId, Option<&'a Path>),
+    /// A worktree, and its branch.
+    Worktree(&'a Path, &'a str),
+    /// A copy of a directory.
+    Copy(&'a Path),
+    /// Files or folders in the trash, and where the first of them was.
+    Trash(usize, &'a Path),
+    /// Another name in the place of this one.
+    Renamed(Option<&'a SessionName>),
+}
+
+impl Operation {
+    /// What it made or changed, in the order of importance to a person.
+    pub fn told(&self) -> Vec<Effect<'_>> {
+        let effects = &self.effects;
+        let trash = effects.moved.first().map(|first| Effect::Trash(effects.moved.len(), &first.from));
+        let made = effects.made.first().map(PathBuf::as_path);
+        let session = effects.session.as_ref().filter(|_| trash.is_none()).map(|id| Effect::Session(id, made));
+        let worktree = effects.worktree.as_ref().map(|worktree| Effect::Worktree(&worktree.path, &worktree.branch));
+        let copy = effects.copy.as_ref().map(|copy| Effect::Copy(&copy.path));
+        let renamed = effects.named.as_ref().map(|(_, name)| Effect::Renamed(name.as_ref()));
+        [session, worktree, copy, trash, renamed].into_iter().flatten().collect()
+    }
+}
+
 /// A fork that is complete, as it is registered.
 pub(crate) struct NewFork<'a> {
     pub key: SessionKey,

@@ -31,6 +31,7 @@ impl Tine {
             }
             // A deletion that was cut off did not happen.
             delete::put_back(&operation.effects.moved)?;
+            self.give_name_back(&operation.effects)?;
             let mut left = Vec::new();
             if let Some(worktree) = operation.effects.worktree.take_if(|worktree| {
                 self.git().is_ok_and(|git| git.holds_work(worktree)) || self.is_worked_in(&worktree.path)

@@ -5,6 +5,7 @@ mod history;
 mod home;
 mod index;
 mod launch;
+mod mentioned;
 mod notes;
 mod order;
 mod plugin;
@@ -95,12 +96,12 @@ impl Store for Claude {
         copy::read_back(path, source, order, growing)
     }
 
-    fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path) -> io::Result<()> {
-        side::copy_side(source, order, side)
+    fn copy_side(&self, source: &Path, order: &CopyOrder, side: &Path, cut: Option<&Path>) -> io::Result<()> {
+        side::copy_side(source, order, side, cut)
     }
 
-    fn copy_beside(&self, source: &Path, piece: &Beside, order: &CopyOrder) -> io::Result<()> {
-        side::prepare(source, piece, order)
+    fn copy_beside(&self, source: &Path, piece: &Beside, order: &CopyOrder, cut: Option<&Path>) -> io::Result<()> {
+        side::prepare(source, piece, order, cut)
     }
 
     fn takes_ids(&self) -> bool {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::copy::copy_subagent;
 use super::home;
+use super::mentioned::mentioned;
 use crate::copy::{Beside, CopyOrder};
 
 /// Everything that a fork may bring, whether the source has it or not; only for the notes it is looked.
@@ -46,26 +47,26 @@ pub(crate) fn beside(source: &Path, order: &CopyOrder) -> Vec<Beside> {
 }
 
 /// Copies one of those to where it is prepared, and flushes it. What is not there is not copied.
-pub(super) fn prepare(source: &Path, piece: &Beside, order: &CopyOrder) -> io::Result<()> {
+pub(super) fn prepare(source: &Path, piece: &Beside, order: &CopyOrder, cut: Option<&Path>) -> io::Result<()> {
     if piece.from == home::side_folder(source) {
-        return copy_side(source, order, &piece.prepared);
+        return copy_side(source, order, &piece.prepared, cut);
     }
     if piece.from.is_file() {
         return copy_file(&piece.from, &piece.prepared);
     }
-    for file in files_below(&piece.from) {
+    for file in files_of(&piece.from, cut)? {
         copy_file(&piece.from.join(&file), &piece.prepared.join(&file))?;
     }
     Ok(())
 }
 
 /// Copies subagents and large tool results into the folder `to`.
-pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path) -> io::Result<()> {
+pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path, cut: Option<&Path>) -> io::Result<()> {
     let side = home::side_folder(source);
-    for folder in ["subagents", "tool-results"] {
-        for file in files_below(&side.join(folder)) {
-            let (from, to) = (side.join(folder).join(&file), to.join(folder).join(&file));
-            if folder == "subagents" && file.extension().is_some_and(|extension| extension == "jsonl") {
+    for file in files_of(&side, cut)? {
+        if ["subagents", "tool-results"].iter().any(|folder| file.starts_with(folder)) {
+            let (from, to) = (side.join(&file), to.join(&file));
+            if file.starts_with("subagents") && file.extension().is_some_and(|extension| extension == "jsonl") {
                 let mut out = private_file(&to)?;
                 copy_subagent(&from, source, order, &mut out)?;
                 out.sync_all()?;
@@ -81,6 +82,15 @@ pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path) -> io::Resu
 fn config_of(transcript: &Path) -> Option<&Path> {
     let projects = transcript.parent()?.parent()?;
     (projects.file_name()? == "projects").then(|| projects.parent()).flatten()
+}
+
+/// The files of a folder that come along.
+fn files_of(folder: &Path, cut: Option<&Path>) -> io::Result<Vec<PathBuf>> {
+    let files = files_below(folder);
+    match cut {
+        Some(transcript) if !files.is_empty() => mentioned(folder, files, transcript),
+        _ => Ok(files),
+    }
 }
 
 /// The files in a folder and below it, by their path from there. Links are not followed: they may lead anywhere.

@@ -93,12 +93,12 @@ impl Store for Codex {
         copy::read_back(&self.home, path, order, growing)
     }
 
-    fn copy_side(&self, _source: &Path, _order: &CopyOrder, _side: &Path) -> io::Result<()> {
+    fn copy_side(&self, _source: &Path, _order: &CopyOrder, _side: &Path, _cut: Option<&Path>) -> io::Result<()> {
         // A thread is one file; its subagents are threads of their own and stay the source's.
         Ok(())
     }
 
-    fn copy_beside(&self, _source: &Path, _piece: &Beside, _order: &CopyOrder) -> io::Result<()> {
+    fn copy_beside(&self, _source: &Path, _piece: &Beside, _order: &CopyOrder, _cut: Option<&Path>) -> io::Result<()> {
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -145,7 +145,7 @@ impl Job<'_> {
         if metadata.len() > 0 && entry::share_blocks(&source, &target, &self.can_share) {
             self.bytes.fetch_add(metadata.len(), Ordering::Relaxed);
         } else {
-            self.copy_bytes(&source, &target)
+            self.copy_bytes(&source, &target, &metadata)
                 .map_err(|error| if is_of_target(&error) { unwritable(error) } else { unreadable(error) })?;
         }
         entry::keep(&target, &metadata).map_err(unwritable)?;
@@ -154,15 +154,28 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn copy_bytes(&self, source: &File, target: &File) -> io::Result<()> {
-        loop {
-            let count = io::copy(&mut source.take(PIECE), &mut &*target)?;
-            let bytes = self.bytes.fetch_add(count, Ordering::Relaxed) + count;
-            if count < PIECE || self.is_stopped() {
-                return Ok(());
+    /// Copies what a file holds. Holes stay holes: the picture of a disk may be larger than any disk.
+    fn copy_bytes(&self, mut source: &File, mut target: &File, metadata: &Metadata) -> io::Result<()> {
+        let mut at = 0;
+        while let Some(data) = entry::next_data(source, metadata, at) {
+            at = data.start;
+            source.seek(SeekFrom::Start(at))?;
+            target.seek(SeekFrom::Start(at))?;
+            while at < data.end {
+                let wanted = PIECE.min(data.end - at);
+                let count = io::copy(&mut source.take(wanted), &mut target)?;
+                at += count;
+                let bytes = self.bytes.fetch_add(count, Ordering::Relaxed) + count;
+                if count < wanted || self.is_stopped() {
+                    return Ok(());
+                }
+                self.progress.copied(self.files.load(Ordering::Relaxed), bytes);
             }
-            self.progress.copied(self.files.load(Ordering::Relaxed), bytes);
         }
+        if at < metadata.len() {
+            target.set_len(metadata.len())?;
+        }
+        Ok(())
     }
 
     fn is_stopped(&self) -> bool {

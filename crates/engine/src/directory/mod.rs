@@ -88,6 +88,7 @@ impl DirectoryCopy {
         let made = copy(&self.source, &self.unfinished, progress).and_then(|mut copied| {
             repository::make_independent(self, &copied.repositories, git, progress)?;
             self.digest = Some(digest_of(&self.unfinished).map_err(failed(&self.unfinished))?);
+            entry::flush(&self.unfinished).map_err(failed(&self.unfinished))?;
             copied.repositories.clear();
             Ok(copied)
         });
@@ -179,6 +180,17 @@ pub(crate) fn stays_inside(tree: &Path, path: &Path) -> bool {
         Ok(metadata) => metadata.is_dir(),
         Err(error) => error.kind() == io::ErrorKind::NotFound,
     })
+}
+
+/// When something was last made, changed or moved to `path` or below it, in nanoseconds.
+pub(crate) fn newest(path: &Path, leave_out: &[PathBuf]) -> i64 {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) if !leave_out.iter().any(|left_out| left_out == path) => metadata,
+        _ => return 0,
+    };
+    let below = metadata.is_dir().then(|| fs::read_dir(path).into_iter().flatten().flatten());
+    let below = below.into_iter().flatten().map(|entry| newest(&entry.path(), leave_out)).max();
+    entry::changed(&metadata).max(below.unwrap_or(0))
 }
 
 /// Removes a file, or a folder with everything in it, folders that are read-only included.

@@ -316,3 +316,35 @@ fn a_copied_submodule_has_a_repository_of_its_own() {
     }
     assert_eq!(run(&top.join("copy-sub"), &["status", "--porcelain"]), " M sub");
 }
+
+#[test]
+fn holes_stay_holes() {
+    use std::os::unix::fs::FileExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+    fs::create_dir(&source).unwrap();
+    let sizes = [("end", 1 << 32), ("middle", (3 << 30) + 5), ("none", 100)];
+    for (name, size) in sizes {
+        let file = File::create(source.join(name)).unwrap();
+        file.write_all_at(b"begin", 0).unwrap();
+        file.write_all_at(b"middle", size / 2).unwrap();
+        if name != "end" {
+            file.write_all_at(b"end", size - 3).unwrap();
+        }
+        file.set_len(size).unwrap();
+    }
+    File::create(source.join("hole")).unwrap().set_len(1 << 32).unwrap();
+    copy(&source, &target, &Quiet).unwrap();
+    for (name, size) in sizes.into_iter().chain([("hole", 1 << 32)]) {
+        let [before, after] = [&source, &target].map(|folder| File::open(folder.join(name)).unwrap());
+        let metadata = after.metadata().unwrap();
+        assert_eq!(metadata.len(), size, "{name}");
+        assert!(metadata.blocks() < 1000, "{name} takes {} blocks", metadata.blocks());
+        for at in [0, 10, size / 2 - 5, size / 2, size - 10] {
+            let mut buffers = [[0; 10]; 2];
+            before.read_exact_at(&mut buffers[0], at).unwrap();
+            after.read_exact_at(&mut buffers[1], at).unwrap();
+            assert_eq!(buffers[0], buffers[1], "{name} at {at}");
+        }
+    }
+}

@@ -36,8 +36,9 @@ impl Tine {
         if found.summary.turns != plan.turns {
             return Err(differs(format!("it has {} turns instead of {}", found.summary.turns, plan.turns)));
         }
+        let cut = (!plan.whole).then_some(files.transcript.as_path());
         for piece in &files.beside {
-            store.copy_beside(&plan.source.path, piece, &order).map_err(failed)?;
+            store.copy_beside(&plan.source.path, piece, &order, cut).map_err(failed)?;
         }
         files.summary.replace(Some(found.summary));
         Ok(())

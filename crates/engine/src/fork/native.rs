@@ -37,7 +37,8 @@ impl Tine {
         };
         let side = made.path.with_extension("");
         effects.note(&side);
-        store.copy_side(&plan.source.path, &order, &side).map_err(failed)?;
+        let cut = (!plan.whole).then_some(made.path.as_path());
+        store.copy_side(&plan.source.path, &order, &side, cut).map_err(failed)?;
         let turns = store.scan(&made.path).turns;
         if turns != plan.turns && !plan.after_compaction {
             let what = format!("the agent's own fork has {turns} turns instead of {}", plan.turns);

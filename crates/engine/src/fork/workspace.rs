@@ -113,6 +113,7 @@ impl Tine {
             brought: Vec::new(),
             fills: carry || !settings.bring.is_empty() || settings.setup.is_some(),
             state: None,
+            newest_ignored: None,
         };
         let (bring, setup) = (settings.bring.clone(), settings.setup.clone());
         let preparation = Some(Preparation { source: top, carry, bring, setup });
@@ -187,6 +188,7 @@ impl Tine {
         if git.is_dirty(tree) || !worktree.brought.is_empty() {
             worktree.state = Some(git.state(worktree)?);
         }
+        worktree.newest_ignored = Some(if worktree.fills { git.newest_ignored(worktree)? } else { 0 });
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Git;
-use super::status::Kind;
+use super::status::{Kind, to_path};
 use crate::directory::{self, Digest};
 use crate::error::{Error, Result};
 
@@ -33,6 +33,10 @@ pub struct Worktree {
     /// What was changed in it when it was handed over. Nothing where it was as committed.
     #[serde(default)]
     pub state: Option<String>,
+    /// When the newest of the files that git ignores was changed before it was handed over, in nanoseconds; what is
+    /// newer is somebody's work.
+    #[serde(default)]
+    pub newest_ignored: Option<i64>,
 }
 
 impl Git {
@@ -52,7 +56,20 @@ impl Git {
             None => !self.is_dirty(&worktree.path),
             Some(state) => self.state(worktree).is_ok_and(|now| now == *state),
         };
-        is_as_before && self.head(&worktree.path).is_ok_and(|head| head == worktree.base)
+        is_as_before
+            && self.head(&worktree.path).is_ok_and(|head| head == worktree.base)
+            && worktree.newest_ignored.is_none_or(|newest| self.newest_ignored(worktree).is_ok_and(|now| now <= newest))
+    }
+
+    /// When the newest of the files that git ignores was changed; those that were brought along are compared by what
+    /// they hold.
+    pub(crate) fn newest_ignored(&self, worktree: &Worktree) -> Result<i64> {
+        let tree = &worktree.path;
+        let brought: Vec<PathBuf> = worktree.brought.iter().map(|path| tree.join(path)).collect();
+        let words = ["status", "--porcelain", "-z", "--ignored=matching", "--untracked-files=normal"];
+        let told = self.output(tree, words).map_err(Self::failed(tree))?;
+        let ignored = told.split(|byte| *byte == 0).filter_map(|entry| entry.strip_prefix(b"!! "));
+        Ok(ignored.map(|entry| directory::newest(&tree.join(to_path(entry)), &brought)).max().unwrap_or(0))
     }
 
     /// Whether a worktree that was not handed over yet holds more than git put there. Files that are missing were not

@@ -59,6 +59,50 @@ fn a_failed_fork_leaves_nothing() {
     assert_eq!(world.run(["fork", LOGIN]).code, 0);
 }
 
+/// Killed at any moment, a deletion has happened or it has not, also where the trash is on another disk.
+#[test]
+fn a_killed_deletion_happens_or_does_not() {
+    let mut random = Random::new(11);
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    for is_far in [false, true] {
+        let world = World::empty();
+        let registry = elsewhere.path().join("tine/registry.db");
+        let command = |words: &[&str]| {
+            let mut command = world.command(words);
+            if is_far {
+                command.env("TINE_REGISTRY", &registry);
+            }
+            command
+        };
+        let told = |words: &[&str]| text(&command(words).output().unwrap().stdout);
+        long_session(&world, 30).write(&world.sandbox.claude_home());
+        assert!(command(&["rename", LOGIN, "mine"]).output().unwrap().status.success());
+        let before = world.agents_files();
+        let (mut gone, mut stayed) = (0, 0);
+        for _ in 0..40 {
+            let mut deletion = command(&["delete", "mine", "--yes"]);
+            let mut child = deletion.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(Duration::from_micros(random.below(30_000) as u64));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            let log: Value = serde_json::from_str(&told(&["log", "--json"])).unwrap();
+            assert_ne!(log[0]["state"], "started", "{log:#}");
+            let is_deleted = log[0]["kind"] == "delete" && log[0]["state"] == "done";
+            assert_eq!(told(&["info", "mine"]).is_empty(), is_deleted, "{log:#}");
+            if is_deleted {
+                gone += 1;
+                assert!(command(&["undo"]).output().unwrap().status.success());
+            } else {
+                stayed += 1;
+            }
+            let info: Value = serde_json::from_str(&told(&["info", "mine", "--json"])).unwrap();
+            assert_eq!(info["id"], LOGIN);
+            assert!(world.agents_files() == before);
+        }
+        assert!(gone > 0 && stayed > 0, "{gone} happened, {stayed} did not");
+    }
+}
+
 /// Killed at any moment, a fork is there or it is not; the next run removes what is left of it.
 #[test]
 fn a_killed_fork_is_cleaned_up() {

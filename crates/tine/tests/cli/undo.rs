@@ -81,3 +81,26 @@ fn what_cannot_be_removed_is_told_and_stays_known() {
     assert_eq!(world.run(["undo"]).code, 0, "it can be tried again");
     assert!(!path.exists());
 }
+
+#[test]
+fn files_that_git_ignores_are_work_as_well() {
+    let world = World::new();
+    fs::write(world.shop.join(".git/info/exclude"), "*.log\nbuild/\n").unwrap();
+    let config = world.sandbox.root().join("config/tine/config.toml");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    fs::write(config, "[worktree]\nsetup = \"mkdir -p build/deep && touch build/deep/made first.log\"\n").unwrap();
+    for (name, file) in [("one", "second.log"), ("two", "build/deep/more"), ("three", "first.log")] {
+        let made = world.json(["fork", LOGIN, name, "--worktree", "--json"]);
+        let tree = PathBuf::from(made["workspace"]["path"].as_str().unwrap());
+        fs::write(tree.join(file), "of somebody").unwrap();
+        let refused = world.run(["undo"]);
+        assert_eq!(refused.code, 1, "{file}: {refused:?}");
+        assert!(tree.join(file).exists());
+        assert_eq!(world.run(["undo", "--force"]).code, 0);
+        assert!(!tree.exists());
+    }
+    let made = world.json(["fork", LOGIN, "four", "--worktree", "--json"]);
+    let undone = world.run(["undo"]);
+    assert_eq!(undone.code, 0, "what the setup made is no work: {undone:?}");
+    assert!(!PathBuf::from(made["workspace"]["path"].as_str().unwrap()).exists());
+}

@@ -1,0 +1,63 @@
+//! Which files beside a session belong to a fork that ends at an earlier turn: those that something in it mentions.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aho_corasick::AhoCorasick;
+use serde::Deserialize;
+
+/// A file, and the words by one of which it is mentioned.
+struct Candidate {
+    file: PathBuf,
+    words: Vec<String>,
+}
+
+/// Leaves out of the `files` below `folder` what neither `transcript` mentions nor a subagent that stays.
+pub(super) fn mentioned(folder: &Path, files: Vec<PathBuf>, transcript: &Path) -> io::Result<Vec<PathBuf>> {
+    let candidate = |file: PathBuf| Candidate { words: words(folder, &file), file };
+    let mut rest: Vec<Candidate> = files.into_iter().map(candidate).collect();
+    let mut unread = vec![transcript.to_owned()];
+    let mut stay = Vec::new();
+    while let (Some(text), false) = (unread.pop(), rest.is_empty()) {
+        let words: BTreeSet<&String> = rest.iter().flat_map(|candidate| &candidate.words).collect();
+        let words: Vec<String> = words.into_iter().cloned().collect();
+        let finder = AhoCorasick::new(&words).map_err(io::Error::other)?;
+        let mut found = HashSet::new();
+        for mention in finder.stream_find_iter(File::open(&text)?) {
+            found.insert(words[mention?.pattern().as_usize()].as_str());
+        }
+        let is_found = |candidate: &mut Candidate| candidate.words.iter().any(|word| found.contains(word.as_str()));
+        for candidate in rest.extract_if(.., is_found) {
+            if is_transcript(&candidate.file) {
+                unread.push(folder.join(&candidate.file));
+            }
+            stay.push(candidate.file);
+        }
+    }
+    stay.sort();
+    Ok(stay)
+}
+
+/// A subagent is mentioned by its id or by the call that started it, anything else by its name.
+fn words(folder: &Path, file: &Path) -> Vec<String> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.strip_suffix(".meta.json").or_else(|| name.strip_suffix(".jsonl"));
+    let Some(id) = stem.and_then(|stem| stem.strip_prefix("agent-")) else {
+        // Names of checkpoints stand in records of their own, and one may be the beginning of another.
+        return vec![if name.contains("@v") { format!("{name}\"") } else { name.into_owned() }];
+    };
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Meta {
+        tool_use_id: Option<String>,
+    }
+    let meta = fs::read(folder.join(file).with_file_name(format!("agent-{id}.meta.json"))).unwrap_or_default();
+    let call = serde_json::from_slice::<Meta>(&meta).ok().and_then(|meta| meta.tool_use_id);
+    [id.to_owned()].into_iter().chain(call).filter(|word| !word.is_empty()).collect()
+}
+
+fn is_transcript(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "jsonl")
+}
