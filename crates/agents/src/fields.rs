@@ -213,38 +213,40 @@ fn trim_start(bytes: &[u8]) -> &[u8] {
 }
 
 /// The index behind the closing quote of the string that `bytes` starts with.
-fn string_end(bytes: &[u8]) -> Option<usize> {
-    if bytes.first() != Some(&b'"') {
+///
+/// Keys and most values are short and hold no escapes. For those a call of `memchr` costs more than the search, so the
+/// first bytes are looked at here, eight at a time.
+#[inline]
+pub(crate) fn string_end(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const QUOTES: u64 = ONES * b'"' as u64;
+    let (b'"', inside) = bytes.split_first()? else {
         return None;
+    };
+    let (words, _) = inside.as_chunks::<8>();
+    for (index, word) in words.iter().take(5).enumerate() {
+        let differing = u64::from_le_bytes(*word) ^ QUOTES;
+        // The lowest high bit that is set stands in the first byte that is zero.
+        let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
+        if found != 0 {
+            let quote = 1 + index * 8 + found.trailing_zeros() as usize / 8;
+            return if bytes[quote - 1] == b'\\' { long_string_end(bytes, quote) } else { Some(quote + 1) };
+        }
     }
-    let mut from = 1;
+    long_string_end(bytes, 1 + 8 * words.len().min(5))
+}
+
+/// The same, where no quote before `from` ends the string.
+#[inline(never)]
+fn long_string_end(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
-        let quote = from + find_quote(&bytes[from..])?;
+        let quote = from + memchr(b'"', &bytes[from..])?;
         let backslashes = bytes[..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
         if backslashes % 2 == 0 {
             return Some(quote + 1);
         }
         from = quote + 1;
     }
-}
-
-/// The first quote. Keys and most values are short, and for those a call of `memchr` costs more than the search; so the
-/// first bytes are looked at here, eight at a time.
-#[inline]
-fn find_quote(bytes: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const QUOTES: u64 = ONES * b'"' as u64;
-    let (words, _) = bytes.as_chunks::<8>();
-    for (index, word) in words.iter().take(5).enumerate() {
-        let differing = u64::from_le_bytes(*word) ^ QUOTES;
-        // The lowest high bit that is set stands in the first byte that is zero.
-        let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
-        if found != 0 {
-            return Some(index * 8 + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let looked_at = 8 * words.len().min(5);
-    memchr(b'"', &bytes[looked_at..]).map(|found| looked_at + found)
 }
 
 /// The index behind the value that `bytes` starts with.

@@ -1,5 +1,7 @@
 //! One line of a Claude Code transcript, looked at without parsing it.
 
+use std::ops::Range;
+
 use crate::fields::{Fields, Raw};
 
 /// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
@@ -208,6 +210,39 @@ impl UserPart {
 
 /// A 64-bit key for an id. Ids of records are random UUIDs, whose halves folded together are as good as a hash.
 pub(super) fn key_of(id: &[u8]) -> u64 {
+    key_of_uuid(id).unwrap_or_else(|| key_of_any(id))
+}
+
+/// The key of an id that is written as UUIDs are, which nearly all of them are.
+fn key_of_uuid(id: &[u8]) -> Option<u64> {
+    let id: &[u8; 36] = id.try_into().ok()?;
+    let mut all = 0;
+    let mut number = |range: Range<usize>| {
+        id[range].iter().fold(0u64, |value, byte| {
+            let digit = DIGITS[usize::from(*byte)];
+            all |= digit;
+            value << 4 | u64::from(digit)
+        })
+    };
+    let high = number(0..8) << 32 | number(9..13) << 16 | number(14..18);
+    let low = number(19..23) << 48 | number(24..36);
+    let is_uuid = all < 16 && [8, 13, 18, 23].iter().all(|dash| id[*dash] == b'-');
+    is_uuid.then_some(high ^ low.rotate_left(1))
+}
+
+/// The value of each byte as a hexadecimal digit, or something larger.
+const DIGITS: [u8; 256] = {
+    let mut digits = [0x80; 256];
+    let mut value = 0;
+    while value < 16 {
+        digits[b"0123456789abcdef"[value] as usize] = value as u8;
+        digits[b"0123456789ABCDEF"[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};
+
+fn key_of_any(id: &[u8]) -> u64 {
     let mut value = 0u128;
     let mut digits = 0;
     for byte in id {
@@ -268,5 +303,19 @@ mod tests {
         .map(|id| key_of(id.as_bytes()))
         .collect();
         assert_eq!(keys.len(), 6);
+    }
+
+    #[test]
+    fn the_quick_way_to_a_key_gives_the_same_key() {
+        for id in ["eee5ccf1-1530-4812-8535-228c1ffb7804", "EEE5CCF1-1530-4812-8535-228C1FFB7804"] {
+            assert_eq!(key_of_uuid(id.as_bytes()), Some(key_of_any(id.as_bytes())));
+            for at in 0..id.len() {
+                for byte in [b'-', b'0', b'g', b'/', b':', b'@', b'`', 0xff] {
+                    let mut other = id.as_bytes().to_vec();
+                    other[at] = byte;
+                    assert_eq!(key_of(&other), key_of_any(&other), "{}", String::from_utf8_lossy(&other));
+                }
+            }
+        }
     }
 }

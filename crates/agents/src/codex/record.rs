@@ -4,9 +4,8 @@
 //! stands first in it. So the first hundred bytes tell what a line is, however long it is, and bulk is never touched.
 
 use jiff::Timestamp;
-use memchr::memchr;
 
-use crate::fields::{Fields, Raw};
+use crate::fields::{Fields, Raw, string_end};
 use crate::lines::Line;
 
 /// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
@@ -275,20 +274,6 @@ impl<'a> Iterator for Short<'a> {
             self.rest = b"";
         }
         field
-    }
-}
-
-/// The index behind the closing quote of the string that `bytes` starts with.
-fn string_end(bytes: &[u8]) -> Option<usize> {
-    bytes.strip_prefix(b"\"")?;
-    let mut from = 1;
-    loop {
-        let quote = from + memchr(b'"', &bytes[from..])?;
-        let backslashes = bytes[1..quote].iter().rev().take_while(|byte| **byte == b'\\').count();
-        if backslashes % 2 == 0 {
-            return Some(quote + 1);
-        }
-        from = quote + 1;
     }
 }
 
