@@ -3,6 +3,7 @@
 //!
 //! Foreign files are never fatal: readers hand out what they could read and count the defects that they met.
 
+mod blocks;
 pub mod claude;
 pub mod codex;
 mod copy;
@@ -15,6 +16,7 @@ mod process;
 mod program;
 mod rewrite;
 mod seal;
+mod share;
 
 use std::collections::HashMap;
 use std::io;

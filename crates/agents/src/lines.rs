@@ -1,7 +1,7 @@
 //! Reading a transcript line by line in bounded memory.
 //!
 //! Lines keep their byte offset, because everything that tine remembers of a transcript it remembers by offset. A
-//! line longer than [`LineReader::LONGEST`] is handed out by its place alone; whoever needs a field of it streams it.
+//! line of [`LineReader::LONGEST`] or more is handed out by its place alone; whoever needs a field of it streams it.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -31,6 +31,8 @@ impl Line<'_> {
 }
 
 const CHUNK: usize = 256 << 10;
+/// See [`LineReader::LONGEST`].
+pub(crate) const LONGEST: usize = 16 << 20;
 
 thread_local! {
     /// The buffer of the last reader of this thread. A listing opens thousands of small files, and clearing a fresh
@@ -49,6 +51,7 @@ pub struct LineReader<R> {
     offset: u64,
     /// No byte at or behind this offset is read.
     limit: u64,
+    longest: usize,
     ended: bool,
 }
 
@@ -73,8 +76,8 @@ impl<R> Drop for LineReader<R> {
 }
 
 impl<R: Read> LineReader<R> {
-    /// The longest line that is held in memory. Agents write pictures into lines, so some are megabytes long.
-    pub const LONGEST: usize = 16 << 20;
+    /// Lines shorter than this are held in memory. Agents write pictures into lines, so some are megabytes long.
+    pub const LONGEST: usize = LONGEST;
 
     /// Reads lines from `source`, whose first byte has the offset `from`, up to the offset `to`.
     pub fn new(source: R, from: u64, to: Option<u64>) -> Self {
@@ -85,8 +88,16 @@ impl<R: Read> LineReader<R> {
             end: 0,
             offset: from,
             limit: to.unwrap_or(u64::MAX),
+            longest: LONGEST,
             ended: false,
         }
+    }
+
+    /// The same with another bound for the length of a line.
+    pub(crate) fn with_longest(self, longest: usize) -> Self {
+        let mut reader = self;
+        reader.longest = longest;
+        reader
     }
 
     /// The next line, or nothing at the end.
@@ -98,7 +109,7 @@ impl<R: Read> LineReader<R> {
                 return Ok(Some(self.take(len, true)));
             }
             searched = self.end - self.start;
-            if searched >= Self::LONGEST {
+            if searched >= self.longest {
                 return self.skip_long_line().map(Some);
             }
             if self.ended || !self.fill()? {
@@ -143,13 +154,15 @@ impl<R: Read> LineReader<R> {
             self.end -= self.start;
             self.start = 0;
         }
-        if self.buffer.len() - self.end < CHUNK / 2 {
+        if self.buffer.len() - self.end < CHUNK / 2 && self.buffer.len() < self.longest.max(CHUNK) {
             // Grow by doubling, so that one long line costs no more than twice its length.
-            let wanted = (self.buffer.len() * 2).max(CHUNK);
+            let wanted = (self.buffer.len() * 2).clamp(CHUNK, self.longest.max(CHUNK));
             self.buffer.resize(wanted, 0);
         }
         let unread = self.limit.saturating_sub(self.offset + self.end as u64);
-        let room = (self.buffer.len() - self.end).min(usize::try_from(unread).unwrap_or(usize::MAX));
+        // No more than the longest line, so that it depends on nothing but its length whether a line is held.
+        let room = self.buffer.len().min(self.longest) - self.end;
+        let room = room.min(usize::try_from(unread).unwrap_or(usize::MAX));
         if room == 0 {
             self.ended = true;
             return Ok(false);

@@ -17,13 +17,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::record::Record;
-
 /// How far back a parent is looked for at once; one that lies further away costs a second pass over the file.
 const WINDOW: usize = 4096;
 
 /// The active records of a transcript, by their index among its chain records.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct History {
     active: Bits,
     /// Whether every chain record is active, in file order.
@@ -70,6 +68,18 @@ enum Parent {
     Unknown(u64),
 }
 
+/// What the history needs to know of a chain record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Link {
+    pub key: u64,
+    /// The parent, or what takes its place on a compaction boundary.
+    pub parent: Option<u64>,
+    /// Whether it is what a tool gave back.
+    pub is_result: bool,
+    /// The message that it is a line of, or 0.
+    pub message: u64,
+}
+
 /// Collects the chain records of one file, in file order.
 #[derive(Debug, Default)]
 pub(super) struct HistoryBuilder {
@@ -100,15 +110,14 @@ impl HistoryBuilder {
     }
 
     /// Adds a chain record and returns its index.
-    pub(super) fn push(&mut self, record: &Record<'_>, is_result: bool, message: u64) -> u32 {
+    pub(super) fn push(&mut self, link: Link) -> u32 {
+        let Link { key, parent, is_result, mut message } = link;
         let index = self.count;
         self.count += 1;
-        let key = record.uuid.unwrap_or_default();
-        let parent = match record.parent.or(record.logical_parent) {
+        let parent = match parent {
             None => Parent::Root,
             Some(parent) => self.find(parent, index).map_or(Parent::Unknown(parent), Parent::At),
         };
-        let mut message = message;
         match parent {
             Parent::At(at) => {
                 self.parents.set(at);

@@ -1,7 +1,6 @@
 //! The active history, over small trees. A record is written `id<parent`; behind it `*` marks a tool's result and `+` a
 //! line of the message that all `+` lines are parts of; `id<~parent` is a compaction boundary; `>id` is a `last-prompt`.
 
-use super::super::record::Kind;
 use super::*;
 
 /// The ids of the active history, in order.
@@ -20,15 +19,8 @@ fn history(file: &str) -> String {
             Some(logical) => ("", logical),
             None => (parent, ""),
         };
-        let some = |id: &str| Some(key(id)).filter(|_| !id.is_empty());
-        let record = Record {
-            kind: Kind::User,
-            uuid: some(id),
-            parent: some(parent),
-            logical_parent: some(logical),
-            ..Record::default()
-        };
-        builder.push(&record, is_result, u64::from(is_part));
+        let parent = [parent, logical].into_iter().find(|id| !id.is_empty()).map(key);
+        builder.push(Link { key: key(id), parent, is_result, message: u64::from(is_part) });
         ids.push(id);
     }
     let (history, _) = builder.finish(|_| HashMap::new());
@@ -80,9 +72,9 @@ fn a_parent_far_away_is_found_by_a_second_pass() {
     let key = |index: u32| u64::from(index) + 1;
     for index in 0..total {
         let parent = index.checked_sub(1).map(key);
-        builder.push(&Record { uuid: Some(key(index)), parent, ..Record::default() }, false, 0);
+        builder.push(Link { key: key(index), parent, ..Link::default() });
     }
-    builder.push(&Record { uuid: Some(key(total)), parent: Some(key(3)), ..Record::default() }, false, 0);
+    builder.push(Link { key: key(total), parent: Some(key(3)), ..Link::default() });
     let (history, broken) = builder.finish(|wanted| {
         assert_eq!(wanted, &HashSet::from([key(3)]));
         HashMap::from([(key(3), 3)])

@@ -1,6 +1,7 @@
 //! Claude Code: sessions in `<config>/projects/`, one JSONL file each. The format: docs/formats/claude-code.md.
 
 mod copy;
+mod facts;
 mod history;
 mod home;
 mod index;

@@ -9,21 +9,27 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, TokenUse, text};
 
-use super::history::{History, HistoryBuilder};
+use super::facts::{Facts, Said, Step};
+use super::history::{History, HistoryBuilder, Link};
 use super::home;
-use super::record::{Kind, Record, UserPart, key_of};
+use super::record::{Kind, Record, UserPart};
+use crate::blocks::{Block, Means};
 use crate::fields::Raw;
 use crate::follow::{Following, Growing};
 use crate::huge::{LongField, fields_of};
 use crate::lines::{Line, LineReader};
+use crate::share::look_at_all;
 
 /// How many of the latest messages are remembered, to find the last one of the active history among them.
 const TAIL: usize = 512;
 /// What a title needs of a prompt.
 const TITLE_BYTES: usize = 200;
+/// How many lines are looked at before what they tell is taken.
+const AT_ONCE: usize = 1024;
 
 /// What one pass over a transcript finds.
 #[derive(Debug)]
+#[cfg_attr(test, derive(PartialEq))]
 pub(super) struct Scan {
     pub summary: Summary,
     pub history: History,
@@ -43,16 +49,22 @@ impl Watch for () {}
 
 /// Reads the transcript at `path` once.
 pub(super) fn scan(path: &Path, id: SessionId) -> Scan {
+    scan_with(path, id, Means::for_size)
+}
+
+fn scan_with(path: &Path, id: SessionId, means: impl FnOnce(u64) -> Means) -> Scan {
     let summary = Summary::new(Agent::Claude, id, path.to_owned());
-    let opened = std::fs::metadata(path).and_then(|metadata| {
-        let size = metadata.len();
-        Ok((LineReader::open(path, 0, Some(size))?, size))
-    });
-    let Ok((lines, size)) = opened else {
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let Ok((size, file)) = opened else {
         return unreadable(summary);
     };
     let mut pass = Pass::new(summary, path);
-    pass.run(path, lines, &mut ());
+    let means = means(size);
+    if means.threads > 1 {
+        pass.run_side_by_side(path, file, size, means);
+    } else {
+        pass.run(path, LineReader::new(file, 0, Some(size)).with_longest(means.longest), &mut ());
+    }
     pass.finish(path, size)
 }
 
@@ -148,6 +160,8 @@ impl Pass {
     /// Reads all lines and returns where the last one ends.
     fn run<R: Read>(&mut self, path: &Path, mut lines: LineReader<R>, watch: &mut impl Watch) -> u64 {
         let mut end = 0;
+        let mut facts = Facts::default();
+        let mut looked_at = 0;
         loop {
             let line = match lines.next_line() {
                 Ok(Some(line)) => line,
@@ -158,82 +172,87 @@ impl Pass {
                 }
             };
             end = line.offset + line.len + u64::from(line.terminated);
-            match line.bytes {
-                Some(bytes) => self.line(&line, bytes, watch),
-                None => self.huge(path, &line, watch),
+            facts.line(path, &line, watch);
+            looked_at += 1;
+            if looked_at % AT_ONCE == 0 {
+                self.take(std::mem::take(&mut facts));
             }
         }
-        if self.seen == 0 {
-            self.summary.defects.add(DefectKind::Empty);
-        }
+        self.take(facts);
+        self.end();
         end
     }
 
-    fn line(&mut self, line: &Line<'_>, bytes: &[u8], watch: &mut impl Watch) {
-        let record = Record::of(bytes);
-        if !record.complete {
-            if line.is_blank() {
-                return;
-            }
-            let kind = if line.terminated { DefectKind::BadLine } else { DefectKind::TruncatedLine };
-            self.summary.defects.add(kind);
-            return;
+    /// Reads all lines on several threads.
+    fn run_side_by_side(&mut self, path: &Path, file: File, size: u64, means: Means) {
+        let look = |block: &Block| {
+            let mut facts = Facts::default();
+            block.lines().for_each(|line| facts.line(path, &line, &mut ()));
+            facts
+        };
+        if look_at_all(file, size, means, look, |facts| self.take(facts)).is_err() {
+            self.summary.defects.add(DefectKind::Unreadable);
         }
-        watch.held(&record, bytes);
-        // Telling ASCII is several times faster than telling UTF-8.
-        if !bytes.is_ascii() && std::str::from_utf8(bytes).is_err() {
-            self.summary.defects.add(DefectKind::InvalidUtf8);
-        }
-        self.seen += 1;
-        if let Some(time) = record.timestamp.and_then(Raw::plain) {
-            // All are written in UTC with equal precision, so the order of bytes is the order of time.
-            if self.first_time.is_empty() || time < self.first_time.as_slice() {
-                keep(&mut self.first_time, time);
-            }
-            if time > self.last_time.as_slice() {
-                keep(&mut self.last_time, time);
-            }
-        }
-        if record.is_chain() {
-            self.chain(&record, line);
-        } else {
-            self.side(&record);
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if self.seen == 0 {
+            self.summary.defects.add(DefectKind::Empty);
         }
     }
 
-    fn side(&mut self, record: &Record<'_>) {
-        let Some(value) = record.value else {
-            return;
-        };
-        match record.kind {
-            Kind::LastPrompt => {
-                if let Some(leaf) = value.plain() {
-                    self.builder.last_prompt(key_of(leaf));
+    /// Takes what the next lines tell.
+    fn take(&mut self, facts: Facts) {
+        self.summary.defects.merge(&facts.defects);
+        self.summary.compacted |= facts.compacted;
+        self.seen += facts.seen;
+        for step in facts.steps {
+            match step {
+                Step::Chain(link, said) => self.chain(link, &said),
+                Step::Long(link) => {
+                    self.builder.push(link);
                 }
+                Step::LastPrompt(leaf) => self.builder.last_prompt(leaf),
             }
-            Kind::Relocated => self.relocated = value.string().map(|path| PathBuf::from(path.into_owned())),
-            Kind::CustomTitle => self.summary.custom_title = title(value),
-            Kind::AiTitle => self.summary.agent_title = title(value),
-            _ => {}
+        }
+        if self.first_time.is_empty() || !facts.first_time.is_empty() && facts.first_time < self.first_time {
+            self.first_time = facts.first_time;
+        }
+        if facts.last_time > self.last_time {
+            self.last_time = facts.last_time;
+        }
+        for cwd in facts.cwds {
+            self.work_in(cwd);
+        }
+        if let Some(branch) = facts.branch {
+            self.branch = branch;
+        }
+        if let Some(version) = facts.version {
+            self.version = version;
+        }
+        if let Some(forked_from) = facts.forked_from {
+            let id = Raw(&forked_from).get(b"sessionId").and_then(Raw::string);
+            self.forked_from = id.and_then(|id| SessionId::new(id).ok());
+        }
+        if let Some(path) = facts.relocated {
+            self.relocated = Raw(&path).string().map(|path| PathBuf::from(path.into_owned()));
+        }
+        if let Some(title) = facts.custom_title {
+            self.summary.custom_title = title_of(Raw(&title));
+        }
+        if let Some(title) = facts.agent_title {
+            self.summary.agent_title = title_of(Raw(&title));
         }
     }
 
-    fn chain(&mut self, record: &Record<'_>, line: &Line<'_>) {
-        let user = (record.kind == Kind::User).then(|| record.user_part());
-        let message = match record.kind {
-            Kind::Assistant => {
-                let id = record.message.and_then(|message| message.get(b"id")).and_then(Raw::plain);
-                id.map_or(0, crate::fingerprint)
-            }
-            _ => 0,
-        };
-        let index = self.builder.push(record, user == Some(UserPart::ToolResult), message);
-        self.summary.compacted |= record.logical_parent.is_some() || user == Some(UserPart::Summary);
-        self.place(record);
-        let mark = Mark { index, key: record.uuid.unwrap_or_default(), offset: line.offset, len: line.len };
-        self.settle_command(record, user);
-        let part = match (record.kind, user) {
-            (Kind::Assistant, _) if is_synthetic(record) => TailPart::Settled,
+    fn chain(&mut self, link: Link, said: &Said) {
+        let index = self.builder.push(link);
+        let Said { kind, user, offset, len, .. } = *said;
+        let mark = Mark { index, key: link.key, offset, len };
+        self.settle_command(said);
+        let part = match (kind, user) {
+            (Kind::Assistant, _) if said.synthetic => TailPart::Settled,
             (Kind::Assistant, _) => TailPart::Assistant,
             (_, Some(UserPart::Prompt)) => {
                 self.prompts.push(mark);
@@ -252,17 +271,17 @@ impl Pass {
         if self.tail.len() == TAIL {
             self.tail.drain(..TAIL / 2);
         }
-        self.tail.push(Tail { index, offset: line.offset, len: line.len, part });
+        self.tail.push(Tail { index, offset, len, part });
     }
 
     /// A slash command was a prompt if the agent took it up, and the client's own matter otherwise.
-    fn settle_command(&mut self, record: &Record<'_>, user: Option<UserPart>) {
-        if self.command.is_none() || record.kind == Kind::Attachment {
+    fn settle_command(&mut self, said: &Said) {
+        if self.command.is_none() || said.kind == Kind::Attachment {
             return;
         }
-        let taken_up = match user {
-            Some(part) => part == UserPart::Injected && record.meta,
-            None => record.kind == Kind::Assistant,
+        let taken_up = match said.user {
+            Some(part) => part == UserPart::Injected && said.meta,
+            None => said.kind == Kind::Assistant,
         };
         if let Some(mark) = self.command.take()
             && taken_up
@@ -272,43 +291,18 @@ impl Pass {
         }
     }
 
-    /// Follows directory, branch, version and origin, which most records repeat.
-    fn place(&mut self, record: &Record<'_>) {
-        if let Some(cwd) = record.cwd
-            && cwd.0 != self.cwd
-        {
-            keep(&mut self.cwd, cwd.0);
-            if let Some(path) = cwd.string().map(|path| PathBuf::from(path.into_owned())) {
-                if home::project_folder(&path) == self.folder {
-                    self.home_cwd = Some(path.clone());
-                }
-                self.first_cwd.get_or_insert(path);
-            }
-        }
-        if let Some(branch) = record.branch.and_then(Raw::plain) {
-            keep(&mut self.branch, branch);
-        }
-        if let Some(version) = record.version.and_then(Raw::plain) {
-            keep(&mut self.version, version);
-        }
-        if let Some(forked_from) = record.forked_from {
-            let id = forked_from.get(b"sessionId").and_then(Raw::string);
-            self.forked_from = id.and_then(|id| SessionId::new(id).ok());
-        }
-    }
-
-    /// A line that does not fit into memory keeps its place in the chain; its content is not looked at.
-    fn huge(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
-        self.summary.defects.add(DefectKind::HugeLine);
-        self.seen += 1;
-        let Ok(Some(long)) = LongRecord::read(path, line) else {
+    /// Notes the directory of the records that follow.
+    fn work_in(&mut self, cwd: Vec<u8>) {
+        if cwd == self.cwd {
             return;
-        };
-        watch.long(&long, line);
-        let record = long.record();
-        if record.is_chain() {
-            self.builder.push(&record, record.tool_result.is_some(), 0);
         }
+        if let Some(path) = Raw(&cwd).string().map(|path| PathBuf::from(path.into_owned())) {
+            if home::project_folder(&path) == self.folder {
+                self.home_cwd = Some(path.clone());
+            }
+            self.first_cwd.get_or_insert(path);
+        }
+        self.cwd = cwd;
     }
 
     fn finish(self, path: &Path, size: u64) -> Scan {
@@ -350,12 +344,6 @@ impl Pass {
         let prompts = prompts.into_iter().map(|mark| mark.index).collect();
         Scan { summary, history, prompts, size }
     }
-}
-
-/// Whether the client made up an answer, for an error or to fill a gap; the model did not say it.
-fn is_synthetic(record: &Record<'_>) -> bool {
-    let model = record.message.and_then(|message| message.get(b"model"));
-    record.api_error || model.is_some_and(|model| model.0 == b"\"<synthetic>\"")
 }
 
 /// The second pass: finds the indices of chain records by their ids.
@@ -467,16 +455,9 @@ impl Usage {
     }
 }
 
-fn title(value: Raw<'_>) -> Option<String> {
+fn title_of(value: Raw<'_>) -> Option<String> {
     let line = text::one_line(text::prefix(&value.string()?, 4 * TITLE_BYTES));
     Some(text::prefix(&line, TITLE_BYTES).to_owned()).filter(|title| !title.is_empty())
-}
-
-fn keep(field: &mut Vec<u8>, value: &[u8]) {
-    if field != value {
-        field.clear();
-        field.extend_from_slice(value);
-    }
 }
 
 fn utf8(bytes: &[u8]) -> Option<String> {
@@ -486,3 +467,7 @@ fn utf8(bytes: &[u8]) -> Option<String> {
 fn time(bytes: &[u8]) -> Option<Timestamp> {
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use super::scan::{Watch, scan, scan_copy};
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
 use crate::Known;
+use crate::blocks::{Means, read_ahead};
 use crate::copy::{Copied, CopyOrder, ReadBack};
 use crate::fields::{Raw, walk};
 use crate::follow::Growing;
@@ -48,17 +50,22 @@ pub(super) fn copy(
         turn_keys: Vec::new(),
     };
     copier.identity(source)?;
-    'files: for (segment, (path, end)) in history.files.iter().enumerate() {
-        let mut lines = Source::lines(path, Some(*end))?;
-        while let Some(line) = lines.next_line()? {
+    let mut is_cut = false;
+    for (segment, (path, end)) in history.files.iter().enumerate() {
+        if is_cut {
+            break;
+        }
+        read_ahead(Source::open(path)?, *end, Means::for_size(*end), |line| {
             let place = Place { segment, offset: line.offset };
             if cut.is_some_and(|cut| place >= cut) {
-                break 'files;
+                is_cut = true;
+                return Ok(ControlFlow::Break(()));
             }
             if !history.is_taken_back(place) {
-                copier.line(path, &line)?;
+                copier.line(path, line)?;
             }
-        }
+            Ok(ControlFlow::Continue(()))
+        })?;
     }
     copier.turns.finish(&mut copier.steps);
     copier.note_turns();

@@ -1,6 +1,7 @@
 //! One pass over a history for the facts of the thread, near the speed of reading it.
 
 use std::io::{self, Read};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -13,9 +14,10 @@ use super::record::{Kind, Record};
 use super::source::is_compressed;
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
+use crate::blocks::{Means, read_ahead};
 use crate::fields::Raw;
 use crate::follow::{Following, Growing};
-use crate::lines::{Line, LineReader};
+use crate::lines::Line;
 
 /// What a title needs of a prompt.
 const TITLE_BYTES: usize = 200;
@@ -41,7 +43,8 @@ impl Watch for () {}
 /// Reads the history of the file at `path` once.
 pub(super) fn scan(home: &Home, path: &Path) -> Scan {
     let mut pass = new_pass(home, path);
-    let read = Source::lines(path, None).and_then(|lines| pass.own_file(path, lines, &mut ()));
+    let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let read = Source::open(path).and_then(|source| pass.own_file(path, source, Means::for_size(size), &mut ()));
     if read.is_err() {
         pass.summary.defects.add(DefectKind::Unreadable);
     }
@@ -56,8 +59,9 @@ pub(super) fn scan_copy(
     watch: &mut impl Watch,
 ) -> Scan {
     let mut pass = new_pass(home, target);
-    let lines = Following::open(path, growing).map(|file| LineReader::new(file, 0, None));
-    if lines.and_then(|lines| pass.own_file(path, lines, watch)).is_err() {
+    // What is still being written comes out of the cache, so nobody needs to read ahead.
+    let read = Following::open(path, growing).and_then(|file| pass.own_file(path, file, Means::for_size(0), watch));
+    if read.is_err() {
         pass.summary.defects.add(DefectKind::Unreadable);
     }
     for (name, _) in &mut pass.files {
@@ -109,52 +113,56 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn own_file<R: Read>(&mut self, path: &Path, mut lines: LineReader<R>, watch: &mut impl Watch) -> io::Result<()> {
+    fn own_file<R: Read + Send>(
+        &mut self,
+        path: &Path,
+        source: R,
+        means: Means,
+        watch: &mut impl Watch,
+    ) -> io::Result<()> {
         let mut end = 0;
         let mut empty = true;
-        let result = loop {
-            let line = match lines.next_line() {
-                Ok(Some(line)) => line,
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error),
-            };
+        let result = read_ahead(source, u64::MAX, means, |line| {
             end = line.offset + line.len + u64::from(line.terminated);
             empty &= line.is_blank();
             let huge = line.bytes.is_none().then(|| beginning_of_line(path, line.offset)).flatten();
-            let Some(record) = self.check(&line, huge.as_deref()) else {
-                continue;
-            };
-            watch.line(&record, &line);
-            if record.kind == Kind::SessionMeta && self.meta.is_none() {
-                let meta = Meta::of(&record);
-                self.note_time(&record);
-                self.turns.helper = meta.helper.is_some();
-                self.record(&record, Place::default());
-                if let Some(base) = &meta.base {
-                    self.own = false;
-                    let (segments, missing) = chain::resolve(self.home, path, base);
-                    let mut whole = missing.is_none();
-                    self.summary.bases = segments.iter().map(|segment| segment.path.clone()).collect();
-                    self.summary.missing_base = missing;
-                    for segment in &segments {
-                        whole &= self.segment(segment).unwrap_or(false);
-                    }
-                    if !whole {
-                        self.summary.defects.add(DefectKind::MissingBase);
-                    }
-                    self.own = true;
-                }
-                self.meta = Some(meta);
-                continue;
+            if let Some(record) = self.check(line, huge.as_deref()) {
+                watch.line(&record, line);
+                self.own_record(path, &record, line.offset);
             }
-            self.note_time(&record);
-            self.record(&record, Place { segment: self.files.len(), offset: line.offset });
-        };
+            Ok(ControlFlow::Continue(()))
+        });
         if empty && result.is_ok() {
             self.summary.defects.add(DefectKind::Empty);
         }
         self.files.push((path.to_owned(), end));
         result
+    }
+
+    /// Takes a record of the thread's own file. The first identity says whether a history in other files precedes it.
+    fn own_record(&mut self, path: &Path, record: &Record<'_>, offset: u64) {
+        self.note_time(record);
+        if record.kind != Kind::SessionMeta || self.meta.is_some() {
+            return self.record(record, Place { segment: self.files.len(), offset });
+        }
+        let meta = Meta::of(record);
+        self.turns.helper = meta.helper.is_some();
+        self.record(record, Place::default());
+        if let Some(base) = &meta.base {
+            self.own = false;
+            let (segments, missing) = chain::resolve(self.home, path, base);
+            let mut whole = missing.is_none();
+            self.summary.bases = segments.iter().map(|segment| segment.path.clone()).collect();
+            self.summary.missing_base = missing;
+            for segment in &segments {
+                whole &= self.segment(segment).unwrap_or(false);
+            }
+            if !whole {
+                self.summary.defects.add(DefectKind::MissingBase);
+            }
+            self.own = true;
+        }
+        self.meta = Some(meta);
     }
 
     /// Reads a file that this one refers to; false where it ends too early.

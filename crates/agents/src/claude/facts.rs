@@ -1,0 +1,182 @@
+//! What the lines of a transcript tell by themselves, whatever stands before and behind them.
+//!
+//! Looking at lines is nearly all of the work of a scan, and blocks of lines are looked at side by side; so nothing
+//! here knows more than its own lines. What they mean together is for the scan.
+
+use std::path::Path;
+
+use transcript::{DefectKind, Defects};
+
+use super::history::Link;
+use super::record::{Kind, Record, UserPart, key_of};
+use super::scan::{LongRecord, Watch};
+use crate::fields::Raw;
+use crate::lines::Line;
+
+/// What some lines tell.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub defects: Defects,
+    /// How many records there are.
+    pub seen: u64,
+    /// What the history is made of, in order.
+    pub steps: Vec<Step>,
+    /// The earliest and the latest time. All are written in UTC with equal precision, so the order of bytes is the order
+    /// of time.
+    pub first_time: Vec<u8>,
+    pub last_time: Vec<u8>,
+    /// The directories of chain records, as they are written, each time that another one follows.
+    pub cwds: Vec<Vec<u8>>,
+    // Of each of these the last one counts.
+    pub branch: Option<Vec<u8>>,
+    pub version: Option<Vec<u8>>,
+    pub forked_from: Option<Vec<u8>>,
+    pub relocated: Option<Vec<u8>>,
+    pub custom_title: Option<Vec<u8>>,
+    pub agent_title: Option<Vec<u8>>,
+    pub compacted: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    /// A record of the chain.
+    Chain(Link, Said),
+    /// A record of the chain that is too long to be looked at.
+    Long(Link),
+    /// Where the client would go on.
+    LastPrompt(u64),
+}
+
+/// What a chain record is to a person, and where it stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said {
+    pub kind: Kind,
+    pub user: Option<UserPart>,
+    pub meta: bool,
+    /// Whether the client made up an answer, for an error or to fill a gap; the model did not say it.
+    pub synthetic: bool,
+    pub offset: u64,
+    pub len: u64,
+}
+
+impl Facts {
+    /// Looks at the next line of the file at `path`.
+    pub(super) fn line(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
+        match line.bytes {
+            Some(bytes) => self.held(line, bytes, watch),
+            None => self.long(path, line, watch),
+        }
+    }
+
+    fn held(&mut self, line: &Line<'_>, bytes: &[u8], watch: &mut impl Watch) {
+        let record = Record::of(bytes);
+        if !record.complete {
+            if line.is_blank() {
+                return;
+            }
+            let kind = if line.terminated { DefectKind::BadLine } else { DefectKind::TruncatedLine };
+            self.defects.add(kind);
+            return;
+        }
+        watch.held(&record, bytes);
+        // Telling ASCII is several times faster than telling UTF-8.
+        if !bytes.is_ascii() && std::str::from_utf8(bytes).is_err() {
+            self.defects.add(DefectKind::InvalidUtf8);
+        }
+        self.seen += 1;
+        if let Some(time) = record.timestamp.and_then(Raw::plain) {
+            self.time(time);
+        }
+        if record.is_chain() {
+            self.chain(&record, line);
+        } else {
+            self.side(&record);
+        }
+    }
+
+    /// A line that does not fit into memory keeps its place in the chain; its content is not looked at.
+    fn long(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
+        self.defects.add(DefectKind::HugeLine);
+        self.seen += 1;
+        let Ok(Some(long)) = LongRecord::read(path, line) else {
+            return;
+        };
+        watch.long(&long, line);
+        let record = long.record();
+        if record.is_chain() {
+            self.steps.push(Step::Long(link(&record, record.tool_result.is_some(), 0)));
+        }
+    }
+
+    /// Notes a time; an empty one says nothing.
+    fn time(&mut self, time: &[u8]) {
+        if time.is_empty() {
+            return;
+        }
+        if self.first_time.is_empty() || time < self.first_time.as_slice() {
+            keep(&mut self.first_time, time);
+        }
+        if time > self.last_time.as_slice() {
+            keep(&mut self.last_time, time);
+        }
+    }
+
+    fn side(&mut self, record: &Record<'_>) {
+        let Some(value) = record.value else {
+            return;
+        };
+        match record.kind {
+            Kind::LastPrompt => self.steps.extend(value.plain().map(|leaf| Step::LastPrompt(key_of(leaf)))),
+            Kind::Relocated => keep(self.relocated.get_or_insert_default(), value.0),
+            Kind::CustomTitle => keep(self.custom_title.get_or_insert_default(), value.0),
+            Kind::AiTitle => keep(self.agent_title.get_or_insert_default(), value.0),
+            _ => {}
+        }
+    }
+
+    fn chain(&mut self, record: &Record<'_>, line: &Line<'_>) {
+        let user = (record.kind == Kind::User).then(|| record.user_part());
+        let (mut message, mut synthetic) = (0, false);
+        if record.kind == Kind::Assistant {
+            let id = record.message.and_then(|message| message.get(b"id")).and_then(Raw::plain);
+            message = id.map_or(0, crate::fingerprint);
+            let model = record.message.and_then(|message| message.get(b"model"));
+            synthetic = record.api_error || model.is_some_and(|model| model.0 == b"\"<synthetic>\"");
+        }
+        self.compacted |= record.logical_parent.is_some() || user == Some(UserPart::Summary);
+        self.place(record);
+        let Line { offset, len, .. } = *line;
+        let said = Said { kind: record.kind, user, meta: record.meta, synthetic, offset, len };
+        self.steps.push(Step::Chain(link(record, user == Some(UserPart::ToolResult), message), said));
+    }
+
+    /// Follows directory, branch, version and origin, which most records repeat.
+    fn place(&mut self, record: &Record<'_>) {
+        if let Some(cwd) = record.cwd
+            && self.cwds.last().is_none_or(|last| *last != cwd.0)
+        {
+            self.cwds.push(cwd.0.to_vec());
+        }
+        if let Some(branch) = record.branch.and_then(Raw::plain) {
+            keep(self.branch.get_or_insert_default(), branch);
+        }
+        if let Some(version) = record.version.and_then(Raw::plain) {
+            keep(self.version.get_or_insert_default(), version);
+        }
+        if let Some(forked_from) = record.forked_from {
+            keep(self.forked_from.get_or_insert_default(), forked_from.0);
+        }
+    }
+}
+
+fn link(record: &Record<'_>, is_result: bool, message: u64) -> Link {
+    let parent = record.parent.or(record.logical_parent);
+    Link { key: record.uuid.unwrap_or_default(), parent, is_result, message }
+}
+
+fn keep(field: &mut Vec<u8>, value: &[u8]) {
+    if field != value {
+        field.clear();
+        field.extend_from_slice(value);
+    }
+}
