@@ -28,7 +28,7 @@ pub use follow::{Growing, write_copy};
 use jiff::Timestamp;
 pub use launch::{LaunchOptions, Takes, launch_options};
 pub use lines::{Line, LineReader};
-pub use process::{caller, process_start, processes_with};
+pub use process::{caller, open_files, process_start, processes_marked, processes_with};
 pub use program::{Made, Message, NativeOrder, Program, ProgramError, Said, is_of_a_surrounding_agent};
 pub use seal::Seal;
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary, TokenUse};
@@ -108,8 +108,8 @@ pub trait Store: Send + Sync {
     /// Makes a session that the agent did not write itself known to the agent's own list. It is needed where the agent
     /// keeps an index.
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError>;
-    /// Whether the agent made a session because tine asked it to.
-    fn is_made_by_tine(&self, _path: &Path) -> bool {
+    /// Whether the agent made a session because a program such as tine asked it to, and not a person.
+    fn is_made_for_another_program(&self, _path: &Path) -> bool {
         false
     }
     /// Adds a session to the list that the agent keeps of them in a file, if it does.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Whether `pid` runs and, where `started` is given, is still the process that began then.
 ///
@@ -60,16 +60,35 @@ pub fn caller() -> Option<(u32, String)> {
 /// Other processes that work in `directory`, or that were given `word` on their command line. Whoever was started by a
 /// process that is gone goes on without it.
 pub fn processes_with(proc: &Path, directory: Option<&Path>, word: &OsStr) -> Vec<u32> {
+    others(proc, |path| {
+        holds(&path.join("cmdline"), word.as_encoded_bytes())
+            || directory
+                .is_some_and(|directory| fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory)))
+    })
+}
+
+/// Other processes that have a variable in their environment, with that value.
+pub fn processes_marked(proc: &Path, variable: &str, value: &str) -> Vec<u32> {
+    let mark = format!("{variable}={value}");
+    others(proc, |path| holds(&path.join("environ"), mark.as_bytes()))
+}
+
+/// The files that a process has open.
+pub fn open_files(proc: &Path, pid: u32) -> Vec<PathBuf> {
+    let open = fs::read_dir(proc.join(pid.to_string()).join("fd")).into_iter().flatten().flatten();
+    open.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+}
+
+/// Whether a list in which every entry ends with a NUL has this one.
+fn holds(list: &Path, wanted: &[u8]) -> bool {
+    fs::read(list).unwrap_or_default().split(|byte| *byte == 0).any(|entry| entry == wanted)
+}
+
+fn others(proc: &Path, is_meant: impl Fn(&Path) -> bool) -> Vec<u32> {
     let numbers = fs::read_dir(proc).into_iter().flatten().flatten().filter_map(|process| {
         let number: u32 = process.file_name().to_str()?.parse().ok()?;
         Some((number, process.path())).filter(|(number, _)| *number != std::process::id())
     });
-    let is_meant = |path: &Path| {
-        let words = fs::read(path.join("cmdline")).unwrap_or_default();
-        words.split(|byte| *byte == 0).any(|given| given == word.as_encoded_bytes())
-            || directory
-                .is_some_and(|directory| fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory)))
-    };
     numbers.filter(|(_, path)| is_meant(path)).map(|(number, _)| number).collect()
 }
 

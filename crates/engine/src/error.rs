@@ -571,7 +571,10 @@ impl Error {
             Error::CannotWrite { .. } => {
                 Some("nothing of the fork is left; is the disk full, or the folder read-only?".into())
             }
-            Error::CopyDiffers { .. } => Some("nothing of the fork is left; please report this".into()),
+            Error::CopyDiffers { .. } => Some(
+                "nothing of the fork is left; `--method seed` tells the agent what was said instead; please report this"
+                    .into(),
+            ),
             Error::NothingToUndo(_) | Error::NotUndoable { .. } => Some("`tine log` lists operations".into()),
             Error::HasMoved { .. } => Some("`tine delete` moves it into the trash".into()),
             Error::NotRemoved(_) => Some("is the folder read-only? Nothing was forgotten; try again".into()),

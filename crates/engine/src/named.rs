@@ -78,6 +78,7 @@ impl Tine {
         let now = self.context().clock.now();
         let id = crate::fork::new_id(agent, now);
         let words = store.start_command(&id, name.as_str(), &directory, &profile.words(), prompt);
+        let words = self.as_configured(agent, words);
         let key = match store.takes_ids() {
             true => SessionKey { agent, id: id.clone(), path: store.place_for(&id, &directory, now) },
             // Nobody knows the id before the agent has made it up.
@@ -147,6 +148,7 @@ impl Tine {
         let mut options = profile.words();
         options.extend(crate::profile::without_session(more, &self.store(view.agent).launch_options()));
         let words = self.store(view.agent).resume_command(&view.id, directory, &options, prompt);
+        let words = self.as_configured(view.agent, words);
         let command = self.launch(view.agent, directory, &words, &profile, view.name.as_ref())?;
         Ok((words, command))
     }

@@ -44,6 +44,10 @@ pub struct Effects {
     /// A session that the agent makes under an id of its own, and how it will be known.
     #[serde(default)]
     pub expects: Option<Expected>,
+    /// What the agents that work for it have in their environment, so that they are found when nobody waits for them
+    /// any more.
+    #[serde(default)]
+    pub mark: Option<String>,
     /// A session that got another name, and the one that it had.
     #[serde(default)]
     pub named: Option<(NamedKey, Option<SessionName>)>,

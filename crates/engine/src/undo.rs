@@ -3,7 +3,6 @@
 //! What somebody went on with is not removed: a session that has grown, moved or is open, one that others need, a
 //! worktree or a copy in which something was changed.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,6 +14,7 @@ use crate::Tine;
 use crate::delete;
 use crate::directory;
 use crate::error::{Error, Result};
+use crate::fork::MARK;
 use crate::operations::{Effects, Expected, Operation};
 use crate::registry::SessionKey;
 
@@ -26,9 +26,10 @@ impl Tine {
     pub(crate) fn clean_up(&self) -> Result<()> {
         let cut_off = self.registry().cut_off(self.context().clock.now())?;
         for mut operation in cut_off {
-            if operation.kind == "fork" {
-                self.wait_for_orphans(&operation.effects);
-            }
+            let opened = match operation.kind.as_str() {
+                "fork" => self.end_orphans(&operation.effects),
+                _ => Vec::new(),
+            };
             // A deletion that was cut off did not happen.
             delete::put_back(&operation.effects.moved)?;
             self.give_name_back(&operation.effects)?;
@@ -38,7 +39,7 @@ impl Tine {
             }) {
                 left.push(worktree.path);
             }
-            self.find_expected(&mut operation.effects);
+            self.find_expected(&mut operation.effects, &opened);
             left.extend(self.remove_effects(&operation.effects));
             if let (Some(session), true) = (&operation.effects.session, operation.effects.moved.is_empty()) {
                 self.registry().forget_unregistered(session)?;
@@ -141,8 +142,9 @@ impl Tine {
         effects.made.iter().chain(tree).filter(|path| path.symlink_metadata().is_ok()).cloned().collect()
     }
 
-    /// Finds a session that an agent has made under an id of its own, so that it is removed with the rest.
-    pub(crate) fn find_expected(&self, effects: &mut Effects) {
+    /// Finds a session that an agent has made under an id of its own, so that it is removed with the rest: by what is in
+    /// it, or because somebody who made it had it open.
+    pub(crate) fn find_expected(&self, effects: &mut Effects, opened: &[PathBuf]) {
         let Some(expected) = effects.expects.take() else {
             return;
         };
@@ -150,26 +152,28 @@ impl Tine {
         let store = self.store(expected.agent);
         for file in store.discover().files {
             let is_new = file.stamp.modified / 1_000_000 + 1_000 >= expected.since;
-            if is_new && !named.keys().any(|key| key.id == file.id) && is_expected(store, &file.path, &expected) {
+            if is_new && !named.keys().any(|key| key.id == file.id) && is_expected(store, &file.path, &expected, opened)
+            {
                 effects.note(&file.path);
             }
         }
     }
 
     /// What a killed tine had started goes on without it. A git would make its worktree after that was removed, so it is
-    /// waited for; an agent that was given the id of a fork which nobody has seen is ended.
-    fn wait_for_orphans(&self, effects: &Effects) {
+    /// waited for; an agent that makes a fork which nobody will see is ended. Returns the files that it had open.
+    fn end_orphans(&self, effects: &Effects) -> Vec<PathBuf> {
         let Some(proc) = &self.context().surroundings.proc else {
-            return;
+            return Vec::new();
         };
+        let mut opened = Vec::new();
         let begun = Instant::now();
         let waits = || begun.elapsed() < ORPHANS_END_WITHIN;
-        if let Some(id) = &effects.session {
-            let processes = || agents::processes_with(proc, None, OsStr::new(id.as_str()));
-            for process in processes() {
-                end(process);
-            }
+        if let Some(mark) = &effects.mark {
+            let processes = || agents::processes_marked(proc, MARK, mark);
             while waits() && !processes().is_empty() {
+                for process in processes() {
+                    opened.extend(end(proc, process));
+                }
                 thread::sleep(Duration::from_millis(20));
             }
         }
@@ -179,6 +183,7 @@ impl Tine {
                 thread::sleep(Duration::from_millis(20));
             }
         }
+        opened
     }
 
     /// Whether a process works in a directory.
@@ -188,24 +193,38 @@ impl Tine {
     }
 }
 
-fn is_expected(store: &dyn agents::Store, path: &Path, expected: &Expected) -> bool {
+fn is_expected(store: &dyn agents::Store, path: &Path, expected: &Expected, opened: &[PathBuf]) -> bool {
     let summary = store.scan(path);
-    let created = summary.created.is_some_and(|created| created.as_millisecond() + 1_000 >= expected.since);
+    let created = summary.created.is_none_or(|created| created.as_millisecond() + 1_000 >= expected.since);
+    if created && opened.iter().any(|open| open == path) {
+        return true;
+    }
     match &expected.mark {
         Some(mark) => summary.first_prompt.as_ref().is_some_and(|prompt| prompt.contains(mark)),
         None => {
             let is_fork = summary.parent.as_ref().is_some_and(|parent| parent.id == expected.parent);
-            created && is_fork && store.is_made_by_tine(path)
+            created && is_fork && store.is_made_for_another_program(path)
         }
     }
 }
 
-/// Ends a process that was started for an operation; its number was found by the operation's own id.
-fn end(process: u32) {
-    #[cfg(unix)]
-    if let Some(process) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
-    }
+/// Ends a process that was started for an operation, by whose mark it was found. Returns the files that it had open.
+#[cfg(unix)]
+fn end(proc: &Path, process: u32) -> Vec<PathBuf> {
+    use rustix::process::{Pid, Signal, kill_process};
+    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else {
+        return Vec::new();
+    };
+    // It opens nothing more while it is looked at, and writes nothing afterwards.
+    let _ = kill_process(pid, Signal::STOP);
+    let opened = agents::open_files(proc, process);
+    let _ = kill_process(pid, Signal::KILL);
+    opened
+}
+
+#[cfg(not(unix))]
+fn end(_proc: &Path, _process: u32) -> Vec<PathBuf> {
+    Vec::new()
 }
 
 /// Whether somebody went on in the session since it was made.

@@ -154,11 +154,12 @@ impl Store for Codex {
         launch::announce(program, id, title, directory)
     }
 
-    fn is_made_by_tine(&self, path: &Path) -> bool {
+    fn is_made_for_another_program(&self, path: &Path) -> bool {
         let head = crate::head_of(path).unwrap_or_default();
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let client = crate::Raw(first).get(b"payload").and_then(|payload| payload.get(b"originator"));
-        client.and_then(crate::Raw::string).is_some_and(|client| client == "tine")
+        let source = crate::Raw(first).get(b"payload").and_then(|payload| payload.get(b"source"));
+        // Whoever talks to the app-server is taken for an editor.
+        source.and_then(crate::Raw::plain) == Some(b"vscode")
     }
 
     fn origin(&self, _id: &SessionId, path: &Path) -> Option<SessionId> {

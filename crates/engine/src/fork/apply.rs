@@ -51,7 +51,7 @@ impl Tine {
         let made = match made {
             Ok(made) => made,
             Err(error) => {
-                self.find_expected(&mut effects);
+                self.find_expected(&mut effects, &[]);
                 self.remove_effects(&effects);
                 let _ = self.registry().end_operation(operation, "failed", None);
                 return Err(error);
@@ -72,6 +72,7 @@ impl Tine {
             worktree: plan.workspace.worktree.clone(),
             copy: plan.workspace.copy.clone(),
             reserves: Some(plan.name.clone()),
+            mark: (plan.method != Method::Copy).then(|| plan.id.to_string()),
             expects: (!plan.id_is_chosen).then(|| Expected {
                 agent: plan.agent,
                 mark: plan.seed.as_ref().map(|seed| seed.nonce.clone()),
@@ -144,7 +145,7 @@ impl Tine {
         };
         let mut effects = effects.clone();
         effects.session = Some(made.id.clone());
-        (effects.expects, effects.reserves) = (None, None);
+        (effects.expects, effects.reserves, effects.mark) = (None, None, None);
         // The transcript stands first: whether the fork has grown is told by it.
         effects.made.retain(|path| *path != made.path && path.exists());
         effects.made.insert(0, made.path.clone());

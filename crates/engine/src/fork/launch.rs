@@ -11,6 +11,9 @@ use crate::Tine;
 use crate::error::{Error, Result};
 use crate::profile::Profile;
 
+/// The variable that marks the agents which make a fork.
+pub(crate) const MARK: &str = "TINE_FORK";
+
 impl Tine {
     /// An agent's program, as the configuration names it or as a shell would find it.
     pub fn program(&self, agent: Agent) -> Result<Program> {
@@ -22,6 +25,13 @@ impl Tine {
         let path = path.ok_or_else(|| Error::NoAgent { agent, program: program.to_string_lossy().into_owned() })?;
         let hidden = self.context().variables.iter().filter(|variable| is_of_a_surrounding_agent(variable));
         Ok(Program { path, hidden: hidden.cloned().collect(), environment: Vec::new() })
+    }
+
+    /// The same for making a fork, found again by its mark.
+    pub(super) fn marked_program(&self, plan: &Plan) -> Result<Program> {
+        let mut program = self.program(plan.agent)?;
+        program.environment.push((MARK.to_owned(), plan.id.to_string()));
+        Ok(program)
     }
 
     /// The same, with a session's environment: its profile's, and the name under which it is started.
@@ -49,7 +59,17 @@ impl Tine {
     /// The words of the command that resumes a fork; with the first prompt, unless that was said already.
     pub fn resume_words(&self, plan: &Plan, fork: &SessionView) -> Vec<String> {
         let prompt = plan.prompt.as_deref().filter(|_| plan.place != Place::Headless);
-        self.store(plan.agent).resume_command(&fork.id, &plan.workspace.path, &plan.profile.words(), prompt)
+        let words =
+            self.store(plan.agent).resume_command(&fork.id, &plan.workspace.path, &plan.profile.words(), prompt);
+        self.as_configured(plan.agent, words)
+    }
+
+    /// The words of a command with the program that the configuration names.
+    pub(crate) fn as_configured(&self, agent: Agent, mut words: Vec<String>) -> Vec<String> {
+        if let (Ok(config), Some(first)) = (self.config(), words.first_mut()) {
+            *first = config.agents.command(agent, &self.context().surroundings.home).to_string_lossy().into_owned();
+        }
+        words
     }
 
     /// The command that opens a fork in this terminal.

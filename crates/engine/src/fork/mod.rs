@@ -23,6 +23,7 @@ use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
+pub(crate) use launch::MARK;
 pub(crate) use plan::new_id;
 pub(crate) use seed::Unseeded;
 pub use seed::{SeedNote, SeedPlan};

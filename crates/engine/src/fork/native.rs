@@ -12,7 +12,7 @@ impl Tine {
     /// Lets the agent fork, completes what it made, and compares it with the source.
     pub(super) fn fork_natively(&self, plan: &Plan, effects: &mut Effects) -> Result<Made> {
         let store = self.store(plan.agent);
-        let program = self.program(plan.agent)?;
+        let program = self.marked_program(plan)?;
         let order = NativeOrder {
             source: &plan.source.path,
             source_id: &plan.source.id,

@@ -58,7 +58,10 @@ impl Tine {
             place: request.place,
             prompt: request.prompt.clone(),
             target: store.place_for(&id, &workspace.path, now),
-            command: store.resume_command(&id, &workspace.path, &profile.words(), request.prompt.as_deref()),
+            command: self.as_configured(
+                agent,
+                store.resume_command(&id, &workspace.path, &profile.words(), request.prompt.as_deref()),
+            ),
             profile,
             id_is_chosen: method == Method::Copy || store.takes_ids(),
             workspace,

@@ -74,7 +74,7 @@ impl Tine {
     /// Writes the seed, gives it to the agent and looks at what came of it.
     pub(super) fn fork_by_seed(&self, plan: &Plan, effects: &mut Effects) -> Result<(Made, SeedNote)> {
         let store = self.store(plan.agent);
-        let program = self.program(plan.agent)?;
+        let program = self.marked_program(plan)?;
         let seed = self.write_seed(plan)?;
         let message = Message {
             session: None,

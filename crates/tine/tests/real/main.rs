@@ -6,6 +6,7 @@ mod around;
 mod claude;
 mod codex;
 mod fork;
+mod killed;
 mod methods;
 mod named;
 mod setup;
