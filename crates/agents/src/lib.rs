@@ -28,7 +28,7 @@ pub use follow::{Growing, write_copy};
 use jiff::Timestamp;
 pub use launch::{LaunchOptions, Takes, launch_options};
 pub use lines::{Line, LineReader};
-pub use process::{caller, open_files, process_start, processes_marked, processes_with};
+pub use process::{Runner, open_files, process_start, processes_marked, processes_with, runner};
 pub use program::{Made, Message, NativeOrder, Program, ProgramError, Said, is_of_a_surrounding_agent};
 pub use seal::Seal;
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary, TokenUse};
@@ -108,9 +108,13 @@ pub trait Store: Send + Sync {
     /// Makes a session that the agent did not write itself known to the agent's own list. It is needed where the agent
     /// keeps an index.
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError>;
-    /// Whether the agent made a session because a program such as tine asked it to, and not a person.
-    fn is_made_for_another_program(&self, _path: &Path) -> bool {
-        false
+    /// Through which of the agent's own programs a session was begun, in the agent's word for it.
+    fn client(&self, _path: &Path) -> Option<String> {
+        None
+    }
+    /// The session that a command line of the agent forks, where it does that; what stands there may be no id.
+    fn forked_by(&self, _words: &[String]) -> Option<Option<SessionId>> {
+        None
     }
     /// Adds a session to the list that the agent keeps of them in a file, if it does.
     fn enlist(&self, _path: &Path, _summary: &Summary) -> io::Result<()> {

@@ -16,7 +16,8 @@ pub(crate) fn is_running(proc: &Path, pid: u32, started: Option<&str>) -> bool {
 
 /// When a process began, in the system's own count; nothing where it does not run or the system does not tell.
 pub fn process_start(pid: u32) -> Option<String> {
-    state_and_start(Path::new("/proc"), pid).map(|(_, start)| start)
+    let (state, start) = state_and_start(Path::new("/proc"), pid)?;
+    (!matches!(state.as_str(), "Z" | "X")).then_some(start)
 }
 
 /// The state of a process and when it began. The program's name stands in parentheses and may hold anything, so fields
@@ -27,10 +28,33 @@ fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
     Some((fields.next()?.to_owned(), fields.nth(18)?.to_owned()))
 }
 
-/// The process that runs this one through a shell or directly, and when it began: the agent, where a hook asks. Nothing
-/// where a daemon does it for many sessions, or the system does not tell.
+/// Who runs this process, where a hook asks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Runner {
+    /// An agent, directly or through a shell.
+    Agent {
+        /// Its process.
+        pid: u32,
+        /// When that began.
+        start: String,
+        /// Its command line.
+        words: Vec<String>,
+    },
+    /// A daemon does it for many sessions. Its environment is that of whoever happened to start it.
+    Daemon,
+    /// The system does not tell.
+    #[default]
+    Unknown,
+}
+
+/// Who runs this process.
 #[cfg(unix)]
-pub fn caller() -> Option<(u32, String)> {
+pub fn runner() -> Runner {
+    found_runner().unwrap_or_default()
+}
+
+#[cfg(unix)]
+fn found_runner() -> Option<Runner> {
     const SHELLS: [&str; 9] = ["sh", "bash", "dash", "zsh", "fish", "ash", "ksh", "env", "busybox"];
     let proc = Path::new("/proc");
     let mut pid = std::os::unix::process::parent_id();
@@ -43,8 +67,12 @@ pub fn caller() -> Option<(u32, String)> {
         let start = fields.nth(17)?.to_owned();
         if !SHELLS.contains(&name) {
             let words = fs::read(proc.join(pid.to_string()).join("cmdline")).unwrap_or_default();
-            let is_daemon = words.split(|byte| *byte == 0).any(|word| word == b"app-server");
-            return (pid > 1 && !is_daemon).then_some((pid, start));
+            let words = words.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+            let words: Vec<String> = words.collect();
+            return match words.iter().any(|word| word == "app-server") {
+                true => Some(Runner::Daemon),
+                false => (pid > 1).then_some(Runner::Agent { pid, start, words }),
+            };
         }
         pid = parent;
     }
@@ -53,8 +81,8 @@ pub fn caller() -> Option<(u32, String)> {
 
 /// Without `/proc` nobody can tell.
 #[cfg(not(unix))]
-pub fn caller() -> Option<(u32, String)> {
-    None
+pub fn runner() -> Runner {
+    Runner::Unknown
 }
 
 /// Other processes that work in `directory`, or that were given `word` on their command line. Whoever was started by a
@@ -97,9 +125,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_caller_is_found_with_its_start() {
-        let (pid, start) = caller().expect("somebody runs the tests");
+    fn a_runner_is_found_with_its_start() {
+        let Runner::Agent { pid, start, words } = runner() else {
+            panic!("somebody runs the tests");
+        };
         assert_eq!(process_start(pid), Some(start));
+        assert!(!words.is_empty());
     }
 
     #[test]

@@ -243,12 +243,15 @@ pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>
         return Ok(None);
     };
     let path = expand_home(&place.replace("{name}", name.as_str()), &context.surroundings.home);
-    let mut notes = String::new();
-    match fs::File::open(&path) {
-        Ok(file) => drop(file.take(LONGEST).read_to_string(&mut notes)),
+    let mut notes = Vec::new();
+    // Opening a pipe would wait for somebody to write into it.
+    match fs::metadata(&path).and_then(|metadata| metadata.is_file().then(|| fs::File::open(&path)).transpose()) {
+        Ok(None) => return Ok(None),
+        Ok(Some(file)) => drop(file.take(LONGEST).read_to_end(&mut notes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Unreadable { path, source }),
     }
+    let notes = String::from_utf8_lossy(&notes).into_owned();
     Ok(Some(notes).filter(|notes| !notes.trim().is_empty()))
 }
 

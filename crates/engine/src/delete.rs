@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use transcript::State;
+use transcript::{SessionId, State};
 
 use crate::Tine;
 use crate::catalog::{self, Quiet};
@@ -30,6 +30,9 @@ pub struct Moved {
     pub to: PathBuf,
 }
 
+/// Within so many milliseconds after a `/clear`, an agent may still write to what was cleared.
+const WRITTEN_AFTER_CLEAR: i64 = 60_000;
+
 impl Tine {
     /// Moves a session into the trash and returns the operation that `undo` reverses.
     pub fn delete(&self, session: &Session) -> Result<i64> {
@@ -37,7 +40,10 @@ impl Tine {
         if view.state != State::Stopped {
             return Err(Error::IsOpen { session: view.label().to_owned(), state: view.state });
         }
-        let dependants = self.dependants(session);
+        let previous = self.goes_along(session)?;
+        let files: Vec<&Path> =
+            std::iter::once(&view.path).chain(previous.iter().map(|(_, path)| path)).map(PathBuf::as_path).collect();
+        let dependants = self.dependants(session, &files);
         if let Some(first) = dependants.first() {
             return Err(Error::StillNeeded {
                 session: view.label().to_owned(),
@@ -49,9 +55,8 @@ impl Tine {
         self.empty_trash(now)?;
         let store = self.store(view.agent);
         let mut belongings = store.belongings(&view.id, &view.path);
-        // What was said before a `/clear` is the same session to people.
-        for (id, path) in self.registry().previous_ids(view.agent, &view.id)? {
-            belongings.extend(store.belongings(&id, &path).into_iter().filter(|path| path.exists()));
+        for (id, path) in &previous {
+            belongings.extend(store.belongings(id, path).into_iter().filter(|path| path.exists()));
         }
         let what = format!("delete {}", view.label());
         let mut effects = Effects { session: Some(view.id.clone()), ..Effects::default() };
@@ -107,14 +112,28 @@ impl Tine {
         Ok(())
     }
 
-    /// Sessions whose history is partly in this one's file.
-    pub(crate) fn dependants(&self, session: &Session) -> Vec<String> {
+    /// What was said before a `/clear` is the same session to people, and is deleted with it; unless somebody went on
+    /// with it since, or has it open.
+    pub fn goes_along(&self, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
+        let live = self.store(session.view.agent).live();
+        let previous = self.registry().previous_ids(&session.key())?;
+        let is_left = |id: &SessionId, path: &Path, since: i64| {
+            let modified = fs::metadata(path).map(|metadata| agents::stamp(&metadata).modified / 1_000_000);
+            live.sessions.contains_key(id) || modified.is_ok_and(|modified| modified > since + WRITTEN_AFTER_CLEAR)
+        };
+        let there = previous.into_iter().filter(|(_, path, _)| path.exists());
+        Ok(there.filter(|(id, path, since)| !is_left(id, path, *since)).map(|(id, path, _)| (id, path)).collect())
+    }
+
+    /// Sessions whose history is partly in one of these files.
+    pub(crate) fn dependants(&self, session: &Session, files: &[&Path]) -> Vec<String> {
         let catalog = catalog::refresh(self.stores(), &self.context().paths.cache, &Quiet);
         let names = self.registry().names().unwrap_or_default();
         let others = catalog.entries.iter().map(|entry| &entry.summary).filter(|summary| {
             summary.agent == session.view.agent
                 && summary.id != session.view.id
-                && summary.bases.contains(&session.view.path)
+                && !files.contains(&summary.path.as_path())
+                && summary.bases.iter().any(|base| files.contains(&base.as_path()))
         });
         let label = |summary: &transcript::Summary| {
             let name = names.iter().find(|(key, _)| key.agent == summary.agent && key.id == summary.id);

@@ -197,6 +197,28 @@ pub enum Error {
         /// The session that has it, or had it.
         name: String,
     },
+    /// A parent that descends from its child.
+    #[error("`{session}` cannot be a fork of `{parent}`, which comes from it")]
+    OwnAncestor {
+        /// The child.
+        session: String,
+        /// The parent.
+        parent: String,
+    },
+    /// It has that name.
+    #[error("it is called `{0}` already")]
+    SameName(SessionName),
+    /// Nothing was said in it.
+    #[error("`{0}` was started, and nothing was said in it yet")]
+    Unbegun(SessionName),
+    /// A session without a transcript.
+    #[error("the transcript of `{name}` is gone: {}", path.display())]
+    TranscriptGone {
+        /// The session.
+        name: SessionName,
+        /// Where it was.
+        path: PathBuf,
+    },
     /// A prompt that cannot be handed over.
     #[error("the prompt {0}")]
     BadPrompt(&'static str),
@@ -432,6 +454,10 @@ impl Error {
             Error::ProfileOfOther { .. } => "profile_of_other",
             Error::NoSuchOption { .. } => "no_such_option",
             Error::Tracked { .. } => "tracked",
+            Error::OwnAncestor { .. } => "own_ancestor",
+            Error::SameName(_) => "same_name",
+            Error::Unbegun(_) => "unbegun",
+            Error::TranscriptGone { .. } => "transcript_gone",
             Error::BadPrompt(_) => "bad_prompt",
             Error::IsOpen { .. } => "is_open",
             Error::OpenElsewhere { .. } => "open_elsewhere",
@@ -539,6 +565,12 @@ impl Error {
             Error::ProfileOfOther { agent, .. } => Some(format!("say `--agent {agent}`")),
             Error::NoSuchOption { .. } => Some("give its own options behind `--`".into()),
             Error::Tracked { .. } => Some("`tine rename` gives it another name".into()),
+            Error::OwnAncestor { .. } => Some("`tine tree` shows who comes from whom".into()),
+            Error::SameName(_) => None,
+            Error::Unbegun(name) => Some(format!("`tine delete {name}` gives the name up")),
+            Error::TranscriptGone { name, .. } => {
+                Some(format!("`tine delete {name}` gives the name up; a new session may take it as well"))
+            }
             Error::BadPrompt(_) => Some("`--in headless` gives it by standard input".into()),
             Error::IsOpen { .. } => Some("end the agent first".into()),
             Error::OpenElsewhere { session, .. } => {

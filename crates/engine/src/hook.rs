@@ -7,9 +7,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agents::Store;
+use agents::{Runner, Store};
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use serde::Deserialize;
 use transcript::{Agent, SessionId, SessionName};
 
@@ -67,11 +67,11 @@ impl Event {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Payload {
-    session_id: String,
+    /// The agent's id of the session.
+    pub session_id: String,
     transcript_path: Option<PathBuf>,
     cwd: Option<PathBuf>,
     source: Option<String>,
-    reason: Option<String>,
     prompt_id: Option<String>,
     turn_id: Option<String>,
     notification_type: Option<String>,
@@ -84,8 +84,29 @@ pub struct Caller {
     pub name: Option<String>,
     /// Where the agent reads variables for later commands from (`CLAUDE_ENV_FILE`).
     pub env_file: Option<PathBuf>,
+    /// The agent's process.
+    pub runner: Runner,
+}
+
+impl Caller {
     /// The agent's process, and when it began.
-    pub process: Option<(u32, String)>,
+    fn process(&self) -> Option<(u32, &str)> {
+        match &self.runner {
+            Runner::Agent { pid, start, .. } => Some((*pid, start)),
+            Runner::Daemon | Runner::Unknown => None,
+        }
+    }
+
+    /// Somebody else who calls a hook, as a test or a wrapper does, may do so for many sessions.
+    fn checked(&self, agent: Agent) -> Self {
+        let mut caller = self.clone();
+        if let Runner::Agent { words, .. } = &self.runner
+            && !words.iter().take(2).any(|word| word.contains(agent.as_str()))
+        {
+            caller.runner = Runner::Unknown;
+        }
+        caller
+    }
 }
 
 /// What came of it.
@@ -95,6 +116,8 @@ pub struct Heard {
     pub name: Option<SessionName>,
     /// What a person should know.
     pub notice: Option<String>,
+    /// Whether the same was told just before, by a hook that is installed twice.
+    pub is_repeated: bool,
 }
 
 /// A row of the table of sessions.
@@ -105,6 +128,25 @@ struct Row {
     path: String,
     name: Option<String>,
     profile: Option<String>,
+}
+
+/// What a process was when it was last heard of.
+#[derive(Debug, Clone)]
+struct Before {
+    id: String,
+    /// The event that told of it.
+    hook: String,
+}
+
+/// What the files and the command line tell of a session that nobody knows yet.
+#[derive(Debug, Default)]
+struct Traces {
+    /// The agent's own word for the parent.
+    pointer: Option<SessionId>,
+    /// The session that the agent's command line forks.
+    forks: Option<Option<SessionId>>,
+    /// Whether there is a transcript.
+    existed: bool,
 }
 
 /// Where a session that nobody knew came from.
@@ -134,13 +176,25 @@ impl Registry {
         let Ok(id) = SessionId::new(payload.session_id.clone()) else {
             return Ok(Heard::default());
         };
+        let caller = &caller.checked(agent);
         let path = payload.transcript_path.clone().unwrap_or_default();
-        // Files are looked at before the transaction begins, and only where a session is new.
-        let pointer = if self.is_known(agent, &id)? { None } else { store.origin(&id, &path) };
-        let existed = path.is_file();
+        // Files are looked at before the transaction begins, and only once for a session that nobody knows.
+        let before = self.ask(|connection| process_had(connection, agent, caller))?;
+        let is_seen = before.as_ref().is_some_and(|before| before.id == id.as_str());
+        let traces = match is_seen || self.is_known(agent, &id)? {
+            true => Traces::default(),
+            false => Traces {
+                pointer: store.origin(&id, &path).filter(|parent| *parent != id),
+                forks: match &caller.runner {
+                    Runner::Agent { words, .. } => store.forked_by(words),
+                    Runner::Daemon | Runner::Unknown => None,
+                },
+                existed: path.is_file(),
+            },
+        };
         self.write(|transaction| {
             let hearing = Hearing { transaction, agent, id: &id, path: &path, event, payload, caller, now };
-            hearing.take(pointer.as_ref(), existed)
+            hearing.take(before.as_ref().filter(|_| !is_seen), &traces, is_seen)
         })
     }
 
@@ -173,13 +227,12 @@ struct Hearing<'a> {
 }
 
 impl Hearing<'_> {
-    fn take(&self, pointer: Option<&SessionId>, existed: bool) -> rusqlite::Result<Heard> {
-        let before = self.process_had()?;
+    fn take(&self, before: Option<&Before>, traces: &Traces, is_seen: bool) -> rusqlite::Result<Heard> {
         let mut heard = Heard::default();
         let mut row = self.row_by_id(self.id.as_str())?;
         let mut forked = false;
-        if row.is_none() && !self.is_previous()? {
-            match self.origin(before.as_deref(), pointer, existed)? {
+        if row.is_none() && !is_seen && !self.is_previous()? {
+            match self.origin(before, traces)? {
                 Origin::Cleared(old) => row = self.clear(&old)?,
                 Origin::Fork(parent) => {
                     (row, heard.notice) = self.fork(&parent)?;
@@ -192,19 +245,8 @@ impl Hearing<'_> {
             self.follow(known)?;
         }
         heard.name = row.as_ref().and_then(|row| row.name.clone()).and_then(|name| SessionName::new(name).ok());
-        self.note(heard.name.as_ref(), forked)?;
+        heard.is_repeated = self.note(heard.name.as_ref(), forked)?;
         Ok(heard)
-    }
-
-    /// The id that this process had when it was last heard of.
-    fn process_had(&self) -> rusqlite::Result<Option<String>> {
-        let Some((pid, start)) = &self.caller.process else {
-            return Ok(None);
-        };
-        self.transaction
-            .prepare_cached("SELECT id FROM processes WHERE agent = ?1 AND pid = ?2 AND start = ?3")?
-            .query_row(params![self.agent.as_str(), pid, start], |row| row.get(0))
-            .optional()
     }
 
     /// The session of an id. Two projects may have sessions with the same id; the transcript tells them apart.
@@ -218,6 +260,11 @@ impl Hearing<'_> {
             (Some(index), _) => Some(rows.swap_remove(index)),
             // A transcript that is not where it was has been moved; one that is still there is another session's.
             (None, 1) if id != self.id.as_str() || !Path::new(&rows[0].path).is_file() => rows.pop(),
+            // Of several, a relative is the one in the same project.
+            (None, _) if id != self.id.as_str() => {
+                let near = rows.iter().position(|row| Path::new(&row.path).parent() == self.path.parent());
+                near.map(|index| rows.swap_remove(index))
+            }
             _ => None,
         })
     }
@@ -234,32 +281,62 @@ impl Hearing<'_> {
             .query_row(params![self.agent.as_str(), self.id.as_str()], |row| row.get(0))
     }
 
-    fn origin(&self, before: Option<&str>, pointer: Option<&SessionId>, existed: bool) -> rusqlite::Result<Origin> {
+    /// Where a session that nobody knows came from. What the agent writes and what it was told on its command line is
+    /// certain; then counts what the same process did before. Whatever an agent starts inherits its environment, so that
+    /// counts last, and nothing where a daemon works for many.
+    fn origin(&self, before: Option<&Before>, traces: &Traces) -> rusqlite::Result<Origin> {
         let source = self.payload.source.as_deref();
-        let launched = match self.launching_name() {
-            Some(name) => self.row_by_name(&name)?.map(|row| (name, row)),
+        if let Some(name) = self.started()? {
+            return Ok(Origin::Started(name));
+        }
+        let launched = match self.launching_name().filter(|_| self.caller.runner != Runner::Daemon) {
+            Some(name) => self.row_by_name(&name)?.map(|row| row.id),
             None => None,
         };
-        if let Some((name, row)) = &launched
-            && row.id.starts_with(UNKNOWN_ID)
-        {
-            return Ok(Origin::Started(name.clone()));
-        }
-        let launched_id = launched.as_ref().map(|(_, row)| row.id.as_str());
-        let had = before.or(launched_id).filter(|had| *had != self.id.as_str());
+        let had = before.map(|before| before.id.clone()).or(launched).filter(|had| had != self.id.as_str());
         if source == Some("clear") {
-            return Ok(had.map_or(Origin::Unknown, |had| Origin::Cleared(had.to_owned())));
+            return Ok(had.map_or(Origin::Unknown, Origin::Cleared));
         }
-        if let Some(parent) = pointer.filter(|parent| *parent != self.id) {
+        // What the command line says was done first; the process may have done other things since.
+        if let (None, Some(Some(parent))) = (before, &traces.forks)
+            && parent != self.id
+        {
             return Ok(Origin::Fork(parent.to_string()));
         }
-        // An older client says "resume" for its own branches, too. What is resumed was there before.
-        let is_new = source == Some("fork") || !existed || self.event != Event::SessionStart;
-        let is_fork = source != Some("startup") && is_new;
-        match had {
-            Some(had) if is_fork => Ok(Origin::Fork(had.to_owned())),
-            _ => Ok(Origin::Unknown),
+        if let Some(parent) = &traces.pointer {
+            return Ok(Origin::Fork(parent.to_string()));
         }
+        let is_fork = match self.event {
+            // An older client says "resume" for its own branches, too. What is resumed was there before.
+            Event::SessionStart => source == Some("fork") || source == Some("resume") && !traces.existed,
+            // An older client begins its own fork under the id of the source. Anything else that was missed is told by
+            // the files.
+            _ => traces.forks.is_some() && before.is_some_and(|before| before.hook == Event::SessionStart.as_str()),
+        };
+        Ok(had.filter(|_| is_fork).map_or(Origin::Unknown, Origin::Fork))
+    }
+
+    /// The name of a session that was started without an id, if this is its first word.
+    fn started(&self) -> rusqlite::Result<Option<String>> {
+        if self.caller.runner != Runner::Daemon {
+            let Some(name) = self.launching_name() else {
+                return Ok(None);
+            };
+            let row = self.row_by_name(&name)?;
+            return Ok(row.filter(|row| row.id.starts_with(UNKNOWN_ID)).map(|_| name));
+        }
+        // A daemon does not say for whom it works: it is the last one that was started there before the session was.
+        let began = crate::lineage::uuid_time(self.id).map_or(self.now.as_millisecond(), |time| time / 1_000_000);
+        let query = "SELECT name, launch FROM sessions WHERE agent = ?1 AND cwd = ?2 AND launch IS NOT NULL
+                     AND substr(id, 1, ?3) = ?4 AND created <= ?5 ORDER BY created DESC";
+        let mut statement = self.transaction.prepare_cached(query)?;
+        let cwd = self.payload.cwd.as_deref().map(Path::to_string_lossy);
+        let values = params![self.agent.as_str(), cwd, UNKNOWN_ID.len() as i64, UNKNOWN_ID, began + CLOCKS_DIFFER];
+        let rows = statement.query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let rows: Vec<(String, String)> = rows.collect::<rusqlite::Result<_>>()?;
+        let source = self.payload.source.as_deref();
+        let mut waiting = rows.into_iter().filter(|(_, launch)| source == Some("startup") && is_alive(launch));
+        Ok(waiting.next().map(|(name, _)| name))
     }
 
     /// The name under which this agent was started. What a hook wrote for later commands is newer than the environment.
@@ -278,6 +355,14 @@ impl Hearing<'_> {
                 "INSERT OR REPLACE INTO previous_ids (agent, id, path, key, since) VALUES (?1, ?2, ?3, ?4, ?5)",
             )?
             .execute(params![self.agent.as_str(), row.id, row.path, row.key, self.now.as_millisecond()])?;
+        // It is a fork of the same session as before.
+        self.transaction
+            .prepare_cached(
+                "INSERT OR IGNORE INTO lineage (agent, id, parent_agent, parent_id, parent_turn, source, noted)
+                 SELECT agent, ?3, parent_agent, parent_id, parent_turn, 'tine', noted FROM lineage
+                 WHERE agent = ?1 AND id = ?2",
+            )?
+            .execute(params![self.agent.as_str(), row.id, self.id.as_str()])?;
         self.set_identity(&row)
     }
 
@@ -384,13 +469,14 @@ impl Hearing<'_> {
         }
     }
 
-    /// Notes what happened, and which id the process has now. Each hook writes two pages and no more.
-    fn note(&self, name: Option<&SessionName>, forked: bool) -> rusqlite::Result<()> {
+    /// Notes what happened, and which id the process has now; true where that was known already. Each hook writes two
+    /// pages and no more.
+    fn note(&self, name: Option<&SessionName>, forked: bool) -> rusqlite::Result<bool> {
         let now = self.now.as_millisecond();
         let mark = self.payload.prompt_id.as_deref().or(self.payload.turn_id.as_deref());
         let mark = mark.or(self.payload.source.as_deref()).unwrap_or_default();
         let agent = self.agent.as_str();
-        if let Some((pid, start)) = &self.caller.process {
+        if let Some((pid, start)) = self.caller.process() {
             // Installed for the person and for the project, a hook runs twice; what happened, happened once.
             let query = "SELECT at FROM processes
                          WHERE agent = ?1 AND pid = ?2 AND start = ?3 AND id = ?4 AND kind = ?5 AND mark = ?6";
@@ -400,18 +486,12 @@ impl Hearing<'_> {
                 .query_row(params![agent, pid, start, self.id.as_str(), self.event.as_str(), mark], |row| row.get(0))
                 .optional()?;
             if last.is_some_and(|at| now - at < TWICE_WITHIN) {
-                return Ok(());
+                return Ok(true);
             }
-            let goes_on = matches!(self.payload.reason.as_deref(), Some("clear" | "resume"));
-            if self.event == Event::SessionEnd && !goes_on {
-                let query = "DELETE FROM processes WHERE agent = ?1 AND pid = ?2";
-                self.transaction.prepare_cached(query)?.execute(params![agent, pid])?;
-            } else {
-                let query = "INSERT OR REPLACE INTO processes (agent, pid, start, id, kind, mark, at)
-                             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-                let values = params![agent, pid, start, self.id.as_str(), self.event.as_str(), mark, now];
-                self.transaction.prepare_cached(query)?.execute(values)?;
-            }
+            let query = "INSERT OR REPLACE INTO processes (agent, pid, start, id, kind, mark, at)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            let values = params![agent, pid, start, self.id.as_str(), self.event.as_str(), mark, now];
+            self.transaction.prepare_cached(query)?.execute(values)?;
         }
         let query = "INSERT INTO events (at, hook, kind, agent, id, name) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let name = name.map(SessionName::as_str);
@@ -420,13 +500,40 @@ impl Hearing<'_> {
         let number = self.transaction.last_insert_rowid();
         if number % 1_000 == 0 {
             self.transaction.execute("DELETE FROM events WHERE number <= ?1", [number - EVENTS_KEPT])?;
+            self.transaction.execute("DELETE FROM processes WHERE at < ?1", [now - PROCESSES_KEPT])?;
         }
-        Ok(())
+        Ok(false)
     }
+}
+
+/// What this process was when it was last heard of.
+fn process_had(connection: &Connection, agent: Agent, caller: &Caller) -> rusqlite::Result<Option<Before>> {
+    let Some((pid, start)) = caller.process() else {
+        return Ok(None);
+    };
+    connection
+        .prepare_cached("SELECT id, kind FROM processes WHERE agent = ?1 AND pid = ?2 AND start = ?3")?
+        .query_row(params![agent.as_str(), pid, start], |row| Ok(Before { id: row.get(0)?, hook: row.get(1)? }))
+        .optional()
+}
+
+/// Whether the process of a start still runs; one that somebody else is to run may.
+fn is_alive(launch: &str) -> bool {
+    launch.split_once(' ').is_some_and(|(pid, start)| match pid.parse() {
+        Ok(0) => true,
+        Ok(pid) => agents::process_start(pid).as_deref() == Some(start),
+        Err(_) => false,
+    })
 }
 
 /// The same event of the same process within so many milliseconds is one that was told twice.
 const TWICE_WITHIN: i64 = 5_000;
+
+/// By how many milliseconds the time in an id may lie before that of its start.
+const CLOCKS_DIFFER: i64 = 1_000;
+
+/// For how many milliseconds processes are remembered.
+const PROCESSES_KEPT: i64 = 30 * 24 * 3600 * 1000;
 
 /// How many events are kept.
 const EVENTS_KEPT: i64 = 20_000;
@@ -447,9 +554,19 @@ fn name_in(file: &Path) -> Option<String> {
     Some(line.trim_matches('\'').to_owned())
 }
 
-/// Leaves a session's name where the agent's later commands find it.
-pub fn write_name(file: &Path, name: &SessionName) -> std::io::Result<()> {
+/// Leaves a session's name where the agent's later commands find it, unless they know it. An older client names the file
+/// of the session that it comes from, which belongs to that; its own is beside it.
+pub fn write_name(file: &Path, id: &str, name: &SessionName, inherited: Option<&str>) -> std::io::Result<()> {
     use std::io::Write;
+    let is_id = |part: &std::ffi::OsStr| uuid::Uuid::try_parse(&part.to_string_lossy()).is_ok();
+    let file: PathBuf = file.iter().map(|part| if is_id(part) { std::ffi::OsStr::new(id) } else { part }).collect();
+    if let Some(folder) = file.parent() {
+        crate::private::create_folder(folder)?;
+    }
+    let known = name_in(&file);
+    if known.as_deref().or(inherited) == Some(name.as_str()) {
+        return Ok(());
+    }
     let mut file = fs::OpenOptions::new().create(true).append(true).open(file)?;
     // Names are made of letters, digits and dashes; nothing in them means anything to a shell.
     writeln!(file, "export TINE_SESSION={name}")

@@ -3,6 +3,7 @@
 //! Front ends see one façade, [`Tine`]. What is true of one agent only lives in `agents`; what a conversation is lives
 //! in `transcript`.
 
+mod adopt;
 mod catalog;
 mod config;
 mod context;
@@ -138,7 +139,7 @@ impl Tine {
         }
         let live = self.stores.iter().map(|store| (store.agent(), store.live())).collect();
         let registry = self.registry.borrow();
-        let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, notes, live);
+        let knowledge = Knowledge::new(&registry, notes, live)?;
         drop(registry);
 
         let project = filter.directory.as_deref().map(Project::of);
@@ -226,7 +227,7 @@ impl Tine {
         let summary = self.store(agent).scan(path);
         let stamp = agents::stamp(&metadata);
         let registry = self.registry.borrow();
-        let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, HashMap::new(), HashMap::new());
+        let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
         Ok(knowledge.session(catalog::Entry::fresh(summary, stamp)))
     }
 
@@ -267,10 +268,12 @@ impl Tine {
         let found = lineage::infer(&catalog.entries, notes, |entry| {
             all || (entry.is_fresh && !known.contains_key(&(entry.summary.agent, entry.summary.id.clone())))
         });
+        let turns = lineage::turns(&catalog.entries, &known);
         let mut registry = self.registry.borrow_mut();
         let now = self.context.clock.now();
         registry.in_a_hurry(|registry| {
             registry.note_lineage(&found, now)?;
+            registry.note_turns(&turns)?;
             if all && !catalog.generation.is_empty() {
                 registry.remember("catalog", &catalog.generation)?;
             }

@@ -33,6 +33,30 @@ pub(crate) fn infer(
         .collect()
 }
 
+/// After which of their parents' turns forks were made whose parents were told without that.
+pub(crate) fn turns(
+    entries: &[Entry],
+    known: &HashMap<(Agent, SessionId), Lineage>,
+) -> Vec<((Agent, SessionId), Lineage)> {
+    let without = |entry: &Entry| {
+        let lineage = known.get(&(entry.summary.agent, entry.summary.id.clone()))?;
+        (lineage.turn.is_none() && lineage.agent == entry.summary.agent).then_some(lineage)
+    };
+    let asked: Vec<(usize, &Lineage)> =
+        entries.iter().enumerate().filter_map(|(index, entry)| Some((index, without(entry)?))).collect();
+    if asked.is_empty() {
+        return Vec::new();
+    }
+    let family = Family::of(entries);
+    let turn = |(child, lineage): (usize, &Lineage)| {
+        let parent = *family.by_id.get(&(lineage.agent, &lineage.id))?;
+        let turn = Some(family.shared(child, parent)?.last);
+        let summary = &entries[child].summary;
+        Some(((summary.agent, summary.id.clone()), Lineage { turn, ..lineage.clone() }))
+    };
+    asked.into_iter().filter_map(turn).collect()
+}
+
 /// Sessions by the turns that they hold.
 struct Family<'a> {
     entries: &'a [Entry],
@@ -143,7 +167,7 @@ impl<'a> Family<'a> {
 }
 
 /// The time in a version 7 UUID, in nanoseconds since 1970.
-fn uuid_time(id: &SessionId) -> Option<i64> {
+pub(crate) fn uuid_time(id: &SessionId) -> Option<i64> {
     let digits: String = id.as_str().chars().filter(|c| *c != '-').collect();
     if digits.len() != 32 || digits.as_bytes()[12] != b'7' {
         return None;

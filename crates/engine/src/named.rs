@@ -7,14 +7,13 @@ use std::process::Command;
 use agents::Message;
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
-use transcript::{Agent, ParentSource, SessionId, SessionName};
+use transcript::{Agent, SessionId, SessionName};
 
 use crate::Tine;
 use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::hook::UNKNOWN_ID;
 use crate::names;
-use crate::operations::Effects;
 use crate::profile::Profile;
 use crate::project;
 use crate::registry::{Lineage, Registry, SessionKey};
@@ -67,7 +66,7 @@ impl Tine {
         let taken: HashSet<&str> = names.values().map(SessionName::as_str).collect();
         let directory = directory.to_owned();
         let name = match name {
-            Some(name) if taken.contains(name.as_str()) => return Err(Error::NameTaken(name)),
+            Some(name) if taken.contains(name.as_str()) && !self.is_free(&name)? => return Err(Error::NameTaken(name)),
             Some(name) => name,
             None => project::current_branch(&directory)
                 .and_then(|branch| names::from_text(&branch, &taken))
@@ -181,73 +180,12 @@ impl Tine {
         Ok(known.chain(around).find(is_it))
     }
 
-    /// Makes a session known to tine under a name.
-    pub fn adopt(&self, session: &Session, name: Option<SessionName>, parent: Option<&Session>) -> Result<SessionName> {
-        let (view, now) = (&session.view, self.context().clock.now());
-        if let Some(tracked) = self.registry().holder(view.agent, &view.id, &view.path)? {
-            return Err(Error::Tracked { id: view.id.clone(), name: tracked });
-        }
-        let name = match name {
-            Some(name) => name,
-            None => self.name_for(session)?,
-        };
-        let what = format!("adopt {} as {name}", view.id);
-        let effects = Effects { named: Some((session.key().into(), None)), ..Effects::default() };
-        let operation = self.registry().begin_operation("adopt", &what, &effects, now)?;
-        if !self.registry().set_name(&session.key(), Some(&name), now)? {
-            self.registry().end_operation(operation, "failed", None)?;
-            return Err(Error::NameTaken(name));
-        }
-        if let Some(parent) = parent {
-            let (agent, id) = (parent.view.agent, parent.view.id.clone());
-            let lineage = Lineage { agent, id, turn: None, source: ParentSource::Tine };
-            self.registry().note_lineage(&[((view.agent, view.id.clone()), lineage)], now)?;
-        }
-        self.registry().end_operation(operation, "done", None)?;
-        Ok(name)
-    }
-
-    /// A name for a session that nobody named: what its title says, else anything readable.
-    pub fn name_for(&self, session: &Session) -> Result<SessionName> {
-        let names = self.registry().names()?;
-        let taken: HashSet<&str> = names.values().map(SessionName::as_str).collect();
-        let title = transcript::text::one_line(session.view.title.as_deref().unwrap_or_default());
-        let words: Vec<&str> = title.split(' ').take(5).collect();
-        names::from_text(&words.join(" "), &taken)
-            .or_else(|| names::readable(|name| taken.contains(name)))
-            .ok_or(Error::NoNameLeft)
-    }
-
-    /// Gives a session another name, in tine and in the agent's own list.
-    pub fn rename(&self, session: &Session, name: &SessionName) -> Result<i64> {
-        let (view, now) = (&session.view, self.context().clock.now());
-        let what = format!("rename {} to {name}", view.label());
-        let effects = Effects { named: Some((session.key().into(), view.name.clone())), ..Effects::default() };
-        let operation = self.registry().begin_operation("rename", &what, &effects, now)?;
-        if !self.registry().set_name(&session.key(), Some(name), now)? {
-            self.registry().end_operation(operation, "failed", None)?;
-            return Err(Error::NameTaken(name.clone()));
-        }
-        self.registry().end_operation(operation, "done", None)?;
-        self.show_title(session, name.as_str());
-        Ok(operation)
-    }
-
-    /// Writes a title for the agent's own list. That it cannot be written is no reason to fail.
-    fn show_title(&self, session: &Session, title: &str) {
-        let view = &session.view;
-        let program = self.program(view.agent).ok();
-        if let Err(error) = self.store(view.agent).set_title(program.as_ref(), &view.id, &view.path, title) {
-            self.warn(format!("the agent's own list keeps the old title: {error}"));
-        }
-    }
-
     /// Settles sessions that were started: those that began are like any other from now on, and those that were given
     /// up before anything was said leave nothing behind.
     pub(crate) fn settle_starts(&self, catalog: &Catalog) -> Result<()> {
         let started = self.registry().starts()?;
         let now = self.context().clock.now();
-        for row in started {
+        for row in &started {
             let known = SessionId::new(row.id.clone()).ok().filter(|_| !row.id.starts_with(UNKNOWN_ID));
             let begun = match known {
                 Some(id) => catalog
@@ -255,7 +193,7 @@ impl Tine {
                     .iter()
                     .find(|entry| entry.summary.agent == row.agent && entry.summary.id == id)
                     .map(|entry| (id, entry.summary.path.clone())),
-                None => self.find_started(&row, catalog)?,
+                None => self.find_started(row, &started, catalog)?,
             };
             let mut registry = self.registry();
             match begun {
@@ -268,15 +206,24 @@ impl Tine {
     }
 
     /// The session of a start whose id was the agent's to choose: the one that its process has open, else the first one
-    /// that began in its directory since.
-    fn find_started(&self, row: &StartedRow, catalog: &Catalog) -> Result<Option<(SessionId, PathBuf)>> {
-        let live = self.store(row.agent).live();
+    /// that began in its directory since, before somebody was started there again.
+    fn find_started(
+        &self,
+        row: &StartedRow,
+        started: &[StartedRow],
+        catalog: &Catalog,
+    ) -> Result<Option<(SessionId, PathBuf)>> {
+        let store = self.store(row.agent);
+        let live = store.live();
         let own = live.sessions.iter().find(|(_, session)| session.pid.is_some() && session.pid == row.pid());
         let taken: HashSet<SessionId> = self.registry().names()?.into_keys().map(|key| key.id).collect();
         let cwd = row.cwd.as_deref().map(Path::new);
+        let next = started.iter().filter(|other| (other.agent, &other.cwd) == (row.agent, &row.cwd));
+        let next = next.map(|other| other.created).filter(|created| *created > row.created).min();
         let fits = |entry: &&crate::catalog::Entry| {
             let summary = &entry.summary;
-            let began = summary.created.is_some_and(|created| created.as_millisecond() + 1000 >= row.created);
+            let began = summary.created.map(|created| created.as_millisecond() + 1000);
+            let began = began.is_some_and(|began| began >= row.created && next.is_none_or(|next| began < next));
             summary.agent == row.agent
                 && !summary.is_subagent
                 && !taken.contains(&summary.id)
@@ -284,6 +231,8 @@ impl Tine {
                     Some((id, _)) => summary.id == *id,
                     None => began && summary.parent.is_none() && summary.cwd.as_deref() == cwd,
                 }
+                // Whoever was told to start it by hand starts it in a terminal.
+                && (row.pid().is_some() || store.client(&summary.path).as_deref() != Some("exec"))
         };
         let first = catalog.entries.iter().filter(fits).min_by_key(|entry| entry.summary.created);
         Ok(first.map(|entry| (entry.summary.id.clone(), entry.summary.path.clone())))
@@ -295,23 +244,37 @@ impl Tine {
         if named.is_empty() {
             return Ok(());
         }
+        let has_name: HashSet<(Agent, SessionId)> =
+            named.iter().map(|(key, _, _)| (key.agent, key.id.clone())).collect();
+        let holders = self.registry().holders()?;
         for ((agent, id), parent) in found {
-            let holds =
-                |agent: Agent, id: &SessionId| named.iter().find(|(key, _, _)| key.agent == agent && key.id == *id);
-            let Some((_, parent_name, since)) = holds(parent.agent, &parent.id) else {
+            let parent_id = (parent.agent, parent.id.clone());
+            if !has_name.contains(&parent_id) && !holders.contains_key(&parent_id) {
                 continue;
-            };
+            }
             let entry = catalog.entries.iter().find(|entry| entry.summary.agent == *agent && entry.summary.id == *id);
             let Some(entry) = entry.filter(|entry| !entry.summary.is_subagent && !entry.summary.is_empty) else {
                 continue;
             };
+            // Of sessions that share an id, a relative is the one in the same project.
+            let near = |key: &SessionKey| key.path.parent() == entry.summary.path.parent();
+            let holds = |agent: Agent, id: &SessionId| {
+                let same = || named.iter().filter(|(key, _, _)| key.agent == agent && key.id == *id);
+                same().find(|(key, _, _)| near(key)).or_else(|| same().next())
+            };
+            // What was said before a `/clear` is the same session to people.
+            let holder = holders.get(&parent_id);
+            let parent_row = holds(parent.agent, &parent.id).or_else(|| holds(parent.agent, holder?));
+            let Some((parent_key, parent_name, since)) = parent_row else {
+                continue;
+            };
             // What was there before the parent had a name keeps to itself.
             let born = entry.stamp.born.unwrap_or(entry.stamp.modified) / 1_000_000;
-            if holds(*agent, id).is_some() || born + 1000 < *since {
+            if holds(*agent, id).is_some_and(|(key, _, _)| key.path == entry.summary.path) || born + 1000 < *since {
                 continue;
             }
             let key = SessionKey { agent: *agent, id: id.clone(), path: entry.summary.path.clone() };
-            let profile = self.profile_of(parent.agent, &parent.id)?;
+            let profile = self.profile_of(parent_key.agent, &parent_key.id)?;
             let name = self.registry().name_fork(&key, parent_name, &profile, self.context().clock.now())?;
             if let Some(name) = name {
                 self.warn(format!("noticed a fork of {parent_name}: it is called {name}"));
@@ -438,32 +401,6 @@ impl Registry {
 
     fn remove_row(&mut self, key: i64) -> Result<()> {
         self.write(|transaction| transaction.execute("DELETE FROM sessions WHERE key = ?1", [key])).map(|_| ())
-    }
-
-    /// The session that has an id, or had it before it was cleared, by its name.
-    fn holder(&self, agent: Agent, id: &SessionId, path: &Path) -> Result<Option<String>> {
-        self.ask(|connection| {
-            let query = "SELECT name FROM sessions WHERE agent = ?1 AND id = ?2 AND path = ?3 AND name IS NOT NULL
-                         UNION ALL
-                         SELECT s.name FROM previous_ids p JOIN sessions s ON s.key = p.key
-                         WHERE p.agent = ?1 AND p.id = ?2 AND s.name IS NOT NULL";
-            let path = path.to_string_lossy();
-            connection.query_row(query, params![agent.as_str(), id.as_str(), path], |row| row.get(0)).optional()
-        })
-    }
-
-    /// The ids that a session had before it was cleared, with their transcripts.
-    pub fn previous_ids(&self, agent: Agent, id: &SessionId) -> Result<Vec<(SessionId, PathBuf)>> {
-        self.ask(|connection| {
-            let query = "SELECT p.id, p.path FROM previous_ids p JOIN sessions s ON s.key = p.key
-                         WHERE s.agent = ?1 AND s.id = ?2 ORDER BY p.since";
-            let mut statement = connection.prepare_cached(query)?;
-            let rows = statement.query_map(params![agent.as_str(), id.as_str()], |row| {
-                let (id, path): (String, String) = (row.get(0)?, row.get(1)?);
-                Ok(SessionId::new(id).ok().map(|id| (id, PathBuf::from(path))))
-            })?;
-            rows.filter_map(|row| row.transpose()).collect()
-        })
     }
 
     /// Every name, with the time since when, in milliseconds.

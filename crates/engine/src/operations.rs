@@ -51,6 +51,15 @@ pub struct Effects {
     /// A session that got another name, and the one that it had.
     #[serde(default)]
     pub named: Option<(NamedKey, Option<SessionName>)>,
+    /// The name that it has got by that.
+    #[serde(default)]
+    pub new_name: Option<SessionName>,
+    /// The title that the agent's own list showed before.
+    #[serde(default)]
+    pub old_title: Option<String>,
+    /// Whether its parent was noted, too.
+    #[serde(default)]
+    pub noted_parent: bool,
     /// Size and time of the transcript when it was complete; tells whether it has grown since.
     pub stamp: Option<(u64, i64)>,
 }

@@ -65,6 +65,11 @@ fn find(tine: &Tine, sessions: &[Session], word: &str) -> Result<Session> {
     } else {
         exact
     };
+    if matches.is_empty()
+        && let Some(session) = tine.unlisted(word)?
+    {
+        return Ok(session);
+    }
     match matches.as_slice() {
         [] => Err(Error::UnknownSession { spec: word.to_owned(), similar: similar(sessions, word) }),
         [one] => Ok((*one).clone()),

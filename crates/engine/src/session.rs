@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use transcript::{Agent, Defects, ParentView, SessionId, SessionName, SessionView, State, Summary, TokenUse};
 
 use crate::catalog::Entry;
-use crate::registry::{Lineage, SessionKey};
+use crate::error::Result;
+use crate::registry::{Lineage, Registry, SessionKey};
 
 /// One session with everything known of it.
 #[derive(Debug, Clone)]
@@ -64,18 +65,16 @@ impl Session {
 pub(crate) struct Knowledge {
     /// Names by id; sessions that share one are told apart by agent and path.
     names: HashMap<SessionId, Vec<(SessionKey, SessionName)>>,
+    /// The sessions that had another id before they were cleared.
+    holders: HashMap<(Agent, SessionId), SessionId>,
     lineage: HashMap<SessionId, Vec<(Agent, Lineage)>>,
     notes: HashMap<Agent, Notes>,
     live: HashMap<Agent, Live>,
 }
 
 impl Knowledge {
-    pub(crate) fn new(
-        names: HashMap<SessionKey, SessionName>,
-        lineage: HashMap<(Agent, SessionId), Lineage>,
-        notes: HashMap<Agent, Notes>,
-        live: HashMap<Agent, Live>,
-    ) -> Self {
+    pub(crate) fn new(registry: &Registry, notes: HashMap<Agent, Notes>, live: HashMap<Agent, Live>) -> Result<Self> {
+        let (names, lineage, holders) = (registry.names()?, registry.lineage()?, registry.holders()?);
         let mut by_id: HashMap<SessionId, Vec<(SessionKey, SessionName)>> = HashMap::new();
         for (key, name) in names {
             by_id.entry(key.id.clone()).or_default().push((key, name));
@@ -84,7 +83,7 @@ impl Knowledge {
         for ((agent, id), parent) in lineage {
             parents.entry(id).or_default().push((agent, parent));
         }
-        Knowledge { names: by_id, lineage: parents, notes, live }
+        Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live })
     }
 
     fn name(&self, summary: &Summary) -> Option<&SessionName> {
@@ -95,7 +94,8 @@ impl Knowledge {
 
     /// The name of a session, of whose path nothing is known.
     fn name_of(&self, agent: Agent, id: &SessionId) -> Option<SessionName> {
-        let named = self.names.get(id)?.iter().find(|(key, _)| key.agent == agent)?;
+        let named = |id: &SessionId| self.names.get(id)?.iter().find(|(key, _)| key.agent == agent);
+        let named = named(id).or_else(|| named(self.holders.get(&(agent, id.clone()))?))?;
         Some(named.1.clone())
     }
 

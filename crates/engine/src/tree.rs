@@ -35,11 +35,13 @@ impl Node {
     }
 }
 
-type Identity = (Agent, SessionId);
+/// An agent and its id for a session.
+pub type Identity = (Agent, SessionId);
 
 /// All sessions as trees, the family that was used last first. A circle of parents, which only damaged records can
-/// form, is cut open.
-pub fn forest(sessions: &[Session]) -> Vec<Node> {
+/// form, is cut open. `holders` are the sessions that had another id before they were cleared, which are the same to
+/// people.
+pub fn forest(sessions: &[Session], holders: &HashMap<Identity, SessionId>) -> Vec<Node> {
     let mut children: HashMap<Identity, Vec<&Session>> = HashMap::new();
     let mut roots: Vec<Identity> = Vec::new();
     let here: HashMap<Identity, &Session> = sessions.iter().rev().map(|session| (identity(session), session)).collect();
@@ -47,7 +49,13 @@ pub fn forest(sessions: &[Session]) -> Vec<Node> {
     for session in sessions {
         match &session.view.parent {
             Some(parent) => {
-                let key = (parent.agent, parent.id.clone());
+                let mut key = (parent.agent, parent.id.clone());
+                if let Some(holder) = holders.get(&key).map(|id| (parent.agent, id.clone()))
+                    && here.contains_key(&holder)
+                    && holder != identity(session)
+                {
+                    key = holder;
+                }
                 if !here.contains_key(&key) && !gone.contains_key(&key) {
                     gone.insert(key.clone(), parent.clone());
                     roots.push(key.clone());

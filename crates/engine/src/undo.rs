@@ -16,10 +16,12 @@ use crate::directory;
 use crate::error::{Error, Result};
 use crate::fork::MARK;
 use crate::operations::{Effects, Expected, Operation};
-use crate::registry::SessionKey;
 
 /// How long a git is waited for whose tine is gone.
 const ORPHANS_END_WITHIN: Duration = Duration::from_secs(30);
+
+/// What Codex calls whoever talks to its app-server.
+const OF_A_PROGRAM: &str = "vscode";
 
 impl Tine {
     /// Removes what operations left behind that were cut off.
@@ -69,12 +71,8 @@ impl Tine {
             self.restore(&operation)?;
             return Ok(operation);
         }
-        if let Some((key, name)) = &operation.effects.named {
-            let key: SessionKey = key.clone().into();
-            if !self.registry().set_name(&key, name.as_ref(), self.context().clock.now())? {
-                return Err(name.clone().map_or(Error::NoNameLeft, Error::NameTaken));
-            }
-            self.registry().end_operation(operation.id, "undone", None)?;
+        if operation.effects.named.is_some() {
+            self.name_back(&operation)?;
             return Ok(operation);
         }
         self.check_undo(&operation, force)?;
@@ -96,7 +94,7 @@ impl Tine {
             if session.view.state != State::Stopped {
                 return Err(Error::IsOpen { session: session.view.label().to_owned(), state: session.view.state });
             }
-            let dependants = self.dependants(session);
+            let dependants = self.dependants(session, &[&session.view.path]);
             if let Some(first) = dependants.first() {
                 let (label, count) = (session.view.label().to_owned(), dependants.len());
                 return Err(Error::StillNeeded { session: label, by: first.clone(), count });
@@ -203,7 +201,7 @@ fn is_expected(store: &dyn agents::Store, path: &Path, expected: &Expected, open
         Some(mark) => summary.first_prompt.as_ref().is_some_and(|prompt| prompt.contains(mark)),
         None => {
             let is_fork = summary.parent.as_ref().is_some_and(|parent| parent.id == expected.parent);
-            created && is_fork && store.is_made_for_another_program(path)
+            created && is_fork && store.client(path).as_deref() == Some(OF_A_PROGRAM)
         }
     }
 }

@@ -74,6 +74,14 @@ pub(crate) fn context() -> Result<Context, Failure> {
     Ok(Context { surroundings, paths, program, cwd, clock, variables, launch_environment, search_path })
 }
 
+/// Goes to a directory that exists where the current one does not any more, as that of an agent in a worktree that was
+/// removed.
+pub(crate) fn stand_somewhere() {
+    if env::current_dir().is_err() {
+        let _ = env::set_current_dir("/");
+    }
+}
+
 /// How output reaches the person.
 #[derive(Debug, Clone)]
 pub(crate) struct Surface {

@@ -22,6 +22,30 @@ pub(super) fn command(session: &[&str], options: &[String], prompt: Option<&str>
     command
 }
 
+/// The session that a command line forks: `--resume` with an id or the path of a transcript, and `--fork-session`.
+pub(super) fn forked_by(words: &[String]) -> Option<Option<SessionId>> {
+    let options = words.iter().take_while(|word| *word != "--");
+    if !options.clone().any(|word| word == "--fork-session") {
+        return None;
+    }
+    let mut source = None;
+    let mut options = options;
+    while let Some(word) = options.next() {
+        let glued = word.strip_prefix("--resume=").or_else(|| word.strip_prefix("-r="));
+        match glued {
+            Some(value) => source = Some(value.to_owned()),
+            None if word == "--resume" || word == "-r" => source = options.next().cloned(),
+            None => {}
+        }
+    }
+    let is_id = |text: &str| text.len() == 36 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let id = source.and_then(|source| {
+        let stem = Path::new(&source).file_stem()?.to_str()?.to_owned();
+        SessionId::new(stem).ok().filter(|id| is_id(id.as_str()))
+    });
+    Some(id)
+}
+
 /// Adds a title to the end of a transcript, as the client itself does; the last one counts.
 pub(super) fn set_title(id: &SessionId, path: &Path, title: &str) -> io::Result<()> {
     let record = serde_json::json!({ "type": "custom-title", "customTitle": title, "sessionId": id });

@@ -164,6 +164,10 @@ impl Store for Claude {
         index::delist(id, path)
     }
 
+    fn forked_by(&self, words: &[String]) -> Option<Option<SessionId>> {
+        launch::forked_by(words)
+    }
+
     fn origin(&self, id: &SessionId, path: &Path) -> Option<SessionId> {
         let pointer = crate::head_of(path).and_then(|head| {
             let lines = head.split(|byte| *byte == b'\n');

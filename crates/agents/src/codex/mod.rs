@@ -154,12 +154,11 @@ impl Store for Codex {
         launch::announce(program, id, title, directory)
     }
 
-    fn is_made_for_another_program(&self, path: &Path) -> bool {
+    fn client(&self, path: &Path) -> Option<String> {
         let head = crate::head_of(path).unwrap_or_default();
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let source = crate::Raw(first).get(b"payload").and_then(|payload| payload.get(b"source"));
-        // Whoever talks to the app-server is taken for an editor.
-        source.and_then(crate::Raw::plain) == Some(b"vscode")
+        let source = crate::Raw(first).get(b"payload")?.get(b"source")?;
+        source.string().map(|source| source.into_owned())
     }
 
     fn origin(&self, _id: &SessionId, path: &Path) -> Option<SessionId> {

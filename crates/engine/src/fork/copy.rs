@@ -54,7 +54,7 @@ impl Tine {
         }
         let metadata = fs::metadata(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
         let registry = self.registry();
-        let knowledge = Knowledge::new(registry.names()?, registry.lineage()?, HashMap::new(), HashMap::new());
+        let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
         Ok(knowledge.session(Entry::fresh(summary, agents::stamp(&metadata))))
     }
 }

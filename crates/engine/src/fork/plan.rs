@@ -21,7 +21,9 @@ impl Tine {
         let names = self.registry().names()?;
         let taken: HashSet<&str> = names.values().map(|name| name.as_str()).collect();
         let name = match &request.name {
-            Some(name) if taken.contains(name.as_str()) => return Err(Error::NameTaken(name.clone())),
+            Some(name) if taken.contains(name.as_str()) && !self.is_free(name)? => {
+                return Err(Error::NameTaken(name.clone()));
+            }
             Some(name) => name.clone(),
             None => {
                 let base = names::base_of(source);

@@ -7,7 +7,7 @@ mod schema;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use rusqlite::config::DbConfig;
@@ -59,6 +59,11 @@ pub struct Lineage {
 impl Registry {
     /// Opens the registry at `path`, creating or migrating it where needed.
     pub fn open(path: &Path) -> Result<Self> {
+        Self::open_within(path, PATIENCE)
+    }
+
+    /// The same for somebody who waits no longer than this for others, now and later.
+    pub fn open_within(path: &Path, patience: Duration) -> Result<Self> {
         let failed =
             |error: &dyn std::fmt::Display| Error::Registry { path: path.to_owned(), message: error.to_string() };
         if let Some(folder) = path.parent() {
@@ -70,7 +75,7 @@ impl Registry {
         // as a worktree that was just made. The log is folded in when it has grown.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|error| failed(&error))?;
         let mut registry = Registry { path: path.to_owned(), connection };
-        registry.prepare()?;
+        registry.prepare(patience)?;
         Ok(registry)
     }
 
@@ -89,15 +94,21 @@ impl Registry {
         self.path != Path::new(":memory:")
     }
 
-    fn prepare(&mut self) -> Result<()> {
-        self.connection.busy_timeout(PATIENCE).map_err(|error| self.failed(&error))?;
+    fn prepare(&mut self, patience: Duration) -> Result<()> {
+        self.connection.busy_timeout(patience).map_err(|error| self.failed(&error))?;
         let format = self.format()?;
         if format < schema::MIGRATIONS.len() as i64 {
             // Turning on the write-ahead log fails at once where another process is just doing the same, so the
             // first opening is guarded by a lock file of its own.
             let lock = private::open_file(&self.path.with_extension("lock"));
             let lock = lock.map_err(|error| self.failed(&error))?;
-            lock.lock().map_err(|error| self.failed(&error))?;
+            let begun = Instant::now();
+            while let Err(error) = lock.try_lock() {
+                if begun.elapsed() > patience {
+                    return Err(self.failed(&error));
+                }
+                std::thread::sleep(Duration::from_millis(2));
+            }
             self.connection.pragma_update(None, "journal_mode", "wal").map_err(|error| self.failed(&error))?;
             self.migrate()?;
         } else if format > schema::MIGRATIONS.len() as i64 {
@@ -133,11 +144,6 @@ impl Registry {
         let value = change(&transaction).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         Ok(value)
-    }
-
-    /// Sets how long another writer is waited for.
-    pub fn be_patient_for(&self, time: Duration) -> Result<()> {
-        self.connection.busy_timeout(time).map_err(|error| self.failed(&error))
     }
 
     /// Asks something.
@@ -177,6 +183,13 @@ impl Registry {
                 if holder.is_some_and(|holder| holder != own) {
                     return Ok(false);
                 }
+            }
+            if name.is_some() {
+                // What was said before a `/clear`, and has a name, is a session of its own again.
+                transaction.execute(
+                    "DELETE FROM previous_ids WHERE agent = ?1 AND id = ?2 AND path = ?3",
+                    params![key.agent.as_str(), key.id.as_str(), key.path.to_string_lossy()],
+                )?;
             }
             transaction.execute(
                 "INSERT INTO sessions (agent, id, path, name, created) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -246,6 +259,21 @@ impl Registry {
                     parent.source.as_str(),
                     now.as_millisecond()
                 ])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Notes after which turns forks were made, of which only the parent was known.
+    pub(crate) fn note_turns(&mut self, noted: &[((Agent, SessionId), Lineage)]) -> Result<()> {
+        if noted.is_empty() {
+            return Ok(());
+        }
+        self.write(|transaction| {
+            let query = "UPDATE lineage SET parent_turn = ?3 WHERE agent = ?1 AND id = ?2 AND parent_turn IS NULL";
+            let mut statement = transaction.prepare(query)?;
+            for ((agent, id), parent) in noted {
+                statement.execute(params![agent.as_str(), id.as_str(), parent.turn])?;
             }
             Ok(())
         })

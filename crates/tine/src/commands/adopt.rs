@@ -1,5 +1,6 @@
 //! `tine adopt`: give a name to a session that an agent began by itself.
 
+use std::collections::HashSet;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -56,25 +57,27 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             return Err(Failure::Engine(engine::Error::NoDirectory(directory)));
         }
         let filter = Filter { agent: None, directory: Some(directory) };
+        let mut taken = HashSet::new();
         for session in desk.tine.sessions(&filter, &Bar::new())? {
             if session.view.name.is_some() {
                 continue;
             }
-            let name = desk.tine.name_for(&session)?;
+            let name = match desk.tine.plan_adoption(&session, None, None, &taken) {
+                // A conversation that was cleared away belongs to the session that it was.
+                Err(engine::Error::Tracked { .. }) => continue,
+                name => name?,
+            };
             if !args.dry_run {
-                match desk.tine.adopt(&session, Some(name.clone()), None) {
-                    // A conversation that was cleared away belongs to the session that it was.
-                    Err(engine::Error::Tracked { .. }) => continue,
-                    other => drop(other?),
-                }
+                desk.tine.adopt(&session, Some(name.clone()), None)?;
             }
+            taken.insert(name.clone());
             adopted.push((session, name));
         }
     } else {
         let session = desk.select_whole(&sessions, args.session.as_deref().unwrap_or_default())?;
         let parent = args.parent.as_deref().map(|parent| desk.select_whole(&sessions, parent)).transpose()?;
         let name = match args.dry_run {
-            true => args.name.clone().map_or_else(|| desk.tine.name_for(&session), Ok)?,
+            true => desk.tine.plan_adoption(&session, args.name.clone(), parent.as_ref(), &HashSet::new())?,
             false => desk.tine.adopt(&session, args.name.clone(), parent.as_ref())?,
         };
         adopted.push((session, name));

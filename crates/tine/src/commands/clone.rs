@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let selection = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::UnknownSession { .. })) if !args.options.plan => {
+        Err(Failure::Engine(Error::UnknownSession { .. } | Error::Unbegun(_))) if !args.options.plan => {
             let target = args.to.clone().unwrap_or_default();
             let unbegun = desk.tine.clone_unbegun(&args.session, args.name.clone(), &target, &CopyBar::new())?;
             match unbegun {

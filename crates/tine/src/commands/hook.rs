@@ -45,6 +45,7 @@ pub(crate) fn listen(words: &[String]) -> ExitCode {
         log(&format!("panicked: {panic}"));
         std::process::exit(0);
     }));
+    environment::stand_somewhere();
     if let Err(trouble) = hear(words) {
         log(&format!("{}: {trouble}", words.join(" ")));
     }
@@ -60,26 +61,27 @@ fn hear(words: &[String]) -> Result<(), String> {
     let caller = Caller {
         name: environment::session_name(),
         env_file: environment::agents_env_file(),
-        process: agents::caller(),
+        runner: agents::runner(),
     };
-    let mut registry = Registry::open(&context.paths.registry).map_err(|error| error.to_string())?;
-    registry.be_patient_for(PATIENCE).map_err(|error| error.to_string())?;
+    let mut registry = Registry::open_within(&context.paths.registry, PATIENCE).map_err(|error| error.to_string())?;
     let store = agents::store(agent, &context.surroundings);
     let now = context.clock.now();
     let heard = registry.hear(store.as_ref(), event, &payload, &caller, now).map_err(|error| error.to_string())?;
-    if let (Event::SessionStart, Some(name), Some(file)) = (event, &heard.name, &caller.env_file)
-        && caller.name.as_deref() != Some(name.as_str())
-    {
-        engine::write_name(file, name).map_err(|error| format!("{}: {error}", file.display()))?;
+    if let Some(notice) = &heard.notice {
+        let _ = writeln!(io::stderr().lock(), "tine: {notice}");
     }
-    // What is printed at a start is context to the agent; only notes that the person asked for are.
-    if let (Event::SessionStart, Some(name)) = (event, &heard.name)
+    let (Event::SessionStart, Some(name)) = (event, &heard.name) else {
+        return Ok(());
+    };
+    if let Some(file) = &caller.env_file {
+        engine::write_name(file, &payload.session_id, name, caller.name.as_deref())
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+    }
+    // What is printed at a start is context to the agent; only notes that the person asked for are, and once.
+    if !heard.is_repeated
         && let Some(notes) = engine::notes_for(&context, name).map_err(|error| error.to_string())?
     {
         let _ = io::stdout().lock().write_all(notes.as_bytes());
-    }
-    if let Some(notice) = heard.notice {
-        let _ = writeln!(io::stderr().lock(), "tine: {notice}");
     }
     Ok(())
 }

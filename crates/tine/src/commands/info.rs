@@ -54,7 +54,7 @@ fn is_fork_of(view: &SessionView, session: &Session) -> bool {
 
 fn as_json(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Value, Failure> {
     let (agent, id) = (session.view.agent, &session.view.id);
-    let previous = desk.tine.registry().previous_ids(agent, id)?;
+    let previous = desk.tine.registry().previous_ids(&session.key())?;
     let details = &session.details;
     let mut value = serde_json::to_value(&session.view).unwrap_or_default();
     let more = json!({
@@ -69,7 +69,7 @@ fn as_json(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Val
         "waiting_for": session.live.as_ref().and_then(|live| live.waiting_for.clone()),
         "mid_turn": details.mid_turn,
         "profile": desk.tine.profile_of(agent, id)?,
-        "previous_ids": previous.iter().map(|(id, _)| id).collect::<Vec<_>>(),
+        "previous_ids": previous.iter().map(|(id, _, _)| id).collect::<Vec<_>>(),
         "seed": desk.tine.registry().seed(agent, id)?,
         "defects": details.defects,
         "forks": forks.iter().map(|fork| json!({
@@ -109,8 +109,8 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Vec<(
     add("launched", (!words.is_empty()).then(|| text::one_line(&ui::plan::line(&words))));
     add("profile", profile.name.as_deref().map(text::one_line));
     add("config", profile.commit.as_deref().map(text::one_line));
-    let previous = desk.tine.registry().previous_ids(view.agent, &view.id)?;
-    let previous: Vec<&str> = previous.iter().map(|(id, _)| id.as_str()).collect();
+    let previous = desk.tine.registry().previous_ids(&session.key())?;
+    let previous: Vec<&str> = previous.iter().map(|(id, _, _)| id.as_str()).collect();
     add("before", (!previous.is_empty()).then(|| previous.join(", ")));
     add("created", view.created.map(|time| ui::ago(time, now, &surface.zone)));
     add("updated", view.updated.map(|time| ui::ago(time, now, &surface.zone)));

@@ -38,7 +38,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let chosen = args.session.as_deref().map(|spec| desk.select_whole(&sessions, spec)).transpose()?;
     let project = Project::of(&desk.tine.context().cwd);
-    let trees: Vec<Node> = engine::forest(&sessions)
+    let holders = desk.tine.registry().holders()?;
+    let trees: Vec<Node> = engine::forest(&sessions, &holders)
         .into_iter()
         .filter(|tree| match &chosen {
             Some(chosen) => tree.holds(chosen.view.agent, &chosen.view.id),

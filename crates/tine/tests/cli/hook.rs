@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::build::ClaudeSession;
 use testkit::sandbox::text;
 
-use crate::world::{COOKIE, LOGIN, World};
+use crate::world::{COOKIE, EXPORT, LOGIN, World};
 
 /// Calls a hook as an agent does: from a process of its own, with a payload on standard input.
 fn call(world: &World, event: &str, payload: &[u8], environment: &[(&str, &str)]) -> Child {
@@ -89,6 +89,153 @@ fn a_name_from_outside_is_believed_only_for_its_own_session() {
     assert_eq!(text(&output.stderr), "");
     assert_eq!(world.json(["info", COOKIE, "--json"])["name"], Value::Null);
     assert_eq!(world.json(["info", "auth", "--json"])["id"], LOGIN);
+}
+
+/// A process that is taken for an agent, with these words on its command line. It calls one hook after the other.
+fn agent(world: &World, agent: &str, words: &[&str], hooks: &[(&str, Value)], environment: &[(&str, &str)]) -> String {
+    let program = world.sandbox.root().join("agents").join(agent);
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    let _ = fs::copy("/bin/sh", &program);
+    let mut script = String::new();
+    for (number, (event, payload)) in hooks.iter().enumerate() {
+        let file = world.sandbox.root().join(format!("payload-{number}"));
+        fs::write(&file, payload.to_string()).unwrap();
+        let tine = env!("CARGO_BIN_EXE_tine");
+        script += &format!("'{tine}' hook {event} --agent {agent} < '{}'\n", file.display());
+    }
+    // The last command of a shell takes its place, unless another one follows.
+    script += ":\n";
+    let mut command = world.sandbox.command(&program);
+    command.envs(environment.iter().copied()).current_dir(&world.shop).args(["-c", &script, agent]).args(words);
+    let output = command.output().expect("a shell");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), String::new()), "{}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+fn prompt(id: &str, path: &Path) -> Value {
+    json!({"session_id": id, "transcript_path": path, "cwd": "/work", "prompt": "words"})
+}
+
+#[test]
+fn the_command_line_says_what_is_forked() {
+    let world = World::new();
+    world.run(["adopt", LOGIN, "auth"]);
+    world.run(["adopt", COOKIE, "other"]);
+    let place = path_of(&world, COOKIE);
+    let new = |number: u32| {
+        let id = format!("00000000-0000-4000-8000-{number:012}");
+        let path = place.with_file_name(format!("{id}.jsonl"));
+        (id, path)
+    };
+    let inherited = [("TINE_SESSION", "auth")];
+    let (id, path) = new(1);
+    let words = ["-p", "--resume", COOKIE, "--fork-session"];
+    let told = agent(&world, "claude", &words, &[("session-start", payload(&id, &path, "fork"))], &inherited);
+    assert_eq!(told, "tine: this is now other-fork-1, forked from other\n");
+    // An older client begins under the id of what it forks.
+    let (id, path) = new(2);
+    let words = [format!("--resume={}", place.display()), "--fork-session".to_owned()];
+    let hooks = [("session-start", payload(COOKIE, &place, "resume")), ("user-prompt-submit", prompt(&id, &path))];
+    let told = agent(&world, "claude", &words.each_ref().map(String::as_str), &hooks, &inherited);
+    assert_eq!(told, "tine: this is now other-fork-2, forked from other\n");
+    // What it does later has nothing to do with its command line.
+    let (id, path) = new(3);
+    let hooks = [
+        ("session-start", payload(LOGIN, &path_of(&world, LOGIN), "resume")),
+        ("session-start", payload(&id, &path, "fork")),
+    ];
+    let told = agent(&world, "claude", &["--resume", COOKIE, "--fork-session"], &hooks, &[]);
+    assert_eq!(told, "tine: this is now auth-fork-1, forked from auth\n");
+    assert_eq!(world.json(["info", "other", "--json"])["id"], COOKIE);
+}
+
+#[test]
+fn what_was_missed_is_not_guessed() {
+    let world = World::new();
+    world.run(["adopt", LOGIN, "auth"]);
+    let login = path_of(&world, LOGIN);
+    let unheard = login.with_file_name("unheard.jsonl");
+    let hooks =
+        [("session-start", payload(LOGIN, &login, "resume")), ("user-prompt-submit", prompt("unheard", &unheard))];
+    assert_eq!(agent(&world, "claude", &[], &hooks, &[("TINE_SESSION", "auth")]), "");
+    assert_eq!(
+        world.json(["list", "--json"]).as_array().unwrap().iter().filter(|one| !one["name"].is_null()).count(),
+        1
+    );
+}
+
+#[test]
+fn a_daemon_that_works_for_many_is_not_believed() {
+    let world = World::new();
+    world.run(["adopt", EXPORT, "alpha"]);
+    let stranger = "01a1e268-0000-7000-8000-000000000001";
+    let path =
+        world.sandbox.codex_home().join(format!("sessions/2026/11/16/rollout-2026-11-16T00-00-00-{stranger}.jsonl"));
+    let hooks = [
+        ("user-prompt-submit", prompt(stranger, &path)),
+        ("session-start", payload("01a1e268-0000-7000-8000-000000000002", &path, "clear")),
+    ];
+    assert_eq!(agent(&world, "codex", &["app-server"], &hooks, &[("TINE_SESSION", "alpha")]), "");
+    assert_eq!(world.json(["info", "alpha", "--json"])["id"], EXPORT);
+    assert_eq!(world.json(["info", "alpha", "--json"])["previous_ids"], json!([]));
+    assert_eq!(world.run(["info", "alpha-fork-1"]).code, 1);
+}
+
+#[test]
+fn a_cleared_session_stays_in_its_family() {
+    let world = World::new();
+    world.run(["adopt", LOGIN, "auth"]);
+    world.run(["adopt", COOKIE, "cookie"]);
+    let cookie = path_of(&world, COOKIE);
+    let new = "00000000-0000-4000-8000-000000000001";
+    let session = ClaudeSession::new(new).cwd(&world.shop).turn(|turn| turn.prompt("fresh").text("yes"));
+    let path = session.write(&world.sandbox.claude_home());
+    let hooks =
+        [("session-start", payload(COOKIE, &cookie, "resume")), ("session-start", payload(new, &path, "clear"))];
+    assert_eq!(agent(&world, "claude", &[], &hooks, &[]), "");
+    let told = world.json(["info", "cookie", "--json"]);
+    assert_eq!((&told["id"], &told["parent"]["name"]), (&json!(new), &json!("auth")));
+    // And what was forked from it before is its fork still.
+    let fork = world.json(["fork", COOKIE, "later", "--json"]);
+    assert_eq!(fork["parent"]["id"], COOKIE);
+    let told = world.run(["tree", "auth"]);
+    assert_eq!(told.code, 0);
+    let line = |name: &str| told.out.lines().position(|line| line.contains(&format!(" {name} "))).unwrap();
+    assert_eq!(line("later"), line("cookie") + 1, "{}", told.out);
+    assert_eq!(world.json(["info", "later", "--json"])["parent"]["name"], "cookie");
+    // A name makes it a session of its own again.
+    assert_eq!(world.run(["rename", COOKIE, "old-cookie"]).code, 0);
+    assert_eq!(world.json(["info", "cookie", "--json"])["previous_ids"], json!([]));
+    // The session is found by its name, whatever its id and place.
+    assert_eq!(world.run(["rename", "cookie", "biscuit"]).code, 0);
+    let last = "00000000-0000-4000-8000-000000000002";
+    let hooks = [
+        ("session-start", payload(new, &path, "resume")),
+        ("session-start", payload(last, &path.with_file_name(format!("{last}.jsonl")), "clear")),
+    ];
+    agent(&world, "claude", &[], &hooks, &[]);
+    fs::copy(&path, path.with_file_name(format!("{last}.jsonl"))).unwrap();
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert_eq!(world.json(["info", "cookie", "--json"])["id"], last);
+}
+
+#[test]
+fn the_environment_file_of_another_session_is_left_alone() {
+    let world = World::new();
+    world.run(["adopt", LOGIN, "auth"]);
+    let folder = world.sandbox.root().join("session-env");
+    let old = folder.join(LOGIN).join("hook-1.sh");
+    world.sandbox.write(&old, "export OTHER=1\n");
+    let path = path_of(&world, COOKIE);
+    hook(
+        &world,
+        "session-start",
+        &payload(COOKIE, &path, "fork"),
+        &[("TINE_SESSION", "auth"), ("CLAUDE_ENV_FILE", old.to_str().unwrap())],
+    );
+    assert_eq!(fs::read_to_string(&old).unwrap(), "export OTHER=1\n");
+    let own = folder.join(COOKIE).join("hook-1.sh");
+    assert_eq!(fs::read_to_string(own).unwrap(), "export TINE_SESSION=auth-fork-1\n");
 }
 
 #[test]

@@ -151,3 +151,60 @@ fn a_session_in_which_nothing_was_said_is_cloned_with_its_directory() {
     assert!(!twin.exists());
     assert_eq!(world.run(["clone", "nobody"]).code, 1);
 }
+
+#[test]
+fn names_without_a_conversation_can_be_had_again() {
+    let world = world();
+    // Started and never used.
+    start(&world, &["idle-start"]);
+    insta::assert_snapshot!("unbegun", world.run(["info", "idle-start"]).whole());
+    assert_eq!(world.run(["start", "idle-start", "--in", "none"]).code, 1);
+    assert_eq!(world.run(["delete", "idle-start", "--yes"]).code, 0);
+    start(&world, &["idle-start"]);
+    // The transcript was removed by somebody else.
+    assert_eq!(world.run(["adopt", LOGIN, "gone"]).code, 0);
+    let mut world = world;
+    fs::remove_file(world.json(["info", "gone", "--json"])["path"].as_str().unwrap()).unwrap();
+    let told = world.run(["info", "gone"]);
+    assert!(told.code == 1 && told.err.contains("the transcript of `gone` is gone"), "{told:?}");
+    world.sandbox.set_now("2026-11-15T13:00:00Z");
+    let told = world.run(["rename", COOKIE, "gone"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert_eq!(world.json(["info", "gone", "--json"])["id"], COOKIE);
+    // A file outside of the agents' folders is found by the name that it was adopted under.
+    let outside = world.sandbox.root().join("outside.jsonl");
+    fs::copy(world.json(["info", COOKIE, "--json"])["path"].as_str().unwrap(), &outside).unwrap();
+    assert_eq!(world.run(["adopt", outside.to_str().unwrap(), "from-outside"]).code, 0);
+    assert_eq!(world.json(["info", "from-outside", "--json"])["path"], outside.to_str().unwrap());
+}
+
+#[test]
+fn an_adoption_is_planned_as_it_is_done() {
+    let world = world();
+    // Three with the same title get three names.
+    let planned = world.json(["adopt", "--all", "--dry-run", "--json"]);
+    let done = world.json(["adopt", "--all", "--json"]);
+    assert_eq!(planned, done);
+    let names: std::collections::HashSet<_> =
+        done.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), done.as_array().unwrap().len());
+    let world = self::world();
+    assert_eq!(world.run(["adopt", LOGIN, "auth"]).code, 0);
+    for refused in [[LOGIN, "more"], [COOKIE, "auth"]] {
+        for dry in [true, false] {
+            let mut words = vec!["adopt", refused[0], refused[1]];
+            words.extend(dry.then_some("--dry-run"));
+            assert_eq!(world.run(words).code, 1, "{refused:?}");
+        }
+    }
+    // Nobody comes from itself.
+    let told = world.run(["adopt", EXPORT, "self", "--parent", EXPORT]);
+    assert!(told.code == 1 && told.err.contains("which comes from it"), "{told:?}");
+    let told = world.run(["adopt", EXPORT, "self", "--parent", STREAM]);
+    assert_eq!(told.code, 1, "{told:?}");
+    // What a person said of a parent is taken back with the adoption.
+    assert_eq!(world.run(["adopt", EXPORT, "csv", "--parent", "auth"]).code, 0);
+    assert_eq!(world.json(["info", "csv", "--json"])["parent"]["name"], "auth");
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert_eq!(world.json(["info", EXPORT, "--json"])["parent"], Value::Null);
+}
