@@ -1,0 +1,166 @@
+//! A text as the model's words: BERT's uncased normalisation, and where each word stands in the text.
+//!
+//! Control characters go, accents go, letters become small, punctuation and Chinese characters stand alone. The text is
+//! walked once and never copied, so a long one costs nothing that is not asked for. Names of special tokens in a text
+//! (`[SEP]`) are words like any other: a transcript must not steer the model.
+
+use std::collections::VecDeque;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::str::CharIndices;
+
+use unicode_normalization::char::decompose_canonical;
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
+
+use crate::vocabulary::{UNKNOWN, Vocabulary};
+
+/// Longer words, in characters, are unknown to the model, whatever they are.
+const LONGEST: usize = 100;
+
+/// One word of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Its bytes in the text, with what was left out of it (accents, joiners).
+    pub range: Range<usize>,
+    /// How many tokens it is.
+    pub tokens: usize,
+}
+
+/// Walks a text word by word.
+pub(crate) struct Words<'t> {
+    chars: Peekable<CharIndices<'t>>,
+    /// What the last character became and has not been used yet.
+    pending: VecDeque<Part>,
+    /// The word as the vocabulary has it.
+    normal: String,
+    vocabulary: &'static Vocabulary,
+}
+
+/// What a character of the text becomes.
+struct Part {
+    kind: Kind,
+    /// The character's bytes in the text, and those of what follows it and is left out.
+    range: Range<usize>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    /// The end of a word, if there is one.
+    Space,
+    /// A word of its own.
+    Alone(char),
+    /// A character of a longer word.
+    Inside(char),
+}
+
+impl<'t> Words<'t> {
+    pub(crate) fn new(text: &'t str) -> Words<'t> {
+        Words {
+            chars: text.char_indices().peekable(),
+            pending: VecDeque::new(),
+            normal: String::new(),
+            vocabulary: Vocabulary::get(),
+        }
+    }
+
+    /// The next word; its tokens are added to `ids`.
+    pub(crate) fn next(&mut self, ids: &mut Vec<u32>) -> Option<Word> {
+        self.normal.clear();
+        let (mut range, mut length) = (None::<Range<usize>>, 0);
+        while let Some(part) = self.next_part() {
+            match part.kind {
+                Kind::Inside(c) => {
+                    range.get_or_insert(part.range.clone()).end = part.range.end;
+                    length += 1;
+                    if length <= LONGEST {
+                        self.normal.push(c);
+                    }
+                }
+                Kind::Alone(_) if range.is_some() => {
+                    self.pending.push_front(part);
+                    break;
+                }
+                Kind::Alone(c) => {
+                    self.normal.push(c);
+                    range = Some(part.range);
+                    break;
+                }
+                Kind::Space if range.is_some() => break,
+                Kind::Space => {}
+            }
+        }
+        let range = range?;
+        let before = ids.len();
+        if length > LONGEST {
+            ids.push(UNKNOWN);
+        } else {
+            self.vocabulary.pieces(&self.normal, ids);
+        }
+        Some(Word { range, tokens: ids.len() - before })
+    }
+
+    fn next_part(&mut self) -> Option<Part> {
+        while self.pending.is_empty() {
+            let (start, c) = self.chars.next()?;
+            let mut end = start + c.len_utf8();
+            if !is_left_out(c) {
+                while let Some((at, c)) = self.chars.next_if(|(_, c)| is_left_out(*c)) {
+                    end = at + c.len_utf8();
+                }
+            }
+            let pending = &mut self.pending;
+            normalise(c, |kind| pending.push_back(Part { kind, range: start..end }));
+        }
+        self.pending.pop_front()
+    }
+}
+
+/// Gives what a character becomes; nothing, if it is left out.
+fn normalise(c: char, mut give: impl FnMut(Kind)) {
+    if c.is_ascii_alphanumeric() {
+        return give(Kind::Inside(c.to_ascii_lowercase()));
+    }
+    if c.is_whitespace() {
+        return give(Kind::Space);
+    }
+    if is_left_out(c) {
+        return;
+    }
+    let alone = is_chinese(c);
+    decompose_canonical(c, |c| {
+        if c.general_category() != GeneralCategory::NonspacingMark {
+            c.to_lowercase()
+                .for_each(|c| give(if alone || is_punctuation(c) { Kind::Alone(c) } else { Kind::Inside(c) }));
+        }
+    });
+}
+
+/// Control, format and private characters, and marks such as accents. The reference also leaves out vertical tabs, form
+/// feeds and U+0085 and so joins the words around them; here they are spaces.
+fn is_left_out(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control() && !c.is_whitespace();
+    }
+    match c.general_category() {
+        GeneralCategory::NonspacingMark | GeneralCategory::Format | GeneralCategory::PrivateUse => true,
+        GeneralCategory::Control => !c.is_whitespace(),
+        _ => c == char::REPLACEMENT_CHARACTER,
+    }
+}
+
+fn is_punctuation(c: char) -> bool {
+    c.is_ascii_punctuation() || c.general_category_group() == GeneralCategoryGroup::Punctuation
+}
+
+/// The blocks of ideographs that the model was taught one by one. Kana and Hangul are not among them.
+fn is_chinese(c: char) -> bool {
+    matches!(c,
+        '\u{4e00}'..='\u{9fff}'
+        | '\u{3400}'..='\u{4dbf}'
+        | '\u{20000}'..='\u{2a6df}'
+        | '\u{2a700}'..='\u{2b73f}'
+        | '\u{2b740}'..='\u{2b81f}'
+        | '\u{2b920}'..='\u{2ceaf}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{2f800}'..='\u{2fa1f}')
+}
