@@ -5,6 +5,7 @@
 mod fork;
 mod hook;
 mod list;
+mod meaning;
 mod measure;
 mod show;
 
@@ -31,12 +32,13 @@ fn main() {
         }
     }
     if wanted.is_empty() {
-        wanted = vec!["list".into(), "show".into(), "fork".into(), "hook".into()];
+        wanted = vec!["list".into(), "show".into(), "fork".into(), "hook".into(), "meaning".into()];
     }
     let own = std::env::current_exe().expect("the benchmark's own path");
     let target = own.parent().expect("a folder");
     let tine = target.join("tine");
-    assert!(tine.exists(), "{} is missing: cargo build --release -p tine", tine.display());
+    let needs_tine = wanted.iter().any(|name| !name.starts_with("meaning"));
+    assert!(!needs_tine || tine.exists(), "{} is missing: cargo build --release -p tine", tine.display());
     let folder = target.parent().expect("the target folder").join("bench");
     let bench = Bench { tine, folder, sessions };
     for name in wanted {
@@ -45,7 +47,9 @@ fn main() {
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
-            other => panic!("no benchmark `{other}`; there are list, show, fork and hook"),
+            "meaning" => meaning::run(&bench),
+            meaning::QUERY => meaning::query(&bench),
+            other => panic!("no benchmark `{other}`; there are list, show, fork, hook and meaning"),
         }
     }
 }

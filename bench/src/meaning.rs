@@ -1,0 +1,189 @@
+//! Vectors of texts: how fast they are made, what the first one costs, and how fast they are searched.
+
+use std::fs;
+use std::hint::black_box;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use meaning::{DIMENSIONS, Embedder, Key, Vector, VectorFile, VectorWriter, chunks};
+
+use crate::Bench;
+use crate::measure::{best, report, report_memory};
+
+/// The process that `run` starts to measure a whole one.
+pub(crate) const QUERY: &str = "meaning-query";
+
+const RUNS: usize = 7;
+/// Texts per measured run.
+const TEXTS: usize = 32;
+const VECTORS: u64 = 50_000;
+/// Multiplications with weights for one token: six layers of four 384 × 384 and two 384 × 1536 matrices.
+const WEIGHTS: usize = 6 * (4 * 384 * 384 + 2 * 384 * 1536);
+
+pub(crate) fn run(bench: &Bench) {
+    println!();
+    fs::create_dir_all(&bench.folder).expect("the folder");
+    embedding();
+    cutting();
+    searching(bench);
+    whole_process(bench);
+}
+
+/// Loads, embeds one question and searches, as a process of its own.
+pub(crate) fn query(bench: &Bench) {
+    let question = Embedder::new().embed("why does the login page redirect in a loop");
+    let found = VectorFile::open(&file(bench)).expect("vectors").nearest(&question, 50, |_| true);
+    println!("{:?}", found.hits.first());
+}
+
+/// Chunks of 64 tokens a second and core. The floor is the same number of multiplications, done with two vectors that lie in
+/// the cache.
+fn embedding() {
+    let texts: Vec<String> = (0..TEXTS).map(text_of_64_tokens).collect();
+    let embedder = Embedder::new();
+    let begun = Instant::now();
+    black_box(embedder.embed_all(&texts[..4], 1));
+    let first = begun.elapsed();
+    let (one, other) = (vector(1), vector(2));
+    let mut taken = [const { Vec::new() }; 3];
+    for _ in 0..RUNS {
+        for (threads, taken) in taken.iter_mut().enumerate() {
+            let begun = Instant::now();
+            match threads {
+                0 => (0..64 * WEIGHTS / DIMENSIONS).for_each(|_| drop(black_box(black_box(&one).cosine(&other)))),
+                _ => drop(black_box(embedder.embed_all(&texts, threads))),
+            }
+            taken.push(begun.elapsed());
+        }
+    }
+    let [floor, one, two] = taken.map(Times::of);
+    let each = |times: Times| Times { best: times.best / TEXTS as u32, median: times.median / TEXTS as u32 };
+    let (one, two) = (each(one), each(two));
+    report("a chunk of 64 tokens, one core", one.median, "multiplying", floor.median, None);
+    rate("chunks a second, one core", one, Some(50.0));
+    rate("chunks a second, two cores", two, None);
+    told("laying out the weights and four chunks", first);
+}
+
+/// Cutting prose into chunks, against copying it character by character in small letters.
+fn cutting() {
+    let text: String = (0..20_000).map(text_of_64_tokens).collect();
+    let (mut taken, mut floor) = (Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let begun = Instant::now();
+        black_box(text.chars().flat_map(char::to_lowercase).collect::<String>());
+        floor.push(begun.elapsed());
+        let begun = Instant::now();
+        black_box(chunks(&text).count());
+        taken.push(begun.elapsed());
+    }
+    let what = format!("{:.1} MB of prose into chunks", text.len() as f64 / 1e6);
+    report(&what, Times::of(taken).median, "small letters", Times::of(floor).median, None);
+}
+
+/// Opening the file and looking at all of it, against reading it.
+fn searching(bench: &Bench) {
+    let path = file(bench);
+    let vectors: Vec<Vector> = (0..1000).map(vector).collect();
+    let mut writer = VectorWriter::anew(&path).expect("a writer");
+    let begun = Instant::now();
+    for batch in 0..VECTORS / 1000 {
+        let keyed =
+            (0..).zip(&vectors).map(|(number, vector)| (Key { document: 1000 * batch + number, part: 0 }, vector));
+        writer.append(keyed).expect("appended");
+    }
+    told("50,000 vectors appended, 1,000 at a time", begun.elapsed());
+    drop(writer);
+    let (mut reading, mut opening, mut again, mut verifying) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for run in 0..3 * RUNS as u64 {
+        let begun = Instant::now();
+        black_box(fs::read(&path).expect("bytes"));
+        reading.push(begun.elapsed());
+        let begun = Instant::now();
+        let file = VectorFile::open(&path).expect("vectors");
+        black_box(file.nearest(&vector(run), 50, |_| true));
+        opening.push(begun.elapsed());
+        let begun = Instant::now();
+        black_box(file.nearest(&vector(run), 50, |_| true));
+        again.push(begun.elapsed());
+        let begun = Instant::now();
+        file.verify().expect("intact");
+        verifying.push(begun.elapsed());
+    }
+    let floor = Times::of(reading).median;
+    report("50,000 vectors: open and search", Times::of(opening).median, "reading", floor, Some(1.0));
+    report("50,000 vectors: search again", Times::of(again).median, "reading", floor, None);
+    report("50,000 vectors: verify", Times::of(verifying).median, "reading", floor, None);
+}
+
+/// A process that loads the model, embeds a question and searches 50,000 vectors, against reading what it needs.
+fn whole_process(bench: &Bench) {
+    let own = std::env::current_exe().expect("the benchmark's own path");
+    let floor = best(RUNS, || {
+        let mut command = Command::new("cat");
+        command.arg(&own).arg(file(bench));
+        command
+    });
+    let taken = best(RUNS, || {
+        let mut command = Command::new(&own);
+        command.arg(QUERY);
+        command
+    });
+    report("a question, from nothing to its hits", taken.time, "cat", floor.time, None);
+    report_memory("its peak memory, mapped files included", taken.memory, 100_000_000);
+}
+
+fn file(bench: &Bench) -> PathBuf {
+    bench.folder.join("vectors")
+}
+
+/// 62 words that are one token each; two more stand around every text.
+fn text_of_64_tokens(number: usize) -> String {
+    const WORDS: [&str; 23] = [
+        "the", "file", "is", "read", "again", "when", "a", "test", "fails", "and", "then", "we", "write", "it", "to",
+        "another", "place", "because", "of", "that", "old", "lock", "problem",
+    ];
+    let words = (0..62).map(|index| WORDS[(index * (number % 20 + 1) + number) % WORDS.len()]);
+    words.collect::<Vec<_>>().join(" ") + "\n"
+}
+
+fn vector(seed: u64) -> Vector {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut values = [0.0; DIMENSIONS];
+    for value in &mut values {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        *value = (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
+    }
+    Vector::new(&values)
+}
+
+#[derive(Clone, Copy)]
+struct Times {
+    best: Duration,
+    median: Duration,
+}
+
+impl Times {
+    fn of(mut taken: Vec<Duration>) -> Times {
+        taken.sort();
+        Times { best: taken[0], median: taken[taken.len() / 2] }
+    }
+}
+
+fn rate(what: &str, each: Times, least: Option<f64>) {
+    let [best, median] = [each.best, each.median].map(|time| 1.0 / time.as_secs_f64());
+    let verdict = match least {
+        Some(least) if median >= least => format!("at least {least}: holds"),
+        Some(least) if best >= least => format!("at least {least}: holds in the best run only"),
+        Some(least) => format!("at least {least}: DOES NOT HOLD"),
+        None => String::new(),
+    };
+    println!("{what:<44} {median:>6.1} (best {best:.1})                    {verdict}");
+}
+
+fn told(what: &str, time: Duration) {
+    println!("{what:<44} {:>6.1} ms", time.as_secs_f64() * 1e3);
+}
