@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use rten::{Model, ModelOptions, RunOptions, ThreadPool};
+use rten::{Model, ModelOptions, RunOptions, ThreadPool, op_registry};
 use rten_tensor::prelude::*;
 use rten_tensor::{NdTensor, Tensor};
 
@@ -124,7 +124,37 @@ enum Layout {
 }
 
 fn load(layout: Layout) -> Model {
-    ModelOptions::with_all_ops()
+    // Only what this model needs: with all operators, the binary would be larger by megabytes.
+    let operators = op_registry!(
+        Add,
+        And,
+        Cast,
+        Concat,
+        ConstantOfShape,
+        DequantizeLinear,
+        Div,
+        DynamicQuantizeLinear,
+        Equal,
+        Erf,
+        Expand,
+        Flatten,
+        Gather,
+        GatherElements,
+        GreaterOrEqual,
+        LayerNormalization,
+        MatMul,
+        MatMulInteger,
+        Mul,
+        Range,
+        Reshape,
+        Shape,
+        Slice,
+        Softmax,
+        Transpose,
+        Unsqueeze,
+        Where
+    );
+    ModelOptions::with_ops(operators)
         .prepack_weights(layout == Layout::Packed)
         .load_static_slice(&WEIGHTS.0)
         .expect("the embedded model loads; it is part of the binary, and the tests load it")

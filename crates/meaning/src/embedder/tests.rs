@@ -53,7 +53,6 @@ fn vectors_are_close_to_the_reference_s() {
     let mut mean = 0.0;
     for (case, vector) in cases.iter().zip(&vectors) {
         let cosine = vector.cosine(&Vector::new(&case.vector.expect("filtered above")));
-        eprintln!("{cosine:.4} {:.60}", case.text);
         mean += cosine / cases.len() as f32;
         // A single word and languages that it was not taught suffer most from eight bits.
         let least = if case.text.is_ascii() && case.text.len() > 10 { 0.98 } else { 0.95 };
