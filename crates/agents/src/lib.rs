@@ -26,10 +26,10 @@ pub use copy::{Beside, Copied, CopyOrder, ReadBack};
 pub use fields::{Elements, Fields, Raw};
 pub use follow::{Growing, write_copy};
 use jiff::Timestamp;
-pub use launch::{LaunchOptions, Takes, launch_options};
+pub use launch::{Given, GivenOption, LaunchOptions, Role, Takes, launch_options};
 pub use lines::{Line, LineReader};
 pub use process::{Runner, open_files, process_start, processes_marked, processes_with, runner};
-pub use program::{Made, Message, NativeOrder, Program, ProgramError, Said, is_of_a_surrounding_agent};
+pub use program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said, is_of_a_surrounding_agent};
 pub use seal::Seal;
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary, TokenUse};
 
@@ -82,8 +82,13 @@ pub trait Store: Send + Sync {
     /// The most characters that the agent takes in one message, where it has a limit.
     fn input_limit(&self) -> Option<usize>;
     /// The command that resumes a session in a terminal, in this directory, with options and something to say first.
-    fn resume_command(&self, id: &SessionId, directory: &Path, options: &[String], prompt: Option<&str>)
-    -> Vec<String>;
+    fn resume_command(
+        &self,
+        session: Resumed<'_>,
+        directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String>;
     /// The command that starts a new session in a terminal; its id is used where the agent takes one.
     fn start_command(
         &self,

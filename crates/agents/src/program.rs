@@ -85,11 +85,20 @@ pub struct Made {
     pub path: PathBuf,
 }
 
+/// A session that an agent is to go on in.
+#[derive(Debug, Clone, Copy)]
+pub struct Resumed<'a> {
+    /// Its id.
+    pub id: &'a SessionId,
+    /// Its transcript.
+    pub path: &'a Path,
+}
+
 /// Something that is said to an agent without a terminal.
 #[derive(Debug, Clone)]
 pub struct Message<'a> {
     /// The session to go on in; nothing for a new one.
-    pub session: Option<&'a SessionId>,
+    pub session: Option<Resumed<'a>>,
     /// The id of a new session, where the agent lets it be chosen.
     pub id: Option<&'a SessionId>,
     /// The title of a new session.

@@ -79,9 +79,12 @@ impl ProfileConfig {
 
 impl Config {
     /// The profile of a name.
-    pub(crate) fn profile(&self, name: &str) -> Result<&ProfileConfig> {
-        let known = || self.profiles.keys().cloned().collect();
-        self.profiles.get(name).ok_or_else(|| Error::NoProfile { name: name.to_owned(), known: known() })
+    pub(crate) fn profile(&self, name: &str, file: &Path) -> Result<&ProfileConfig> {
+        self.profiles.get(name).ok_or_else(|| Error::NoProfile {
+            name: name.to_owned(),
+            known: self.profiles.keys().cloned().collect(),
+            file: file.to_owned(),
+        })
     }
 }
 

@@ -172,6 +172,8 @@ pub enum Error {
         name: String,
         /// Those that there are.
         known: Vec<String>,
+        /// The configuration file.
+        file: PathBuf,
     },
     /// A profile for another agent.
     #[error("the profile `{name}` is for {}", .agent.product_name())]
@@ -180,6 +182,30 @@ pub enum Error {
         name: String,
         /// Its agent.
         agent: Agent,
+    },
+    /// A file that a session is to be launched with.
+    #[error("cannot read {}: {source}", .path.display())]
+    NoLaunchFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A word that is neither an option nor what is said first.
+    #[error("`{}` is not an option of {}", transcript::text::one_line(.word), .agent.product_name())]
+    NotAnOption {
+        /// The agent.
+        agent: Agent,
+        /// The word.
+        word: String,
+    },
+    /// An agent did not answer what was said to it.
+    #[error("{source}")]
+    NotAnswered {
+        /// The session, if it is there all the same.
+        session: Option<String>,
+        /// What happened.
+        source: agents::ProgramError,
     },
     /// Something that an agent's command line does not take.
     #[error("{} takes no {}", .agent.product_name(), .what.trim_start_matches("a "))]
@@ -452,6 +478,9 @@ impl Error {
             Error::StillAtWork { .. } => "still_at_work",
             Error::NoProfile { .. } => "no_profile",
             Error::ProfileOfOther { .. } => "profile_of_other",
+            Error::NoLaunchFile { .. } => "unreadable",
+            Error::NotAnOption { .. } => "not_an_option",
+            Error::NotAnswered { .. } => "agent_failed",
             Error::NoSuchOption { .. } => "no_such_option",
             Error::Tracked { .. } => "tracked",
             Error::OwnAncestor { .. } => "own_ancestor",
@@ -558,10 +587,20 @@ impl Error {
                 Some("it waits for a permission: answer it, or say `--now` to fork at its last complete turn".into())
             }
             Error::StillAtWork { .. } => Some("wait longer, or say `--now` to fork at its last complete turn".into()),
-            Error::NoProfile { known, .. } if known.is_empty() => {
-                Some("`[profiles.NAME]` in the configuration file makes one".into())
+            Error::NoProfile { known, file, .. } if known.is_empty() => {
+                Some(format!("`[profiles.NAME]` in {} makes one", file.display()))
             }
-            Error::NoProfile { known, .. } => Some(format!("there are {}", known.join(", "))),
+            Error::NoProfile { known, file, .. } => Some(format!("{} has {}", file.display(), known.join(", "))),
+            Error::NoLaunchFile { .. } => {
+                Some("it was named on the command line, or by the profile in the configuration file".into())
+            }
+            Error::NotAnOption { .. } => {
+                Some("one text may be said first: behind `--` in quotation marks, or with `--prompt`".into())
+            }
+            Error::NotAnswered { session: Some(session), .. } => Some(format!(
+                "the session is there: `tine show {session}` tells how far it came, `tine resume {session}` goes on"
+            )),
+            Error::NotAnswered { session: None, .. } => Some("no session was begun, and the name is free again".into()),
             Error::ProfileOfOther { agent, .. } => Some(format!("say `--agent {agent}`")),
             Error::NoSuchOption { .. } => Some("give its own options behind `--`".into()),
             Error::Tracked { .. } => Some("`tine rename` gives it another name".into()),

@@ -46,7 +46,7 @@ pub use git::Worktree;
 pub use hook::{Caller, Event, Heard, Payload, write_name};
 pub use named::Start;
 pub use operations::{Effect, Operation};
-pub use profile::{KeptFile, LaunchRequest, Profile};
+pub use profile::{KeptFile, Launch, LaunchRequest, Profile, masked};
 pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;

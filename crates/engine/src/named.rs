@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agents::Message;
+use agents::{Message, Resumed};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use transcript::{Agent, SessionId, SessionName};
@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::error::{Error, Result};
 use crate::hook::UNKNOWN_ID;
 use crate::names;
-use crate::profile::Profile;
+use crate::profile::{Launch, Profile};
 use crate::project;
 use crate::registry::{Lineage, Registry, SessionKey};
 use crate::session::Session;
@@ -35,6 +35,8 @@ pub struct Start {
     pub directory: PathBuf,
     /// How it is launched.
     pub profile: Profile,
+    /// The arguments of this launch.
+    options: Vec<String>,
     /// The command, for a terminal.
     pub words: Vec<String>,
     key: SessionKey,
@@ -42,14 +44,8 @@ pub struct Start {
 
 impl Tine {
     /// Decides how a new session is started. Without a name it is called after the branch, else anything readable.
-    pub fn plan_start(
-        &self,
-        agent: Agent,
-        name: Option<SessionName>,
-        profile: Profile,
-        prompt: Option<&str>,
-    ) -> Result<Start> {
-        self.plan_start_in(&self.context().cwd, agent, name, profile, prompt)
+    pub fn plan_start(&self, agent: Agent, name: Option<SessionName>, launch: Launch) -> Result<Start> {
+        self.plan_start_in(&self.context().cwd, agent, name, launch)
     }
 
     /// The same in another directory.
@@ -58,8 +54,7 @@ impl Tine {
         directory: &Path,
         agent: Agent,
         name: Option<SessionName>,
-        profile: Profile,
-        prompt: Option<&str>,
+        launch: Launch,
     ) -> Result<Start> {
         self.program(agent)?;
         let names = self.registry().names()?;
@@ -76,7 +71,8 @@ impl Tine {
         let store = self.store(agent);
         let now = self.context().clock.now();
         let id = crate::fork::new_id(agent, now);
-        let words = store.start_command(&id, name.as_str(), &directory, &profile.words(), prompt);
+        let options = launch.options();
+        let words = store.start_command(&id, name.as_str(), &directory, &options, launch.prompt.as_deref());
         let words = self.as_configured(agent, words);
         let key = match store.takes_ids() {
             true => SessionKey { agent, id: id.clone(), path: store.place_for(&id, &directory, now) },
@@ -87,7 +83,7 @@ impl Tine {
             }
         };
         let id = store.takes_ids().then_some(id);
-        Ok(Start { agent, name, id, directory, profile, words, key })
+        Ok(Start { agent, name, id, directory, profile: launch.profile, options, words, key })
     }
 
     /// Registers a session that is about to be started by this process, which becomes the agent.
@@ -96,10 +92,10 @@ impl Tine {
         let pid = std::process::id();
         let process = becomes_agent.then(|| agents::process_start(pid)).flatten();
         let launch = process.map_or_else(|| "0 -".to_owned(), |begun| format!("{pid} {begun}"));
-        match self.registry().register_start(start, &launch, now)? {
-            true => Ok(()),
-            false => Err(Error::NameTaken(start.name.clone())),
+        if !self.registry().register_start(start, &launch, now)? {
+            return Err(Error::NameTaken(start.name.clone()));
         }
+        Ok(())
     }
 
     /// The command that starts it in this terminal.
@@ -109,20 +105,24 @@ impl Tine {
 
     /// Starts it without a terminal: says something, and returns the answer.
     pub fn start_headless(&self, start: &Start, text: &str) -> Result<String> {
-        let options = start.profile.words();
         let message = Message {
             session: None,
             id: start.id.as_ref(),
             title: Some(start.name.as_str()),
             directory: &start.directory,
-            options: &options,
+            options: &start.options,
             text,
         };
         let program = self.program_as(start.agent, &start.profile, Some(&start.name))?;
-        let said = self.store(start.agent).say(&program, &message);
-        let Ok(said) = said else {
-            self.registry().forget_start(&start.key)?;
-            return Err(said.map(|_| ()).unwrap_err().into());
+        let said = match self.store(start.agent).say(&program, &message) {
+            Ok(said) => said,
+            Err(source) => {
+                // An agent that failed may have begun the session all the same; a look at the files settles that.
+                let sessions = self.all_sessions(&crate::catalog::Quiet)?;
+                self.registry().forget_start(&start.key)?;
+                let is_there = sessions.iter().any(|session| session.view.name.as_ref() == Some(&start.name));
+                return Err(Error::NotAnswered { session: is_there.then(|| start.name.to_string()), source });
+            }
         };
         if let Some(path) = self.store(start.agent).find(&said.id, &start.directory) {
             self.registry().learn(&start.key, &said.id, &path)?;
@@ -132,37 +132,31 @@ impl Tine {
     }
 
     /// The words that resume a session, and the command for this terminal.
-    pub fn resume(
-        &self,
-        session: &Session,
-        directory: &Path,
-        more: &[String],
-        prompt: Option<&str>,
-    ) -> Result<(Vec<String>, Command)> {
+    pub fn resume(&self, session: &Session, directory: &Path, launch: &Launch) -> Result<(Vec<String>, Command)> {
         let view = &session.view;
         if !directory.is_dir() {
             return Err(Error::DirectoryGone { path: directory.to_owned(), now: self.where_now(directory)? });
         }
-        let profile = self.profile_of(view.agent, &view.id)?;
-        let mut options = profile.words();
-        options.extend(crate::profile::without_session(more, &self.store(view.agent).launch_options()));
-        let words = self.store(view.agent).resume_command(&view.id, directory, &options, prompt);
+        let resumed = Resumed { id: &view.id, path: &view.path };
+        let prompt = launch.prompt.as_deref();
+        let words = self.store(view.agent).resume_command(resumed, directory, &launch.options(), prompt);
         let words = self.as_configured(view.agent, words);
-        let command = self.launch(view.agent, directory, &words, &profile, view.name.as_ref())?;
+        let command = self.launch(view.agent, directory, &words, &launch.profile, view.name.as_ref())?;
         Ok((words, command))
     }
 
     /// Says something in a session without a terminal.
-    pub fn resume_headless(&self, session: &Session, directory: &Path, text: &str) -> Result<String> {
+    pub fn resume_headless(&self, session: &Session, directory: &Path, launch: &Launch, text: &str) -> Result<String> {
         let view = &session.view;
         if !directory.is_dir() {
             return Err(Error::DirectoryGone { path: directory.to_owned(), now: self.where_now(directory)? });
         }
-        let profile = self.profile_of(view.agent, &view.id)?;
-        let options = profile.words();
-        let message = Message { session: Some(&view.id), id: None, title: None, directory, options: &options, text };
-        let program = self.program_as(view.agent, &profile, view.name.as_ref())?;
-        Ok(self.store(view.agent).say(&program, &message)?.answer)
+        let options = launch.options();
+        let session = Some(Resumed { id: &view.id, path: &view.path });
+        let message = Message { session, id: None, title: None, directory, options: &options, text };
+        let program = self.program_as(view.agent, &launch.profile, view.name.as_ref())?;
+        let said = self.store(view.agent).say(&program, &message);
+        Ok(said.map_err(|source| Error::NotAnswered { session: Some(view.label().to_owned()), source })?.answer)
     }
 
     /// Where a directory that is gone may be now: a directory of the same name in which other sessions work, or beside

@@ -9,10 +9,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use agents::{LaunchOptions, Takes};
+use agents::{GivenOption, Role};
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
-use transcript::{Agent, SessionId};
+use transcript::{Agent, SessionId, SessionName, secrets};
 
 use crate::Tine;
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ pub struct Profile {
     /// What it is called in the configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Arguments, as they were given.
+    /// Arguments, as they were given; files among them are the copies that are kept.
     pub args: Vec<String>,
     /// Files that were given, by content.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -62,26 +62,46 @@ pub struct LaunchRequest {
     pub settings: Option<PathBuf>,
     /// A file with the system prompt.
     pub system_prompt: Option<PathBuf>,
+    /// What to say first.
+    pub prompt: Option<String>,
     /// The agent's own arguments.
     pub args: Vec<String>,
 }
 
+/// A launch: what is kept of it, and what holds for it alone.
+#[derive(Debug, Clone, Default)]
+pub struct Launch {
+    /// How the session is launched from now on.
+    pub profile: Profile,
+    /// Arguments of this launch alone.
+    pub once: Vec<String>,
+    /// What is said first.
+    pub prompt: Option<String>,
+}
+
+impl Launch {
+    /// The arguments.
+    pub(crate) fn options(&self) -> Vec<String> {
+        [self.profile.args.as_slice(), &self.once].concat()
+    }
+}
+
 impl Profile {
-    /// The arguments of a launch.
-    pub fn words(&self) -> Vec<String> {
-        let mut words = self.args.clone();
-        for file in &self.files {
-            // `-c key=` and the like take their value in the same word.
-            let copy = file.copy.to_string_lossy();
-            match file.option.strip_suffix('=') {
-                Some(option) if option.contains(' ') => {
-                    let (flag, key) = option.split_once(' ').unwrap_or((option, ""));
-                    words.extend([flag.to_owned(), format!("{key}={copy}")]);
-                }
-                _ => words.extend([file.option.clone(), copy.into_owned()]),
+    /// The variables of a launch: its own, and the name under which the agent is started.
+    pub fn variables(&self, name: Option<&SessionName>) -> BTreeMap<String, String> {
+        let name = name.map(|name| ("TINE_SESSION".to_owned(), name.to_string()));
+        self.environment.clone().into_iter().chain(name).collect()
+    }
+
+    /// The same profile for people and programs to read: without passwords.
+    pub fn shown(&self) -> Profile {
+        let mut shown = self.clone();
+        for (name, value) in &mut shown.environment {
+            if let Some(masked) = masked(name, value) {
+                *value = masked;
             }
         }
-        words
+        shown
     }
 
     /// Whether there is nothing in it.
@@ -90,44 +110,30 @@ impl Profile {
     }
 }
 
-/// Arguments without those that choose a session.
-pub(crate) fn without_session(args: &[String], options: &LaunchOptions) -> Vec<String> {
-    let mut kept = Vec::new();
-    let mut words = args.iter().peekable();
-    if let Some(first) = args.first()
-        && options.commands.contains(&first.as_str())
-    {
-        words.next();
-        words.next_if(|word| !word.starts_with('-'));
+/// A variable's value without its password or key; nothing where there is none.
+pub fn masked(name: &str, value: &str) -> Option<String> {
+    let start = value.find("://").map_or(0, |scheme| scheme + 3);
+    let end = value[start..].find(['/', '?', '#']).map_or(value.len(), |end| start + end);
+    let password = value[start..end].rfind('@').and_then(|at| {
+        let colon = value[start..start + at].find(':')?;
+        Some((start + colon + 1, start + at))
+    });
+    if let Some((from, to)) = password {
+        return Some(format!("{}{}{}", &value[..from], secrets::MARK, &value[to..]));
     }
-    while let Some(word) = words.next() {
-        let (flag, has_value) = word.split_once('=').map_or((word.as_str(), false), |(flag, _)| (flag, true));
-        let Some((_, takes)) = options.session.iter().find(|(name, _)| *name == flag) else {
-            kept.push(word.clone());
-            // Behind `--` stand words, whatever they look like.
-            if word == "--" {
-                kept.extend(words.by_ref().cloned());
-            }
-            continue;
-        };
-        match takes {
-            _ if has_value => {}
-            Takes::Nothing => {}
-            Takes::Value => drop(words.next()),
-            Takes::MaybeValue => drop(words.next_if(|word| !word.starts_with('-'))),
-        }
-    }
-    kept
+    let line = format!("{name}={value}");
+    let (line, count) = secrets::mask(&line);
+    (count > 0).then(|| line.split_once('=').map_or(secrets::MARK, |(_, value)| value).to_owned())
 }
 
 impl Tine {
-    /// Puts a profile together: the configuration's, then what was asked for.
-    pub fn profile_for(&self, agent: Agent, request: &LaunchRequest) -> Result<Profile> {
+    /// Puts a launch together: the configuration's profile, then what was asked for.
+    pub fn launch_for(&self, agent: Agent, request: &LaunchRequest) -> Result<Launch> {
         let options = self.store(agent).launch_options();
         let mut profile = Profile { commit: self.configuration_commit(agent), ..Profile::default() };
-        let mut args = Vec::new();
+        let (mut args, mut settings, mut system_prompt) = (Vec::new(), None, None);
         if let Some(name) = &request.profile {
-            let set = self.config()?.profile(name)?;
+            let set = self.config()?.profile(name, &self.context().paths.config)?;
             if let Some(other) = set.agent.filter(|other| *other != agent) {
                 return Err(Error::ProfileOfOther { name: name.clone(), agent: other });
             }
@@ -136,69 +142,93 @@ impl Tine {
             profile.environment.extend(set.environment.clone());
             args.extend(set.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
             let home = &self.context().surroundings.home;
-            self.keep(&mut profile, options.settings, "a settings file", set.settings_in(home).as_deref(), agent)?;
-            self.keep(&mut profile, options.system_prompt, "a system prompt", set.prompt_in(home).as_deref(), agent)?;
+            (settings, system_prompt) = (set.settings_in(home), set.prompt_in(home));
         }
         args.extend(request.args.iter().cloned());
         args.extend(request.model.iter().flat_map(|model| ["--model".to_owned(), model.clone()]));
-        let args = without_session(&args, &options);
-        profile.args = self.keep_files(&mut profile, args, &options)?;
-        self.keep(&mut profile, options.settings, "a settings file", request.settings.as_deref(), agent)?;
-        self.keep(&mut profile, options.system_prompt, "a system prompt", request.system_prompt.as_deref(), agent)?;
+        let given = options.read(&args);
+        for option in given.kept {
+            let kept = self.with_files(option, |flag, path| {
+                let kept = self.keep_file(flag, &path)?;
+                let copy = kept.copy.to_string_lossy().into_owned();
+                profile.files.push(kept);
+                Ok(copy)
+            })?;
+            profile.args.extend(kept);
+        }
+        let settings = request.settings.clone().or(settings);
+        let system_prompt = request.system_prompt.clone().or(system_prompt);
+        for (option, what, path) in
+            [(options.settings, "a settings file", settings), (options.system_prompt, "a system prompt", system_prompt)]
+        {
+            let Some(path) = path else {
+                continue;
+            };
+            let option = option.ok_or(Error::NoSuchOption { agent, what })?;
+            let kept = self.keep_file(option, &self.context().cwd.join(path))?;
+            let copy = kept.copy.to_string_lossy();
+            // `-c key=` takes its value in the same word.
+            match option.split_once(' ') {
+                Some((flag, key)) => profile.args.extend([flag.to_owned(), format!("{key}{copy}")]),
+                None => profile.args.extend([option.to_owned(), copy.into_owned()]),
+            }
+            profile.files.push(kept);
+        }
         for (name, value) in &self.context().launch_environment {
             profile.environment.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        Ok(profile)
+        let prompt = first_words(agent, given.said, request.prompt.clone())?;
+        Ok(Launch { profile, once: given.once, prompt })
     }
 
-    /// Takes files out of the arguments and keeps their content.
-    fn keep_files(&self, profile: &mut Profile, args: Vec<String>, options: &LaunchOptions) -> Result<Vec<String>> {
-        let mut kept = Vec::new();
-        let mut words = args.into_iter();
-        while let Some(word) = words.next() {
-            let (flag, value) = match word.split_once('=') {
-                Some((flag, value)) => (flag.to_owned(), Some(value.to_owned())),
-                None => (word.clone(), None),
-            };
-            if !options.files.contains(&flag.as_str()) {
-                kept.push(word);
-                continue;
-            }
-            let Some(value) = value.or_else(|| words.next()) else {
-                kept.push(word);
-                continue;
-            };
-            let path = self.context().cwd.join(&value);
-            // What is no file is the content itself, as Claude Code takes it.
-            match path.is_file() {
-                true => profile.files.push(self.keep_file(&flag, &path)?),
-                false => kept.extend([flag, value]),
+    /// A launch of a session that is there: its profile with more arguments, which are not kept.
+    pub fn launch_of(&self, agent: Agent, id: &SessionId, more: &[String], prompt: Option<String>) -> Result<Launch> {
+        let profile = self.profile_of(agent, id)?;
+        let given = self.store(agent).launch_options().read(more);
+        let mut once = Vec::new();
+        for option in given.kept {
+            // The agent may run in another directory than the person stands in.
+            once.extend(self.with_files(option, |_, path| Ok(path.to_string_lossy().into_owned()))?);
+        }
+        once.extend(given.once);
+        Ok(Launch { profile, once, prompt: first_words(agent, given.said, prompt)? })
+    }
+
+    /// The words of an option, with every file among its values replaced. What is no file is the content itself, as
+    /// Claude Code takes it.
+    fn with_files(
+        &self,
+        option: GivenOption,
+        mut replace: impl FnMut(&str, PathBuf) -> Result<String>,
+    ) -> Result<Vec<String>> {
+        let mut words = option.words;
+        let (flag, values) = words.split_at_mut(1);
+        for value in values {
+            match option.role {
+                Role::File => {
+                    let path = self.context().cwd.join(&*value);
+                    if path.is_file() {
+                        *value = replace(&flag[0], path)?;
+                    }
+                }
+                Role::FileOf(keys) => {
+                    let Some((key, file)) = value.split_once('=').filter(|(key, _)| keys.contains(&key.trim())) else {
+                        continue;
+                    };
+                    let path = self.context().cwd.join(file.trim().trim_matches(['"', '\'']));
+                    if path.is_file() {
+                        *value = format!("{key}={}", replace(&format!("{} {key}=", flag[0]), path)?);
+                    }
+                }
+                Role::Kept | Role::Once | Role::Session => {}
             }
         }
-        Ok(kept)
-    }
-
-    fn keep(
-        &self,
-        profile: &mut Profile,
-        option: Option<&str>,
-        what: &'static str,
-        path: Option<&Path>,
-        agent: Agent,
-    ) -> Result<()> {
-        let Some(path) = path else {
-            return Ok(());
-        };
-        let option = option.ok_or(Error::NoSuchOption { agent, what })?;
-        let kept = self.keep_file(option, &self.context().cwd.join(path))?;
-        profile.files.retain(|file| file.option != option);
-        profile.files.push(kept);
-        Ok(())
+        Ok(words)
     }
 
     /// Keeps a file by its content, beside the registry.
     fn keep_file(&self, option: &str, path: &Path) -> Result<KeptFile> {
-        let content = fs::read(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        let content = fs::read(path).map_err(|source| Error::NoLaunchFile { path: path.to_owned(), source })?;
         let folder = self.context().paths.registry.with_file_name("profiles");
         let hash = format!("{:032x}", xxhash_rust::xxh3::xxh3_128(&content));
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -233,33 +263,33 @@ impl Registry {
     }
 }
 
+/// What is said first: the one word that is no option, or what was asked for.
+fn first_words(agent: Agent, said: Vec<String>, prompt: Option<String>) -> Result<Option<String>> {
+    let mut said = said.into_iter();
+    let prompt = prompt.or_else(|| said.next());
+    match said.next() {
+        Some(word) => Err(Error::NotAnOption { agent, word }),
+        None => Ok(prompt),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<String> {
-        line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
-    }
-
     #[test]
-    fn arguments_that_choose_a_session_are_left_out() {
-        let claude = agents::launch_options(Agent::Claude);
-        let check = |given: &str, expected: &str| {
-            assert_eq!(without_session(&words(given), &claude), words(expected), "{given}");
+    fn passwords_are_masked_and_nothing_else() {
+        let check = |value: &str, expected: Option<&str>| {
+            assert_eq!(masked("HTTPS_PROXY", value).as_deref(), expected, "{value}");
         };
-        check("--session-id abc --model opus", "--model opus");
-        check("--session-id=abc --model opus", "--model opus");
-        check("--resume abc --verbose", "--verbose");
-        check("--resume --verbose", "--verbose");
-        check("-r abc -c --continue --fork-session --verbose", "--verbose");
-        check("--resume=abc --fork-session x", "x");
-        check("--verbose -- --resume x", "--verbose -- --resume x");
-        let codex = agents::launch_options(Agent::Codex);
-        let check = |given: &str, expected: &str| {
-            assert_eq!(without_session(&words(given), &codex), words(expected), "{given}");
-        };
-        check("resume abc --model x", "--model x");
-        check("resume --last --model x", "--model x");
-        check("--model x resume", "--model x resume");
+        check("http://bob:pw@proxy:8080/", Some("http://bob:[secret]@proxy:8080/"));
+        check("http://bob:p:w@x@proxy", Some("http://bob:[secret]@proxy"));
+        check("bob:pw@proxy:8080", Some("bob:[secret]@proxy:8080"));
+        check("http://:pw@proxy", Some("http://:[secret]@proxy"));
+        check("http://bob@proxy:8080", None);
+        check("http://127.0.0.1:8080/a:b@c", None);
+        check("127.0.0.1,localhost", None);
+        assert_eq!(masked("MY_API_KEY", "abcd1234efgh").as_deref(), Some("[secret]"));
+        assert_eq!(masked("FOO", "b r"), None);
     }
 }

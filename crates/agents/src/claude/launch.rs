@@ -66,35 +66,57 @@ fn ends_with_line_break(file: &mut fs::File) -> io::Result<bool> {
     Ok(last == *b"\n")
 }
 
-/// Says something in print mode; the words go through standard input, which has no limit.
-pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
+/// The id in a transcript's first records.
+pub(super) fn id_inside(path: &Path) -> Option<String> {
+    let head = crate::head_of(path)?;
+    let mut ids = head.split(|byte| *byte == b'\n').filter_map(|line| crate::Raw(line).get(b"sessionId")?.string());
+    ids.next().map(Into::into)
+}
+
+/// Says something in print mode; the words go through standard input, which has no limit. `session` is what it is
+/// resumed by.
+pub(super) fn say(program: &Program, message: &Message<'_>, session: Option<&str>) -> Result<Said, ProgramError> {
     let mut command = program.command(message.directory);
-    command.args(["-p", "--output-format", "json"]);
-    if let Some(session) = message.session {
-        command.args(["--resume", session.as_str()]);
+    // Of an option that is given twice, the last one counts.
+    command.args(message.options).args(["-p", "--input-format", "text", "--output-format", "json"]);
+    if let Some(session) = session {
+        command.args(["--resume", session]);
     } else if let Some(id) = message.id {
         command.args(["--session-id", id.as_str()]);
     }
     if let Some(title) = message.title {
         command.args(["--name", title]);
     }
-    command.args(message.options);
-    let reason = |told: &str| serde_json::from_str::<Told>(told.trim()).ok().map(|told| told.result);
+    let reason = |told: &str| result_of(told).map(|told| told.result);
     let told = program.run_telling(command, message.text, ANSWER_PATIENCE, reason)?;
-    #[derive(Deserialize)]
-    struct Told {
-        #[serde(default)]
-        result: String,
-        #[serde(default)]
-        is_error: bool,
-        session_id: String,
-    }
-    let told: Told = serde_json::from_str(told.trim()).map_err(|_| program.failed("it did not answer in JSON"))?;
+    let told = result_of(&told).ok_or_else(|| program.failed("it did not answer in JSON"))?;
     if told.is_error {
         return Err(program.failed(told.result));
     }
     let id = SessionId::new(told.session_id).map_err(|_| program.failed("it named no session"))?;
     Ok(Said { id, answer: told.result })
+}
+
+/// How a conversation in print mode ended.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct Told {
+    #[serde(default)]
+    result: String,
+    #[serde(default)]
+    is_error: bool,
+    session_id: String,
+}
+
+/// The result in what was printed: it is all there is, or, where everything was to be told, the last of several events,
+/// in an array or on lines of their own.
+fn result_of(told: &str) -> Option<Told> {
+    let values = serde_json::Deserializer::from_str(told).into_iter::<serde_json::Value>().map_while(Result::ok);
+    let events = values.flat_map(|value| match value {
+        serde_json::Value::Array(events) => events,
+        event => vec![event],
+    });
+    let result = events.filter(|event| event["type"] == "result" || event["result"].is_string()).last();
+    result.and_then(|result| serde_json::from_value(result).ok())
 }
 
 /// Lets the client fork. It does so when it is told something; a command that it answers itself costs no request.
@@ -200,4 +222,21 @@ fn repointed<'a>(line: &'a [u8], marks: Option<&(Vec<u8>, Vec<u8>)>) -> std::bor
     }
     out.extend_from_slice(rest);
     out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_found_in_every_shape() {
+        let result = r#"{"type":"result","is_error":false,"result":"done","session_id":"x"}"#;
+        let event = r#"{"type":"system","subtype":"init","session_id":"x"}"#;
+        let expected = Told { result: "done".into(), is_error: false, session_id: "x".into() };
+        for told in [result.to_owned(), format!("[{event},{result}]\n"), format!("{event}\n{result}\n")] {
+            assert_eq!(result_of(&told).as_ref(), Some(&expected), "{told}");
+        }
+        assert_eq!(result_of("done"), None);
+        assert_eq!(result_of(event), None);
+    }
 }

@@ -27,7 +27,7 @@ pub use plugin::{install_plugin, remove_plugin};
 pub(crate) use side::beside;
 use transcript::{Agent, SessionId, Summary};
 
-use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Said};
+use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Store, Surroundings};
 
 /// Claude Code's files.
@@ -42,6 +42,17 @@ impl Claude {
     pub fn new(surroundings: &Surroundings) -> Self {
         let config = surroundings.claude_config_dir.clone().unwrap_or_else(|| surroundings.home.join(".claude"));
         Claude { config, proc: surroundings.proc.clone() }
+    }
+
+    /// What a session is resumed by. 2.1.197 finds by id the sessions of the current directory's project alone; a path
+    /// leads to any, but the client then goes on in the file of the id that stands inside.
+    fn handle(&self, session: Resumed<'_>, directory: &Path) -> String {
+        let Resumed { id, path } = session;
+        let is_here = self.place_for(id, directory, Timestamp::UNIX_EPOCH) == path;
+        match is_here || launch::id_inside(path).as_deref() != Some(id.as_str()) {
+            true => id.to_string(),
+            false => path.to_string_lossy().into_owned(),
+        }
     }
 
     fn scan_file(path: &Path) -> scan::Scan {
@@ -115,12 +126,12 @@ impl Store for Claude {
 
     fn resume_command(
         &self,
-        id: &SessionId,
-        _directory: &Path,
+        session: Resumed<'_>,
+        directory: &Path,
         options: &[String],
         prompt: Option<&str>,
     ) -> Vec<String> {
-        launch::command(&["--resume", id.as_str()], options, prompt)
+        launch::command(&["--resume", &self.handle(session, directory)], options, prompt)
     }
 
     fn start_command(
@@ -144,7 +155,8 @@ impl Store for Claude {
     }
 
     fn say(&self, program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
-        launch::say(program, message)
+        let session = message.session.map(|session| self.handle(session, message.directory));
+        launch::say(program, message, session.as_deref())
     }
 
     fn find(&self, id: &SessionId, directory: &Path) -> Option<PathBuf> {

@@ -31,9 +31,12 @@ pub(super) fn command(thread: &[&str], directory: &Path, options: &[String], pro
 /// Says something by `codex exec`; the words go through standard input.
 pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
     let mut command = program.command(message.directory);
-    command.args(["exec", "--json", "--skip-git-repo-check"]).args(message.options);
+    // What is given twice is refused. Options come first: one that takes several values ends with the next option.
+    let own = ["--json", "--skip-git-repo-check"];
+    let options = message.options.iter().filter(|option| !own.contains(&option.as_str()));
+    command.arg("exec").args(options).args(own);
     if let Some(session) = message.session {
-        command.args(["resume", session.as_str()]);
+        command.args(["resume", session.id.as_str()]);
     }
     command.arg("-");
     let told = program.run_telling(command, message.text, ANSWER_PATIENCE, failure_in)?;
@@ -54,7 +57,7 @@ pub(super) fn say(program: &Program, message: &Message<'_>) -> Result<Said, Prog
     }
     let id = id.ok_or_else(|| program.failed("it named no thread"))?;
     // A thread that Codex does not find is a new one to it, without a word.
-    if message.session.is_some_and(|session| *session != id) {
+    if message.session.is_some_and(|session| *session.id != id) {
         return Err(program.failed("it did not find the thread, and began another one"));
     }
     Ok(Said { id, answer })

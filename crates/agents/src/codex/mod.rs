@@ -28,7 +28,7 @@ pub use launch::{KnownHook, hooks};
 use transcript::{Agent, SessionId, Summary};
 
 use self::home::Home;
-use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Said};
+use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Store, Surroundings};
 
 /// Codex's files.
@@ -112,12 +112,12 @@ impl Store for Codex {
 
     fn resume_command(
         &self,
-        id: &SessionId,
+        session: Resumed<'_>,
         directory: &Path,
         options: &[String],
         prompt: Option<&str>,
     ) -> Vec<String> {
-        launch::command(&["resume", id.as_str()], directory, options, prompt)
+        launch::command(&["resume", session.id.as_str()], directory, options, prompt)
     }
 
     fn start_command(

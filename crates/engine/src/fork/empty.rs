@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::named::Start;
 use crate::names;
 use crate::operations::Effects;
+use crate::profile::Launch;
 
 impl Tine {
     /// Clones the session that was started as `source`. Nothing where there is no such session.
@@ -31,7 +32,7 @@ impl Tine {
             None => names::for_fork(source, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?,
         };
         let workspace = self.copy_of(directory, target, &name)?;
-        let start = self.plan_start_in(&workspace.path, agent, Some(name), profile, None)?;
+        let start = self.plan_start_in(&workspace.path, agent, Some(name), Launch { profile, ..Launch::default() })?;
         let mut effects =
             Effects { session: Some(start.key().id.clone()), copy: workspace.copy.clone(), ..Effects::default() };
         let what = format!("clone {source} as {}", start.name);

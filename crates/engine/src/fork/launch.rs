@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use agents::{Message, Program, ProgramError, is_of_a_surrounding_agent};
+use agents::{Message, Program, ProgramError, Resumed, is_of_a_surrounding_agent};
 use transcript::{Agent, SessionName, SessionView};
 
 use super::{Place, Plan};
@@ -37,8 +37,7 @@ impl Tine {
     /// The same, with a session's environment: its profile's, and the name under which it is started.
     pub(crate) fn program_as(&self, agent: Agent, profile: &Profile, name: Option<&SessionName>) -> Result<Program> {
         let mut program = self.program(agent)?;
-        program.environment.extend(profile.environment.clone());
-        program.environment.extend(name.map(|name| ("TINE_SESSION".to_owned(), name.to_string())));
+        program.environment.extend(profile.variables(name));
         Ok(program)
     }
 
@@ -59,8 +58,8 @@ impl Tine {
     /// The words of the command that resumes a fork; with the first prompt, unless that was said already.
     pub fn resume_words(&self, plan: &Plan, fork: &SessionView) -> Vec<String> {
         let prompt = plan.prompt.as_deref().filter(|_| plan.place != Place::Headless);
-        let words =
-            self.store(plan.agent).resume_command(&fork.id, &plan.workspace.path, &plan.profile.words(), prompt);
+        let fork = Resumed { id: &fork.id, path: &fork.path };
+        let words = self.store(plan.agent).resume_command(fork, &plan.workspace.path, &plan.profile.args, prompt);
         self.as_configured(plan.agent, words)
     }
 
@@ -80,9 +79,9 @@ impl Tine {
 
     /// Says something in a session without a terminal and returns the answer.
     pub fn say(&self, plan: &Plan, fork: &SessionView, text: &str) -> Result<String> {
-        let options = plan.profile.words();
-        let directory = &plan.workspace.path;
-        let message = Message { session: Some(&fork.id), id: None, title: None, directory, options: &options, text };
+        let (directory, options) = (&plan.workspace.path, plan.profile.args.as_slice());
+        let session = Some(Resumed { id: &fork.id, path: &fork.path });
+        let message = Message { session, id: None, title: None, directory, options, text };
         let program = self.program_as(plan.agent, &plan.profile, Some(&plan.name))?;
         Ok(self.store(plan.agent).say(&program, &message)?.answer)
     }

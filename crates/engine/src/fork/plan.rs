@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use agents::Resumed;
 use transcript::{Agent, SessionId, SessionView, State};
 
 use super::{Method, Place, Plan, Request};
@@ -44,6 +45,8 @@ impl Tine {
         let profile = if agent == source.agent { self.profile_of(agent, &source.id)? } else { Profile::default() };
         let count = self.count_tokens(request, turns)?;
         let context_window = if agent == source.agent { count.window } else { None }.or(window_of(agent));
+        let target = store.place_for(&id, &workspace.path, now);
+        let resumed = Resumed { id: &id, path: &target };
         let after_compaction = method == Method::Native && request.source.details.compacted;
         let mut plan = Plan {
             source: source.clone(),
@@ -59,12 +62,12 @@ impl Tine {
             why,
             place: request.place,
             prompt: request.prompt.clone(),
-            target: store.place_for(&id, &workspace.path, now),
             command: self.as_configured(
                 agent,
-                store.resume_command(&id, &workspace.path, &profile.words(), request.prompt.as_deref()),
+                store.resume_command(resumed, &workspace.path, &profile.args, request.prompt.as_deref()),
             ),
             profile,
+            target,
             id_is_chosen: method == Method::Copy || store.takes_ids(),
             workspace,
             id,

@@ -258,12 +258,8 @@ fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
             (Place::Here, None) => ui::say(&done),
             (_, None) => {
                 ui::say(&format!("{done}; resume it with"));
-                writeln!(
-                    out,
-                    "cd {} && {}",
-                    show::quoted(&plan.workspace.path.to_string_lossy()),
-                    show::line(&command)
-                )?;
+                let variables = show::variables_of(plan);
+                writeln!(out, "{}", show::in_directory(&plan.workspace.path, &variables, &command))?;
             }
         }
     }
@@ -275,6 +271,15 @@ fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
         return super::become_program(desk.tine.open_command(plan, &forked.session)?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Without a terminal something must be said.
+pub(crate) fn needed(prompt: Option<&str>) -> Result<&str, Failure> {
+    prompt.ok_or_else(|| Failure::Other {
+        kind: "no_prompt",
+        message: "without a terminal something must be said".into(),
+        hint: Some("say it with `--prompt`".into()),
+    })
 }
 
 /// What is to be said first; `-` stands for standard input.

@@ -68,7 +68,7 @@ fn as_json(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Val
         "pid": session.live.as_ref().and_then(|live| live.pid),
         "waiting_for": session.live.as_ref().and_then(|live| live.waiting_for.clone()),
         "mid_turn": details.mid_turn,
-        "profile": desk.tine.profile_of(agent, id)?,
+        "profile": desk.tine.profile_of(agent, id)?.shown(),
         "previous_ids": previous.iter().map(|(id, _, _)| id).collect::<Vec<_>>(),
         "seed": desk.tine.registry().seed(agent, id)?,
         "defects": details.defects,
@@ -105,8 +105,11 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Vec<(
         }),
     );
     let profile = desk.tine.profile_of(view.agent, &view.id)?;
-    let words = profile.words();
-    add("launched", (!words.is_empty()).then(|| text::one_line(&ui::plan::line(&words))));
+    let line = |words: &[String]| (!words.is_empty()).then(|| text::clean(&ui::plan::line(words)));
+    add("launched", line(&profile.args));
+    let shown = profile.shown().environment;
+    let variables = shown.iter().map(|(name, value)| format!("{name}={}", ui::plan::quoted(value))).collect::<Vec<_>>();
+    add("variables", (!variables.is_empty()).then(|| text::clean(&variables.join(" "))));
     add("profile", profile.name.as_deref().map(text::one_line));
     add("config", profile.commit.as_deref().map(text::one_line));
     let previous = desk.tine.registry().previous_ids(&session.key())?;

@@ -91,7 +91,7 @@ fn become_program(mut command: std::process::Command) -> Outcome {
     Err(Failure::Other {
         kind: "agent_failed",
         message: format!("{} cannot be started: {error}", command.get_program().to_string_lossy()),
-        hint: Some("the fork is there; `tine log` lists it".into()),
+        hint: Some("`tine doctor` looks at the agents".into()),
     })
 }
 

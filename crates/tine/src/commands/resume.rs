@@ -9,7 +9,7 @@ use serde_json::json;
 use transcript::State;
 use transcript::render::to_json_pretty;
 
-use super::fork::{PlaceChoice, prompt};
+use super::fork::{PlaceChoice, needed, prompt};
 use super::{Desk, become_program};
 use crate::Outcome;
 use crate::complete;
@@ -54,6 +54,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let session = desk.select_whole(&sessions, &args.session)?;
     let place = args.place.unwrap_or_else(|| desk.default_place(args.json));
     let text = args.prompt.as_deref().map(prompt).transpose()?;
+    let launch = desk.tine.launch_of(session.view.agent, &session.view.id, &args.args, text)?;
+    let said = match place {
+        PlaceChoice::Headless => Some(needed(launch.prompt.as_deref())?),
+        PlaceChoice::Here | PlaceChoice::None => None,
+    };
     let own = session.view.cwd.clone().unwrap_or_else(|| desk.tine.context().cwd.clone());
     let directory = args.to.as_ref().map_or(own, |to| desk.tine.context().cwd.join(to));
     let runs = place != PlaceChoice::None;
@@ -62,8 +67,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     desk.tine.remember_use(&session);
     let mut out = ui::out();
-    if let (PlaceChoice::Headless, Some(text)) = (place, &text) {
-        let answer = desk.tine.resume_headless(&session, &directory, text)?;
+    if let Some(text) = said {
+        let answer = desk.tine.resume_headless(&session, &directory, &launch, text)?;
         match args.json {
             true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, "answer": answer})))?,
             false => writeln!(out, "{}", transcript::text::clean(&answer))?,
@@ -71,13 +76,16 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (words, command) = desk.tine.resume(&session, &directory, &args.args, text.as_deref())?;
+    let (words, command) = desk.tine.resume(&session, &directory, &launch)?;
+    let variables = launch.profile.variables(session.view.name.as_ref());
     if args.json {
-        let told = json!({"session": session.view, "place": {"kind": place.as_str()}, "command": words});
+        let told = json!({
+            "session": session.view, "place": {"kind": place.as_str()},
+            "command": words, "environment": show::shown(&variables),
+        });
         writeln!(out, "{}", to_json_pretty(&told))?;
     } else if place != PlaceChoice::Here {
-        let name = session.view.name.as_ref().map(|name| format!("TINE_SESSION={name} ")).unwrap_or_default();
-        writeln!(out, "cd {} && {name}{}", show::quoted(&directory.to_string_lossy()), show::line(&words))?;
+        writeln!(out, "{}", show::in_directory(&directory, &variables, &words))?;
     }
     out.flush()?;
     match place {

@@ -4,16 +4,15 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{LaunchRequest, Start};
+use engine::{Error, LaunchRequest, Start};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
-use super::fork::{PlaceChoice, prompt};
+use super::fork::{PlaceChoice, needed, prompt};
 use super::{Desk, become_program};
 use crate::Outcome;
 use crate::cli::agent_parser;
-use crate::failure::Failure;
 use crate::ui::{self, Paint, plan as show};
 
 /// Start a session under a name
@@ -23,7 +22,8 @@ Without a name it is called after the git branch. If nothing is said in it, noth
 
 Examples:
   tine start auth-fix                     Claude Code, in this directory
-  tine start --agent codex -- --search    with Codex's own options
+  tine start --agent codex -- --search    with Codex's own options, which it keeps
+  tine start auth-fix -- \"Look here\"      what is no option is said first, once
   tine start auth-fix --profile careful   with a set of options from the configuration file")]
 pub(crate) struct Args {
     /// The session's name
@@ -64,35 +64,29 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         model: args.model.clone(),
         settings: args.settings.clone(),
         system_prompt: args.system_prompt.clone(),
+        prompt: args.prompt.as_deref().map(prompt).transpose()?,
         args: args.args.clone(),
     };
-    let profile = desk.tine.profile_for(args.agent, &request)?;
-    let prompt = args.prompt.as_deref().map(prompt).transpose()?;
+    let launch = desk.tine.launch_for(args.agent, &request)?;
     let place = args.place.unwrap_or_else(|| desk.default_place(args.json));
     // Names of sessions that were started and given up are free.
     desk.tine.all_sessions(&ui::Bar::new())?;
-    let start = desk.tine.plan_start(args.agent, args.name.clone(), profile, prompt.as_deref())?;
-    let answer = match (place, &prompt) {
-        (PlaceChoice::Headless, None) => {
-            return Err(Failure::Other {
-                kind: "no_prompt",
-                message: "without a terminal something must be said".into(),
-                hint: Some("say it with `--prompt`".into()),
-            });
-        }
-        (PlaceChoice::Headless, Some(prompt)) => {
-            desk.tine.register_start(&start, false)?;
-            Some(desk.tine.start_headless(&start, prompt)?)
-        }
-        (PlaceChoice::Here, _) => {
-            desk.tine.register_start(&start, true)?;
-            None
-        }
-        (PlaceChoice::None, _) => {
-            desk.tine.register_start(&start, false)?;
-            None
+    let said = match place {
+        PlaceChoice::Headless => Some(needed(launch.prompt.as_deref())?),
+        PlaceChoice::Here | PlaceChoice::None => None,
+    };
+    let start = loop {
+        let start = desk.tine.plan_start(args.agent, args.name.clone(), launch.clone())?;
+        match desk.tine.register_start(&start, place == PlaceChoice::Here) {
+            // Somebody else took the name that was free a moment ago; the next one will do.
+            Err(Error::NameTaken(_)) if args.name.is_none() => {}
+            registered => {
+                registered?;
+                break start;
+            }
         }
     };
+    let answer = said.map(|said| desk.tine.start_headless(&start, said)).transpose()?;
     tell(desk, &start, place, answer.as_deref(), args.json)
 }
 
@@ -110,13 +104,13 @@ pub(crate) fn open(desk: &Desk, start: &Start, options: &super::fork::Options) -
 /// Says what was started, and becomes the agent where it is to run here.
 fn tell(desk: &Desk, start: &Start, place: PlaceChoice, answer: Option<&str>, json: bool) -> Outcome {
     let name = Paint(desk.surface.color).name(start.name.as_str());
-    let mut words = vec![format!("TINE_SESSION={}", start.name)];
-    words.extend(start.words.iter().cloned());
+    let variables = start.profile.variables(Some(&start.name));
     let mut out = ui::out();
     if json {
         let told = json!({
             "agent": start.agent, "id": start.id, "name": start.name, "cwd": start.directory.to_string_lossy(),
-            "profile": start.profile, "place": {"kind": place.as_str()}, "command": start.words, "answer": answer,
+            "profile": start.profile.shown(), "place": {"kind": place.as_str()}, "command": start.words,
+            "environment": show::shown(&variables), "answer": answer,
         });
         writeln!(out, "{}", to_json_pretty(&told))?;
     } else if let Some(answer) = answer {
@@ -124,8 +118,7 @@ fn tell(desk: &Desk, start: &Start, place: PlaceChoice, answer: Option<&str>, js
         writeln!(out, "{}", transcript::text::clean(answer))?;
     } else if place == PlaceChoice::None {
         ui::say(&format!("{name} is ready; start it with"));
-        let directory = show::quoted(&start.directory.to_string_lossy());
-        writeln!(out, "cd {directory} && {}", show::line(&words))?;
+        writeln!(out, "{}", show::in_directory(&start.directory, &variables, &start.words))?;
     }
     out.flush()?;
     match place {

@@ -1,6 +1,8 @@
 //! How a plan for a fork looks to people and to programs.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::Path;
 
 use engine::{Forked, Plan};
 use serde_json::{Value, json};
@@ -35,7 +37,7 @@ pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::
     }
     if plan.id_is_chosen {
         fact("file", &super::path(surface, &plan.target))?;
-        fact("resume", &line(&plan.command))?;
+        fact("resume", &call(&variables_of(plan), &plan.command))?;
     }
     for loss in &plan.losses {
         fact("lost", loss)?;
@@ -70,15 +72,46 @@ pub(crate) fn as_json(plan: &Plan, forked: Option<&Forked>, command: Option<&[St
             "kind": plan.workspace.kind, "path": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
         },
         "place": { "kind": plan.place },
-        "profile": plan.profile,
+        "profile": plan.profile.shown(),
         "prompt": plan.prompt,
         "command": command.or(planned_command),
+        "environment": shown(&variables_of(plan)),
         "tokens": plan.tokens,
         "context_window": plan.context_window,
         "losses": plan.losses,
         "warnings": plan.warnings,
         "operation": forked.map(|forked| forked.operation),
     })
+}
+
+/// The variables with which a fork is opened.
+pub(crate) fn variables_of(plan: &Plan) -> BTreeMap<String, String> {
+    plan.profile.variables(Some(&plan.name))
+}
+
+/// Variables for programs. Those that hold a password are left out; an agent that tine starts has them.
+pub(crate) fn shown(variables: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
+    let has_none = |(name, value): &(&String, &String)| engine::masked(name, value).is_none();
+    variables.iter().filter(has_none).map(|(name, value)| (name.as_str(), value.as_str())).collect()
+}
+
+/// A command with its variables and in its directory, as it is typed into a shell.
+pub(crate) fn in_directory(directory: &Path, variables: &BTreeMap<String, String>, command: &[String]) -> String {
+    let shown = shown(variables);
+    let hidden: Vec<&str> = variables.keys().map(String::as_str).filter(|name| !shown.contains_key(name)).collect();
+    if !hidden.is_empty() {
+        super::warn(&format!("a password is not printed; set it where you run this: {}", hidden.join(", ")));
+    }
+    format!("cd {} && {}", quoted(&directory.to_string_lossy()), call(variables, command))
+}
+
+fn call(variables: &BTreeMap<String, String>, command: &[String]) -> String {
+    let shown = shown(variables);
+    // A shell takes an assignment only of a name that it knows for one; `env` takes any.
+    let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let env = if shown.keys().all(is_plain) { "" } else { "env " };
+    let assigned: String = shown.iter().map(|(name, value)| format!("{}={} ", quoted(name), quoted(value))).collect();
+    format!("{env}{assigned}{}", line(command))
 }
 
 /// A command as it is typed into a POSIX shell.

@@ -91,7 +91,7 @@ fn a_fork_can_work_elsewhere() {
     assert_eq!(made["workspace"]["kind"], "existing");
     assert_eq!(world.run_in(&world.blog, ["list"]).out.lines().count(), 1);
     let text = world.run(["fork", LOGIN, "--to", "../blog", "another-one"]);
-    assert!(text.out.starts_with("cd [ROOT]/work/blog && claude --resume "), "{}", text.out);
+    assert!(text.out.starts_with("cd [ROOT]/work/blog && TINE_SESSION=another-one claude --resume "), "{}", text.out);
     insta::assert_snapshot!("no such directory", world.run(["fork", LOGIN, "--to", "nowhere"]).whole());
 }
 

@@ -11,6 +11,7 @@ mod hook;
 mod info;
 mod list;
 mod named;
+mod profile;
 mod resolve;
 mod setup;
 mod show;

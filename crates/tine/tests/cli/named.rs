@@ -55,7 +55,7 @@ fn a_profile_is_kept_without_session_flags_and_with_its_files() {
     );
     let copy = made["profile"]["files"][0]["copy"].as_str().unwrap().to_owned();
     assert_eq!(fs::read_to_string(&copy).unwrap(), r#"{"model": "x"}"#);
-    let args = json!(["--verbose", "--add-dir", "a b", "--model", "opus"]);
+    let args = json!(["--verbose", "--add-dir", "a b", "--model", "opus", "--settings", copy]);
     assert_eq!(made["profile"]["args"], args);
     assert_eq!(made["profile"]["environment"]["HTTPS_PROXY"], "http://127.0.0.1:8888");
     assert!(!made.to_string().contains("a-secret"));

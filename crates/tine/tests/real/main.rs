@@ -7,6 +7,7 @@ mod claude;
 mod codex;
 mod fork;
 mod killed;
+mod launch;
 mod methods;
 mod named;
 mod setup;
