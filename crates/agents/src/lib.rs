@@ -132,6 +132,8 @@ pub trait Store: Send + Sync {
     /// The session that a new one was forked from, as far as the beginning of its file or the agent's notes tell. Quick,
     /// because hooks ask.
     fn origin(&self, id: &SessionId, path: &Path) -> Option<SessionId>;
+    /// Commits of the repository in which a session began, as far as the beginning of its file tells.
+    fn commits(&self, path: &Path) -> Vec<String>;
     /// The transcript, and every other file and folder that is this session's alone.
     fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf>;
     /// What the agent keeps about sessions outside of the session files.
@@ -252,6 +254,11 @@ pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     std::fs::File::open(path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
     Some(head)
+}
+
+/// Whether a text is a commit's hash, or a good part of one.
+pub(crate) fn is_commit(text: &str) -> bool {
+    (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What the file system says of an entry of a folder; a link is followed. The entry is looked up in its folder, which is

@@ -82,9 +82,11 @@ pub enum Error {
     /// The directory of a session is gone.
     #[error("the session's directory {} is gone", .path.display())]
     DirectoryGone {
+        /// The session.
+        session: String,
         /// Where it was.
         path: PathBuf,
-        /// Where it may be now.
+        /// Where its repository is now.
         now: Option<PathBuf>,
     },
     /// git is not installed.
@@ -417,7 +419,7 @@ pub enum Error {
     #[error("{} was changed meanwhile", .0.display())]
     ChangedMeanwhile(PathBuf),
     /// An agent that has no such place for hooks.
-    #[error("{} takes no hooks as a {scope}", .agent.product_name())]
+    #[error("the hooks of {} are installed for a person, not {scope}", .agent.product_name())]
     NoSuchScope {
         /// The agent.
         agent: Agent,
@@ -556,10 +558,13 @@ impl Error {
             Error::AtWork { .. } => Some("wait with `--wait`, or say `--now` to fork at its last complete turn".into()),
             Error::NothingToFork(_) => Some("say something in it first".into()),
             Error::NoDirectory(_) => Some("make it first, or fork to another one with `--to DIR`".into()),
-            Error::DirectoryGone { now: Some(now), .. } => {
-                Some(format!("it may be {} now; `--to DIR` says where to go on", now.display()))
+            Error::DirectoryGone { now: Some(now), session, .. } => {
+                let now = now.display();
+                Some(format!("its repository is at {now} now: `tine resume {session} --to {now}` goes on there"))
             }
-            Error::DirectoryGone { now: None, .. } => Some("`--to DIR` says where to go on".into()),
+            Error::DirectoryGone { now: None, session, .. } => {
+                Some(format!("its repository was not found; `tine resume {session} --to DIR` goes on in another place"))
+            }
             Error::NoGit => Some("install git, or fork without a worktree".into()),
             Error::Git { .. } => None,
             Error::NoRepository(_) => Some("`git init` makes one; `--to DIR` needs none".into()),

@@ -16,6 +16,7 @@ mod git;
 mod hook;
 mod lineage;
 mod live;
+mod moved;
 mod named;
 mod names;
 mod operations;

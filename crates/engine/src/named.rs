@@ -95,6 +95,7 @@ impl Tine {
         if !self.registry().register_start(start, &launch, now)? {
             return Err(Error::NameTaken(start.name.clone()));
         }
+        self.note_repository(&start.directory);
         Ok(())
     }
 
@@ -134,9 +135,7 @@ impl Tine {
     /// The words that resume a session, and the command for this terminal.
     pub fn resume(&self, session: &Session, directory: &Path, launch: &Launch) -> Result<(Vec<String>, Command)> {
         let view = &session.view;
-        if !directory.is_dir() {
-            return Err(Error::DirectoryGone { path: directory.to_owned(), now: self.where_now(directory)? });
-        }
+        self.check_directory(session, directory)?;
         let resumed = Resumed { id: &view.id, path: &view.path };
         let prompt = launch.prompt.as_deref();
         let words = self.store(view.agent).resume_command(resumed, directory, &launch.options(), prompt);
@@ -148,30 +147,13 @@ impl Tine {
     /// Says something in a session without a terminal.
     pub fn resume_headless(&self, session: &Session, directory: &Path, launch: &Launch, text: &str) -> Result<String> {
         let view = &session.view;
-        if !directory.is_dir() {
-            return Err(Error::DirectoryGone { path: directory.to_owned(), now: self.where_now(directory)? });
-        }
+        self.check_directory(session, directory)?;
         let options = launch.options();
         let session = Some(Resumed { id: &view.id, path: &view.path });
         let message = Message { session, id: None, title: None, directory, options: &options, text };
         let program = self.program_as(view.agent, &launch.profile, view.name.as_ref())?;
         let said = self.store(view.agent).say(&program, &message);
         Ok(said.map_err(|source| Error::NotAnswered { session: Some(view.label().to_owned()), source })?.answer)
-    }
-
-    /// Where a directory that is gone may be now: a directory of the same name in which other sessions work, or beside
-    /// where it was.
-    fn where_now(&self, gone: &Path) -> Result<Option<PathBuf>> {
-        let Some(name) = gone.file_name() else {
-            return Ok(None);
-        };
-        let sessions = self.all_sessions(&crate::catalog::Quiet)?;
-        let known = sessions.iter().filter_map(|session| session.view.cwd.clone());
-        let above = gone.ancestors().skip(1).find(|folder| folder.is_dir());
-        let around = above.into_iter().flat_map(|folder| std::fs::read_dir(folder).into_iter().flatten().flatten());
-        let around = around.map(|entry| entry.path()).flat_map(|path| [path.join(name), path]);
-        let is_it = |path: &PathBuf| path.file_name() == Some(name) && path.is_dir();
-        Ok(known.chain(around).find(is_it))
     }
 
     /// Settles sessions that were started: those that began are like any other from now on, and those that were given

@@ -70,6 +70,16 @@ pub(crate) fn top(directory: &Path) -> Option<PathBuf> {
     repository(directory).map(|(top, _)| top)
 }
 
+/// Whether the repository around `directory` knows of a worktree at `path`.
+pub(crate) fn has_worktree(directory: &Path, path: &Path) -> bool {
+    let Some((_, common)) = repository(directory) else {
+        return false;
+    };
+    let worktrees = fs::read_dir(common.join("worktrees")).into_iter().flatten().flatten();
+    let mut links = worktrees.filter_map(|worktree| fs::read_to_string(worktree.path().join("gitdir")).ok());
+    links.any(|link| Path::new(link.trim()).parent().is_some_and(|root| path.starts_with(root)))
+}
+
 /// The main working tree of the repository around `directory`; nothing where the repository has none.
 pub(crate) fn main_tree(directory: &Path) -> Option<PathBuf> {
     let (_, common) = repository(directory)?;

@@ -190,6 +190,20 @@ impl Store for Claude {
         pointer.or_else(|| notes::read(&self.config).parents.get(id).map(|parent| parent.id.clone()))
     }
 
+    fn commits(&self, path: &Path) -> Vec<String> {
+        // What it tells the model of the repository, in a text that stands in JSON: one line per commit.
+        const HEADING: &[u8] = br"Recent commits:\n";
+        let head = crate::head_of(path).unwrap_or_default();
+        let Some(start) = memchr::memmem::find(&head, HEADING) else {
+            return Vec::new();
+        };
+        let text = &head[start + HEADING.len()..];
+        let text = &text[..memchr::memchr(b'"', text).unwrap_or(text.len())];
+        let text = String::from_utf8_lossy(text);
+        let hashes = text.split(r"\n").map_while(|line| line.split(' ').next().filter(|hash| crate::is_commit(hash)));
+        hashes.map(str::to_owned).collect()
+    }
+
     fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf> {
         let mut belongings = vec![path.to_owned(), side_folder(path)];
         let kept = ["file-history", "session-env", "tasks"].map(|folder| self.config.join(folder).join(id.as_str()));

@@ -167,6 +167,14 @@ impl Store for Codex {
         SessionId::new(pointer.string()?).ok()
     }
 
+    fn commits(&self, path: &Path) -> Vec<String> {
+        let head = crate::head_of(path).unwrap_or_default();
+        let first = crate::Raw(head.split(|byte| *byte == b'\n').next().unwrap_or_default());
+        let git = first.get(b"payload").and_then(|payload| payload.get(b"git"));
+        let commit = git.and_then(|git| git.get(b"commit_hash")).and_then(crate::Raw::string);
+        commit.into_iter().map(Into::into).filter(|commit: &String| crate::is_commit(commit)).collect()
+    }
+
     fn belongings(&self, id: &SessionId, path: &Path) -> Vec<PathBuf> {
         // Going back to an earlier prompt begins another file of the same thread.
         let mut belongings = self.home.files_of_thread(id.as_str());

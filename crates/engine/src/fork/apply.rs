@@ -155,6 +155,7 @@ impl Tine {
         if !self.registry().register_fork(&fork, operation, now)? {
             return Err(Error::NameTaken(plan.name.clone()));
         }
+        self.note_repository(&plan.workspace.path);
         Ok(())
     }
 }

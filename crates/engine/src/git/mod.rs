@@ -114,6 +114,13 @@ impl Git {
         self.run(directory, ["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")]).is_ok()
     }
 
+    /// Whether a repository has all of these commits; never, if there are none.
+    pub(crate) fn has_commits(&self, directory: &Path, commits: &[String]) -> bool {
+        let wanted = commits.iter().map(|commit| format!("{commit}^{{commit}}"));
+        let arguments = ["rev-parse", "--quiet"].map(str::to_owned).into_iter().chain(wanted);
+        !commits.is_empty() && self.run(directory, arguments).is_ok()
+    }
+
     /// The working tree in which a branch is checked out.
     pub(crate) fn checked_out_in(&self, directory: &Path, branch: &str) -> Option<PathBuf> {
         let list = self.run(directory, ["worktree", "list", "--porcelain"]).ok()?;

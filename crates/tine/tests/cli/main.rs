@@ -10,6 +10,7 @@ mod fork;
 mod hook;
 mod info;
 mod list;
+mod moved;
 mod named;
 mod profile;
 mod resolve;

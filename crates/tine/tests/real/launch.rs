@@ -18,6 +18,7 @@ mod claude {
         every_option_of_claude_is_known,
         what_is_said_is_said_once,
         a_session_goes_on_in_another_directory,
+        a_repository_is_known_by_what_claude_wrote_down,
     ]);
     use super::*;
 }
@@ -124,6 +125,22 @@ fn a_session_goes_on_in_another_directory(version: &str) {
     assert_eq!(model.last_turn().prompts(), ["first", "second", "third"]);
     assert_eq!(claude.transcripts().len(), 1);
     assert_eq!(tine_json(&sandbox, &moved, &["info", "work", "--json"])["turns"], 3);
+}
+
+/// A session that tine did not start: newer clients write down which commits there were.
+fn a_repository_is_known_by_what_claude_wrote_down(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let (project, other) = (sandbox.project("app"), sandbox.project("other"));
+    let id = "11111111-1111-4111-8111-111111111111";
+    claude.start(&project, id, "first");
+    let moved = sandbox.work().join("moved");
+    fs::rename(&project, &moved).expect("a move");
+    let mut command: Command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+    let told = command.current_dir(&other).args(["resume", id, "--in", "none"]).output().expect("tine");
+    let told = text(&told.stderr);
+    let expected = if version == "2.1.197" { "was not found".to_owned() } else { format!("is at {}", moved.display()) };
+    assert!(told.contains(&expected), "{told}");
 }
 
 fn what_was_given_to_codex_is_kept(version: &str) {
