@@ -119,15 +119,29 @@ impl Tine {
 
     /// Whether tine is told by the agent's hooks, so that forks made inside the agent are noticed at once.
     fn hooks_check(&self, agent: Agent) -> Check {
-        let place = self.hooks_are_in(agent);
-        let hint = place.is_none().then(|| {
-            format!(
-                "`tine setup {agent}` installs them; without them tine notices forks made inside the agent when it next looks"
-            )
-        });
-        let verdict = if place.is_some() { Verdict::Good } else { Verdict::Note };
-        let found = place.map_or_else(|| "not installed".into(), |place| format!("installed in {}", place.display()));
-        Check { subject: format!("{agent} hooks"), verdict, found, hint }
+        let subject = format!("{agent} hooks");
+        // A doctor does not start agents, which would write to their homes.
+        let places = match self.setup_places(agent, false) {
+            Ok(places) => places,
+            Err(error) => {
+                return Check { subject, verdict: Verdict::Bad, found: error.to_string(), hint: error.hint() };
+            }
+        };
+        let place = places.iter().find(|place| place.works());
+        let (verdict, found, hint) = match (place, places.first()) {
+            (Some(place), _) => (Verdict::Good, format!("installed in {}", place.path.display()), None),
+            (None, Some(place)) => {
+                let found = format!("installed in {}, but not working", place.path.display());
+                (Verdict::Bad, found, Some("`tine setup --status` tells why".into()))
+            }
+            (None, None) => {
+                let hint = format!(
+                    "`tine setup {agent}` installs them; without them tine notices forks made inside the agent when it next looks"
+                );
+                (Verdict::Note, "not installed".into(), Some(hint))
+            }
+        };
+        Check { subject, verdict, found, hint }
     }
 
     fn registry_check(&self) -> Check {

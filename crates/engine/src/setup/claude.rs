@@ -1,7 +1,7 @@
 //! Claude Code: entries in the person's settings, in a project's settings, or in a plugin.
 //!
-//! Claude Code runs a command once that stands in several settings files, but runs it again for a plugin. So there is one
-//! place at a time: asking for the plugin moves the entries there, and a project needs none where the person has them.
+//! Claude Code runs everything that it finds in any of them. So there is one place at a time: asking for the plugin moves
+//! the entries there, a project needs none where the person has them, and a project's entries give way to a person's.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use jsonc_parser::ast::Value;
 use transcript::Agent;
 
 use super::file;
+use super::hooks;
 use super::jsonc;
 use super::{Action, Change, Scope, SetupPlan, SetupRequest, Step, plugin};
 use crate::error::Result;
@@ -34,14 +35,14 @@ impl Tine {
             if has_plugin {
                 plan.steps.push(self.plugin_step("- the plugin", Action::RemovePlugin));
             }
-            self.note_project(plan, None)?;
+            self.note_project(plan)?;
             return Ok(());
         }
         match scope {
             Scope::User => {
                 let step = self.plan_hooks(agent, scope, &user, false, &mut plan.notes)?;
                 plan.steps.extend(step);
-                self.note_project(plan, Some(&self.hook_program()?))?;
+                self.note_project(plan)?;
             }
             Scope::Project => {
                 let project = self.project_settings();
@@ -53,8 +54,17 @@ impl Tine {
                     return Ok(());
                 }
                 plan.steps.extend(self.plan_hooks(agent, scope, &project, false, &mut plan.notes)?);
+                if self.context().find_program(hooks::BY_NAME).is_none() {
+                    let note = "tine is not on the PATH, so a project's hooks do nothing here";
+                    plan.notes.push((agent, note.into()));
+                }
             }
             Scope::Plugin => {
+                if !has_plugin {
+                    // Its own program installs it, and writes the settings.
+                    self.program(agent)?;
+                    file::check_writable(&user)?;
+                }
                 plan.steps.extend(self.plan_hooks(agent, Scope::User, &user, true, &mut plan.notes)?);
                 let files = plugin::files(&self.hook_program()?);
                 let folder = self.plugin_folder();
@@ -63,7 +73,7 @@ impl Tine {
                         if has_plugin { "~ the plugin" } else { "+ the plugin: hooks, and a command /tine:tine" };
                     plan.steps.push(self.plugin_step(what, Action::InstallPlugin { files, is_known: has_plugin }));
                 }
-                self.note_project(plan, None)?;
+                self.note_project(plan)?;
             }
         }
         Ok(())
@@ -90,25 +100,20 @@ impl Tine {
         Step { change: Change { agent: Agent::Claude, scope: Scope::Plugin, path, what }, action }
     }
 
-    /// Says that the project around has entries, too; they may be a colleague's.
-    fn note_project(&self, plan: &mut SetupPlan, program: Option<&str>) -> Result<()> {
+    /// Says that the project around has entries of an older tine, too, which do not give way; they may be a colleague's.
+    fn note_project(&self, plan: &mut SetupPlan) -> Result<()> {
         let path = self.project_settings();
         if path == self.claude_settings() {
             return Ok(());
         }
         let entries = self.entries(Agent::Claude, &path)?;
-        let Some(other) = entries.iter().find_map(|entry| entry.program.as_deref()) else {
-            return Ok(());
-        };
-        let note = match program {
-            // Equal commands of several settings files are run once.
-            Some(program) if other == Path::new(program) => return Ok(()),
-            _ => format!(
-                "{} has hooks of tine, too; `tine setup claude --project --uninstall` takes them out",
-                path.display()
-            ),
-        };
-        plan.notes.push((Agent::Claude, note));
+        let gives_way = |entry: &hooks::Found| entry.program.as_deref() == Some(Path::new(hooks::BY_NAME));
+        if !entries.iter().all(gives_way) {
+            let path = path.display();
+            let note =
+                format!("{path} has hooks of tine, too; `tine setup claude --project --uninstall` takes them out");
+            plan.notes.push((Agent::Claude, note));
+        }
         Ok(())
     }
 }

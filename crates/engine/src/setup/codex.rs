@@ -23,7 +23,10 @@ impl Tine {
     /// Decides what is done for Codex.
     pub(super) fn plan_codex(&self, request: &SetupRequest, plan: &mut SetupPlan) -> Result<()> {
         if let Some(scope) = request.scope.filter(|scope| *scope != Scope::User) {
-            return Err(Error::NoSuchScope { agent: Agent::Codex, scope: scope.as_str() });
+            return Err(Error::NoSuchScope {
+                agent: Agent::Codex,
+                scope: if scope == Scope::Project { "for a project" } else { "as a plugin" },
+            });
         }
         let home = self.store(Agent::Codex).home().to_owned();
         let (path, config) = (home.join("hooks.json"), home.join("config.toml"));

@@ -91,6 +91,17 @@ pub(super) fn as_it_was(registry: &Registry, path: &Path, now: &str) -> Option<O
     (hash(&kept) == before).then_some(Some(kept))
 }
 
+/// Refuses a file that is read-only. A rename would not mind, but whoever made it so does.
+pub(super) fn check_writable(path: &Path) -> Result<()> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.permissions().readonly() => {
+            let source = io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only");
+            Err(Error::NotSetUp { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Applies an edit. A backup is beside the file before anything is changed.
 pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Result<()> {
     let path = real(&edit.path);
@@ -98,11 +109,8 @@ pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Res
     if read(&path)? != edit.before {
         return Err(Error::ChangedMeanwhile(edit.path.clone()));
     }
+    check_writable(&edit.path)?;
     let metadata = fs::metadata(&path).ok();
-    // A rename would not mind, but whoever made it read-only does.
-    if metadata.as_ref().is_some_and(|metadata| metadata.permissions().readonly()) {
-        return Err(failed(io::Error::new(io::ErrorKind::PermissionDenied, "the file is read-only")));
-    }
     let untouched = edit.before.as_deref().and_then(|text| as_it_was(registry, &path, text)).is_some();
     let mut receipt = registry.receipt(&path).unwrap_or_default();
     receipt.is_ours |= edit.before.is_none();
@@ -142,11 +150,17 @@ pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Res
     }
 }
 
-/// Notes that a program changed a file on tine's behalf; `before` is where the file as it was is kept.
-pub(super) fn note_change(registry: &mut Registry, path: &Path, before: Option<(String, PathBuf)>) -> Result<()> {
+/// Notes that a program changed a file on tine's behalf; `before` is where the file as it was is kept, and `kept` what
+/// was in it that may be empty.
+pub(super) fn note_change(
+    registry: &mut Registry,
+    path: &Path,
+    before: Option<(String, PathBuf)>,
+    kept: Vec<String>,
+) -> Result<()> {
     let (before, backup) = before.map(|(text, backup)| (hash(&text), backup)).unzip();
     let after = hash(&read(path)?.unwrap_or_default());
-    registry.keep_receipt(path, Some(&Receipt { before, after, backup, ..Receipt::default() }))
+    registry.keep_receipt(path, Some(&Receipt { before, after, backup, kept, ..Receipt::default() }))
 }
 
 /// Copies a file beside itself, with its permissions, and returns where to.
@@ -182,6 +196,12 @@ pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_sh
         let _ = fs::remove_file(&beside);
     }
     written
+}
+
+/// Writes a file that is there anew, as it is: a link stays, and so does its mode.
+pub(super) fn put_again(path: &Path, text: &str) -> Result<()> {
+    let mode = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
+    put(&real(path), text, mode.as_ref(), false).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })
 }
 
 /// Makes the folders above a file, and returns those that were not there.

@@ -1,6 +1,6 @@
 //! Hook entries in the shape that Claude Code and Codex share: `{"hooks": {EVENT: [{"hooks": [{"command": …}]}]}}`.
 //!
-//! tine's own entries are known by their command, `PROGRAM hook EVENT --agent AGENT`; nobody else's are touched.
+//! tine's own entries are known by their command, which calls `PROGRAM hook EVENT --agent AGENT`; nobody else's are touched.
 
 use std::path::{Path, PathBuf};
 
@@ -37,9 +37,19 @@ pub(super) fn key(event: Event) -> &'static str {
 /// at the end of a session.
 const TIMEOUT: u32 = 3;
 
-/// The command of one entry.
+/// The program in a project's entries: everybody has their own.
+pub(super) const BY_NAME: &str = "tine";
+
+/// The command of one entry. Where the program is gone, nothing happens and nobody is told.
 pub(super) fn command(program: &str, event: Event, agent: Agent) -> String {
-    format!("{} hook {} --agent {agent}", quoted(program), event.as_str())
+    let call = format!("{} hook {} --agent {agent}", quoted(program), event.as_str());
+    if program != BY_NAME {
+        return format!("[ -x {} ] && exec {call} || exit 0", quoted(program));
+    }
+    // A project's entries give way to the person's own, or everything would run twice.
+    let own = format!(r#"hook {} --agent {agent}|"tine@tine": *true"#, event.as_str());
+    let settings = r#""${CLAUDE_CONFIG_DIR:-$HOME/.claude}/settings.json""#;
+    format!("grep -Eqs '{own}' {settings} || ! command -v {program} >/dev/null || exec {call}; exit 0")
 }
 
 /// One entry's group, as it is written.
@@ -238,9 +248,17 @@ fn take_out(text: String, entry: &Found, kept: &[String]) -> String {
     text
 }
 
-/// The program that a command calls, if the command is one of tine's own entries.
-fn called_program(command: &str, agent: Agent) -> Option<PathBuf> {
-    let words = words(command)?;
+/// The program that a command calls, if the command is one of tine's own entries, of this version or of an older one.
+fn called_program(text: &str, agent: Agent) -> Option<PathBuf> {
+    if Event::ALL.iter().any(|event| text == command(BY_NAME, *event, agent)) {
+        return Some(PathBuf::from(BY_NAME));
+    }
+    let guarded = text.strip_prefix("[ -x ").and_then(|text| text.strip_suffix(" || exit 0"));
+    let call = match guarded.and_then(|text| text.rsplit_once(" ] && exec ")) {
+        Some((program, call)) if call.strip_prefix(program).is_some_and(|rest| rest.starts_with(" hook ")) => call,
+        _ => text,
+    };
+    let words = words(call)?;
     let [program, hook, _, option, of] = words.as_slice() else {
         return None;
     };
@@ -293,12 +311,17 @@ mod tests {
         check("/opt/tine hook stop --agent claude", Some("/opt/tine"));
         check("'/my bin/ti'\\''ne/tine' hook stop --agent claude", Some("/my bin/ti'ne/tine"));
         check("/opt/tine-0.1 hook stop --agent claude", Some("/opt/tine-0.1"));
+        check("[ -x /opt/tine ] && exec /opt/tine hook stop --agent claude || exit 0", Some("/opt/tine"));
+        check("[ -x /opt/tine ] && exec /opt/other hook stop --agent claude || exit 0", None);
+        check("[ -x /opt/tine ] && exec /opt/tine hook stop --agent claude || exit 1", None);
         check("/opt/tine hook stop --agent codex", None);
         check("/opt/tine hook stop --agent claude || true", None);
         check("/opt/other hook stop --agent claude", None);
         check("tine list", None);
         check("$HOME/tine hook stop --agent claude", None);
-        for awkward in ["/usr/bin/tine", "/my bin/tine", "/it's/tine", "/$HOME/tine", "/ü/tine"] {
+        for awkward in
+            [BY_NAME, "/usr/bin/tine", "/a ] && exec /tine", "/my bin/tine", "/it's/tine", "/$HOME/tine", "/ü/tine"]
+        {
             check(&command(awkward, Event::Stop, Agent::Claude), Some(awkward));
         }
     }
@@ -323,7 +346,7 @@ mod tests {
         let old = "{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"/old/tine hook stop --agent claude\",\"timeout\":9}]},{\"matcher\":\"x\",\"hooks\":[{\"command\":\"theirs\"}]},{\"hooks\":[{\"command\":\"/older/tine hook stop --agent claude\"}]}],\"PreCompact\":[{\"hooks\":[{\"command\":\"/old/tine hook pre-compact --agent claude\"}]}]}}";
         let edited = install(old, OURS, Agent::Claude).unwrap();
         assert_eq!((edited.updated, edited.removed), (vec!["Stop".into()], vec!["Stop".into(), "PreCompact".into()]));
-        assert!(edited.text.starts_with("{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"/opt/tine hook stop --agent claude\",\"timeout\":9}]},{\"matcher\":\"x\",\"hooks\":[{\"command\":\"theirs\"}]}],\"SessionStart\""), "{}", edited.text);
+        assert!(edited.text.starts_with("{\"hooks\":{\"Stop\":[{\"hooks\":[{\"type\":\"command\",\"command\":\"[ -x /opt/tine ] && exec /opt/tine hook stop --agent claude || exit 0\",\"timeout\":9}]},{\"matcher\":\"x\",\"hooks\":[{\"command\":\"theirs\"}]}],\"SessionStart\""), "{}", edited.text);
     }
 
     #[test]

@@ -132,6 +132,13 @@ pub struct SetupPlace {
     pub obstacles: Vec<String>,
 }
 
+impl SetupPlace {
+    /// Whether tine is told of everything by these entries, as far as is known.
+    pub(crate) fn works(&self) -> bool {
+        self.exists && self.missing.is_empty() && self.trusted != Some(false) && self.obstacles.is_empty()
+    }
+}
+
 /// One thing that an agent tells.
 #[derive(Debug, Serialize)]
 pub struct SetupEvent {
@@ -174,31 +181,45 @@ impl Tine {
             match &step.action {
                 Action::Edit(edit) => file::apply(&mut self.registry(), edit, self.context().clock.now())?,
                 Action::Trust { hooks, moves } => self.trust_or_take_back(hooks, &step.change.path, moves)?,
-                Action::InstallPlugin { files, is_known } => self.install_plugin(files, *is_known)?,
+                Action::InstallPlugin { files, is_known } => {
+                    if let Err(error) = self.install_plugin(files, *is_known) {
+                        self.put_hooks_back(&fresh)?;
+                        return Err(error);
+                    }
+                }
                 Action::RemovePlugin => self.remove_plugin()?,
             }
         }
         Ok(())
     }
 
+    /// Without the plugin, the entries that gave way to it are there again.
+    fn put_hooks_back(&self, plan: &SetupPlan) -> Result<()> {
+        let user = self.claude_settings();
+        if plan.steps.iter().any(|step| step.change.path == user)
+            && let Some(Step { action: Action::Edit(edit), .. }) =
+                self.plan_hooks(Agent::Claude, Scope::User, &user, false, &mut Vec::new())?
+        {
+            file::apply(&mut self.registry(), &edit, self.context().clock.now())?;
+        }
+        Ok(())
+    }
+
     /// How things stand in an agent.
     pub fn setup_status(&self, agent: Agent) -> Result<SetupStatus> {
-        let places = self.setup_places(agent)?;
+        let places = self.setup_places(agent, true)?;
         let events = hooks::events(agent).iter().map(|event| {
             let last = self.registry().last_heard(agent, *event)?;
             let last = last.and_then(|time| Timestamp::from_millisecond(time).ok());
             Ok(SetupEvent { event: event.as_str(), last })
         });
         let events = events.collect::<Result<_>>()?;
-        let works = |place: &SetupPlace| {
-            place.exists && place.missing.is_empty() && place.trusted != Some(false) && place.obstacles.is_empty()
-        };
-        let installed = places.iter().any(works);
+        let installed = places.iter().any(SetupPlace::works);
         Ok(SetupStatus { agent, installed, places, events })
     }
 
-    /// Where an agent has entries of tine.
-    fn setup_places(&self, agent: Agent) -> Result<Vec<SetupPlace>> {
+    /// Where an agent has entries of tine. Whether it trusts them is found out by starting it.
+    pub(crate) fn setup_places(&self, agent: Agent, asks_agent: bool) -> Result<Vec<SetupPlace>> {
         let mut files = Vec::new();
         match agent {
             Agent::Claude => {
@@ -221,8 +242,10 @@ impl Tine {
             let is_told = |key: &str| entries.iter().any(|entry| entry.key == key);
             let missing =
                 hooks::events(agent).iter().map(|event| hooks::key(*event)).filter(|key| !is_told(key)).collect();
-            let trusted = (agent == Agent::Codex).then(|| self.codex_trusts(&path)).flatten();
-            let exists = crate::context::is_executable(&program);
+            let trusted = (agent == Agent::Codex && asks_agent).then(|| self.codex_trusts(&path)).flatten();
+            let program =
+                self.context().find_program(hooks::BY_NAME).filter(|_| program.is_relative()).unwrap_or(program);
+            let exists = program.is_absolute() && crate::context::is_executable(&program);
             let same = |program: &Path| program.canonicalize().ok();
             let is_this = exists && same(&program) == same(&self.context().program);
             places.push(SetupPlace { scope, path, program, exists, is_this, missing, trusted, obstacles });
@@ -230,18 +253,12 @@ impl Tine {
         Ok(places)
     }
 
-    /// Whether an agent tells tine what happens in it, without asking the agent.
-    pub(crate) fn hooks_are_in(&self, agent: Agent) -> Option<PathBuf> {
-        let files = match agent {
-            Agent::Claude => [Some(self.claude_settings()), Some(self.project_settings())],
-            Agent::Codex => [Some(self.store(agent).home().join("hooks.json")), None],
-        };
-        let has = |path: &PathBuf| self.entries(agent, path).is_ok_and(|entries| !entries.is_empty());
-        let plugin = || {
-            let settings = file::read(&self.claude_settings()).ok().flatten();
-            (agent == Agent::Claude && plugin::is_enabled(settings.as_deref())).then(|| self.plugin_folder())
-        };
-        files.into_iter().flatten().find(has).or_else(plugin)
+    /// The program that entries call. What a project's call is the same for everybody.
+    fn program_for(&self, scope: Scope) -> Result<String> {
+        match scope {
+            Scope::Project => Ok(hooks::BY_NAME.to_owned()),
+            Scope::User | Scope::Plugin => self.hook_program(),
+        }
     }
 
     /// The path that entries call: the one on the PATH that leads to this program, because it stays when the program is
@@ -314,8 +331,8 @@ impl Tine {
             let after = was.unwrap_or_else(|| (!is_all).then(|| format!("{mark}{}", bare.text)));
             (bare, Edit { path: path.to_owned(), before, after, kept: None, is_shared: false })
         } else {
-            let program = self.hook_program()?;
-            let edited = hooks::install(text, &program, agent).map_err(|problem| bad(path, problem))?;
+            let edited =
+                hooks::install(text, &self.program_for(scope)?, agent).map_err(|problem| bad(path, problem))?;
             if !edited.left.is_empty() {
                 let left = edited.left.join(", ");
                 told.push((agent, format!("{}: {left} calls tine in a way of your own, and stays", path.display())));
@@ -334,7 +351,7 @@ impl Tine {
         if uninstall {
             tell("-", edited.removed.join(", "), "");
         } else {
-            let calls = format!(" call {}", self.hook_program()?);
+            let calls = format!(" call {}", self.program_for(scope)?);
             tell("+", edited.added.join(", "), &calls);
             tell("~", edited.updated.join(", "), &calls);
             tell("-", edited.removed.join(", "), "");

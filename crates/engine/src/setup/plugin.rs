@@ -12,7 +12,7 @@ use transcript::Agent;
 
 use super::file;
 use super::hooks;
-use super::jsonc;
+use super::jsonc::{self, Key};
 use crate::error::{Error, Result};
 use crate::{Tine, private};
 
@@ -92,6 +92,32 @@ pub(super) fn is_enabled(settings: Option<&str>) -> bool {
     switch.and_then(Value::as_boolean_lit).is_some_and(|switch| switch.value)
 }
 
+/// The objects in which Claude Code notes plugins in settings, with tine's names in them.
+const NOTES: [(&str, &str); 2] = [("enabledPlugins", "tine@tine"), ("extraKnownMarketplaces", NAME)];
+
+/// A text without some of the members of its objects, and without the objects where they are empty then and not `kept`.
+fn without(text: &str, members: &[(&str, &str)], kept: &[String]) -> String {
+    let (mark, text) = file::split_mark(text);
+    let mut text = text.to_owned();
+    for (object, member) in members {
+        let path = [Key::Name(object), Key::Name(member)];
+        text = jsonc::remove(&text, &path).unwrap_or(text);
+        let root = jsonc::parse(&text).ok().flatten();
+        let is_empty = root.as_ref().and_then(|root| jsonc::member(root, object)).is_some_and(jsonc::is_empty);
+        if is_empty && !kept.iter().any(|kept| kept == object) {
+            text = jsonc::remove(&text, &path[..1]).unwrap_or(text);
+        }
+    }
+    format!("{mark}{text}")
+}
+
+/// Which of the objects that hold notes of plugins a text has.
+fn kept_in(text: &str) -> Vec<String> {
+    let root = jsonc::parse(file::split_mark(text).1).ok().flatten();
+    let has = |name: &&str| root.as_ref().is_some_and(|root| jsonc::member(root, name).is_some());
+    NOTES.map(|(object, _)| object).iter().filter(|name| has(name)).map(|name| (*name).to_owned()).collect()
+}
+
 /// Whether the folder holds just these files.
 pub(super) fn is_written(folder: &Path, files: &Files) -> bool {
     files.iter().all(|(name, text)| fs::read_to_string(folder.join(name)).is_ok_and(|found| found == *text))
@@ -115,6 +141,7 @@ impl Tine {
         };
         let program = self.program(Agent::Claude).map_err(remove)?;
         let settings = self.claude_settings();
+        let kept = kept_in(&file::read(&settings)?.unwrap_or_default());
         let before = match file::read(&settings)? {
             Some(text) => {
                 let backup = file::back_up(&file::real(&settings), self.context().clock.now());
@@ -127,26 +154,45 @@ impl Tine {
             self.put_back(&settings, before)?;
             return Err(remove(Error::SetupProgram(error)));
         }
-        file::note_change(&mut self.registry(), &settings, before)
+        file::note_change(&mut self.registry(), &settings, before, kept)
     }
 
     pub(super) fn remove_plugin(&self) -> Result<()> {
-        let program = self.program(Agent::Claude)?;
         let (folder, settings) = (self.plugin_folder(), self.claude_settings());
+        file::check_writable(&settings)?;
         let now = file::read(&settings)?.unwrap_or_default();
         let was = file::as_it_was(&self.registry(), &settings, &now);
-        let backup = self.registry().receipt(&settings).and_then(|receipt| receipt.backup);
-        let home = self.context().surroundings.home.clone();
-        agents::claude::remove_plugin(&program, &home, NAME, NAME).map_err(Error::SetupProgram)?;
-        // Claude Code leaves traces of plugins that are gone; nobody else has changed the file, so it is put back.
-        if let Some(was) = was {
-            self.put_back(&settings, was.zip(backup))?;
+        let receipt = self.registry().receipt(&settings).unwrap_or_default();
+        match self.program(Agent::Claude) {
+            Ok(program) => {
+                let home = self.context().surroundings.home.clone();
+                agents::claude::remove_plugin(&program, &home, NAME, NAME).map_err(Error::SetupProgram)?;
+            }
+            Err(_) => self.forget_plugin()?,
+        }
+        // Claude Code leaves traces of plugins that are gone. Where nobody else has changed the file, it is put back.
+        match was {
+            Some(was) => self.put_back(&settings, was.zip(receipt.backup))?,
+            None => take_out(&settings, &NOTES, &receipt.kept)?,
         }
         self.registry().keep_receipt(&settings, None)?;
         match fs::remove_dir_all(&folder) {
             Err(source) if folder.exists() => Err(Error::NotSetUp { path: folder, source }),
             _ => Ok(()),
         }
+    }
+
+    /// Takes the plugin out of Claude Code's own notes, where its program is not there to do so.
+    fn forget_plugin(&self) -> Result<()> {
+        let plugins = self.store(Agent::Claude).home().join("plugins");
+        take_out(&plugins.join("installed_plugins.json"), &[("plugins", "tine@tine")], &["plugins".into()])?;
+        let markets = plugins.join("known_marketplaces.json");
+        if let Some(text) = file::read(&markets)? {
+            let text = jsonc::remove(&text, &[Key::Name(NAME)]).unwrap_or(text);
+            file::put_again(&markets, &text)?;
+        }
+        let _ = fs::remove_dir_all(plugins.join("cache").join(NAME));
+        Ok(())
     }
 
     /// Makes the settings what they were; the backup is then not needed any more.
@@ -164,4 +210,12 @@ impl Tine {
         }
         Ok(())
     }
+}
+
+/// Takes members out of the objects in a file, if there is one.
+fn take_out(path: &Path, members: &[(&str, &str)], kept: &[String]) -> Result<()> {
+    let Some(text) = file::read(path)? else {
+        return Ok(());
+    };
+    file::put_again(path, &without(&text, members, kept))
 }

@@ -47,7 +47,7 @@ while IFS= read -r line; do case "$line" in
 *hooks/list*)
     hooks=
     while read -r word place; do
-        command="{TINE} hook $word --agent codex"
+        command="[ -x {TINE} ] && exec {TINE} hook $word --agent codex || exit 0"
         grep -qsF "$command" "$CODEX_HOME/hooks.json" || continue
         key="$CODEX_HOME/hooks.json:$place" status=untrusted
         grep -qsF "\"$key\"" "$CODEX_HOME/config.toml" && status=trusted
@@ -189,7 +189,9 @@ fn an_older_tine_is_replaced() {
     let told = done(&world, &["claude"]);
     assert!(told.contains("~ Stop call [TINE]") && told.contains("+ SessionStart, SessionEnd"), "{told}");
     let text = text(&world, &claude(&world));
-    assert!(text.starts_with(&old.replace("'/old place/tine'", "[TINE]").replace("}]}]}}", "}]}]")), "{text}");
+    let new = "[ -x [TINE] ] && exec [TINE] hook stop --agent claude || exit 0";
+    let expected = old.replace("'/old place/tine' hook stop --agent claude", new).replace("}]}]}}", "}]}]");
+    assert!(text.starts_with(&expected), "{text}");
     assert!(!text.contains("/old place"));
     // What was there before was an older tine's; it does not come back.
     done(&world, &["claude", "--uninstall"]);
@@ -225,13 +227,13 @@ fn entries_call_the_tine_on_the_path_if_it_is_this_one() {
     let link = world.sandbox.link("tine", Path::new(TINE));
     done(&world, &["claude"]);
     let settings = fs::read_to_string(claude(&world)).unwrap();
-    assert!(settings.contains(&format!("\"{} hook stop --agent claude\"", link.display())), "{settings}");
+    assert!(settings.contains(&format!("exec {} hook stop --agent claude", link.display())), "{settings}");
     assert_eq!(world.json(["setup", "claude", "--status", "--json"])["agents"][0]["places"][0]["is_this"], true);
     // Another one is another one.
     fs::remove_file(&link).unwrap();
     world.sandbox.script("tine", "#!/bin/sh\n");
     assert!(done(&world, &["claude"]).contains("~ SessionStart, SessionEnd, UserPromptSubmit, Stop"));
-    assert!(fs::read_to_string(claude(&world)).unwrap().contains(&format!("\"{TINE} hook stop")));
+    assert!(fs::read_to_string(claude(&world)).unwrap().contains(&format!("exec {TINE} hook stop")));
     done(&world, &["claude", "--uninstall"]);
     assert!(files(&world).is_empty());
 }
@@ -353,7 +355,7 @@ fn a_project_needs_nothing_where_the_person_has_it() {
     assert!(told.contains("has the hooks for all projects; nothing is needed here"), "{told}");
     assert!(!settings.exists());
     let told = world.run(["setup", "codex", "--project", "--yes"]);
-    assert!(told.err.contains("Codex takes no hooks as a project"), "{}", told.err);
+    assert!(told.err.contains("the hooks of Codex are installed for a person, not for a project"), "{}", told.err);
 }
 
 #[test]
@@ -362,11 +364,13 @@ fn the_plugin_takes_the_place_of_the_entries() {
     install_claude(&world);
     world.sandbox.write(claude(&world), SETTINGS);
     done(&world, &["claude"]);
+    let before = files(&world);
     // Claude Code refuses settings with comments, and says so.
     world.sandbox.write(world.sandbox.home().join("refuse"), "");
     let told = world.run(["setup", "claude", "--plugin", "--yes"]);
     assert!(told.code == 1 && told.err.contains("it does not want to"), "{}", told.err);
-    assert_eq!(fs::read_to_string(claude(&world)).unwrap(), SETTINGS);
+    // What was to give way is there again.
+    assert_eq!(files(&world), before);
     let folder = world.sandbox.root().join("data/tine/claude-plugin");
     assert!(!folder.exists());
     fs::remove_file(world.sandbox.home().join("refuse")).unwrap();
@@ -414,4 +418,106 @@ fn a_codex_without_hooks_gets_none() {
     assert_eq!(world.json(["setup", "codex", "--status", "--json"])["agents"][0]["installed"], false);
     assert!(done(&world, &["codex"]).contains("+ Codex's trust"));
     assert_eq!(world.json(["setup", "codex", "--status", "--json"])["agents"][0]["installed"], true);
+}
+
+/// What an agent's shell does with an entry: its exit code and all that it says.
+fn run_entry(world: &World, text: &str) -> (Option<i32>, String) {
+    let settings: Value = serde_json::from_str(text).unwrap();
+    let entry = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    let mut shell: std::process::Command = world.sandbox.command("sh");
+    let ran = shell.args(["-c", entry]).stdin(Stdio::null()).current_dir(&world.shop).output().unwrap();
+    (ran.status.code(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
+}
+
+#[test]
+fn a_tine_that_is_gone_is_not_missed() {
+    let world = World::empty();
+    let copy = world.sandbox.root().join("it's here/tine");
+    fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    let copied = world.sandbox.command("cp").arg(TINE).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    let mut command: std::process::Command = world.sandbox.command(&copy);
+    assert!(command.args(["setup", "claude", "--yes"]).output().unwrap().status.success());
+    let settings = fs::read_to_string(claude(&world)).unwrap();
+    let quiet = (Some(0), String::new());
+    assert_eq!(run_entry(&world, &settings), quiet);
+    let log = world.sandbox.root().join("data/tine/hook.log");
+    assert!(log.exists(), "it ran, and found no payload");
+    fs::remove_file(&copy).unwrap();
+    assert_eq!(run_entry(&world, &settings), quiet);
+    // The doctor says what `--status` says.
+    let doctor = || {
+        let report: Value = serde_json::from_str(&world.run(["doctor", "--json"]).raw).unwrap();
+        let checks = report["checks"].as_array().unwrap().clone();
+        checks.into_iter().find(|check| check["subject"] == "claude hooks").unwrap()
+    };
+    assert_eq!(doctor()["verdict"], "bad", "{:#}", doctor());
+    assert_eq!(world.json(["setup", "claude", "--status", "--json"])["agents"][0]["installed"], false);
+    done(&world, &["claude"]);
+    assert_eq!(doctor()["verdict"], "good", "{:#}", doctor());
+}
+
+#[test]
+fn a_projects_entries_are_the_same_for_everybody() {
+    let world = World::empty();
+    done(&world, &["claude", "--project"]);
+    let path = world.shop.join(".claude/settings.json");
+    let settings = fs::read_to_string(&path).unwrap();
+    assert!(!settings.contains(TINE) && settings.contains("exec tine hook stop"), "{settings}");
+    let quiet = (Some(0), String::new());
+    assert_eq!(run_entry(&world, &settings), quiet);
+    assert_eq!(world.json(["setup", "claude", "--status", "--json"])["agents"][0]["installed"], false);
+    // Whoever has tine is told of.
+    world.sandbox.script("tine", "#!/bin/sh\necho ran $*\n");
+    assert_eq!(run_entry(&world, &settings), (Some(0), "ran hook stop --agent claude\n".into()));
+    assert_eq!(done(&world, &["claude", "--project"]), "claude: already set up\n");
+    // Whoever has entries of their own, or the plugin, is told once.
+    for own in [
+        r#"{"hooks":{"Stop":[{"hooks":[{"command":"'/a b/tine' hook stop --agent claude"}]}]}}"#,
+        r#"{"enabledPlugins": {"tine@tine": true}}"#,
+    ] {
+        world.sandbox.write(claude(&world), own);
+        assert_eq!(run_entry(&world, &settings), quiet);
+    }
+    world.sandbox.write(claude(&world), r#"{"enabledPlugins": {"tine@tine": false}}"#);
+    assert_eq!(run_entry(&world, &settings).1, "ran hook stop --agent claude\n");
+    done(&world, &["claude", "--project", "--uninstall"]);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_plugin_needs_claude_code_to_come_and_not_to_go() {
+    let world = World::empty();
+    world.sandbox.write(claude(&world), "{\n  \"model\": \"opus\"\n}\n");
+    done(&world, &["claude"]);
+    let before = files(&world);
+    let told = world.run(["setup", "claude", "--plugin", "--yes"]);
+    assert!(told.code == 1 && told.err.contains("claude was not found"), "{}", told.err);
+    assert_eq!(files(&world), before);
+    install_claude(&world);
+    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o444)).unwrap();
+    let told = world.run(["setup", "claude", "--plugin", "--yes"]);
+    assert!(told.code == 1 && told.err.contains("read-only"), "{}", told.err);
+    assert_eq!(files(&world), before);
+    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o644)).unwrap();
+
+    done(&world, &["claude", "--plugin"]);
+    // As Claude Code writes it, and the person after it.
+    let noted = "{\n  \"model\": \"haiku\",\n  \"extraKnownMarketplaces\": {\n    \"tine\": {}\n  },\n  \"enabledPlugins\": {\n    \"tine@tine\": true\n  }\n}\n";
+    world.sandbox.write(claude(&world), noted);
+    let plugins = world.sandbox.claude_home().join("plugins");
+    world.sandbox.write(plugins.join("installed_plugins.json"), r#"{"version":2,"plugins":{"tine@tine":[],"a@b":[]}}"#);
+    world.sandbox.write(plugins.join("known_marketplaces.json"), r#"{"tine":{},"b":{}}"#);
+    world.sandbox.write(plugins.join("cache/tine/tine/0.1.0/README.md"), "");
+    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o444)).unwrap();
+    assert!(world.run(["setup", "claude", "--uninstall", "--yes"]).err.contains("read-only"));
+    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::remove_file(world.sandbox.bin().join("claude")).unwrap();
+    done(&world, &["claude", "--uninstall"]);
+    assert_eq!(fs::read_to_string(claude(&world)).unwrap(), "{\n  \"model\": \"haiku\"\n}\n");
+    let left = |name: &str| fs::read_to_string(plugins.join(name)).unwrap();
+    assert_eq!(left("installed_plugins.json"), r#"{"version":2,"plugins":{"a@b":[]}}"#);
+    assert_eq!(left("known_marketplaces.json"), r#"{"b":{}}"#);
+    assert!(!plugins.join("cache/tine").exists());
+    assert!(!world.sandbox.root().join("data/tine/claude-plugin").exists());
 }

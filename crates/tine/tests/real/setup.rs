@@ -112,6 +112,7 @@ fn the_person_and_the_project_at_once_run_things_once(version: &str) {
     let (sandbox, model) = (Sandbox::new(), Model::start());
     let claude = ClaudeDriver::new(&sandbox, &model, version);
     let (project, tine) = (sandbox.project("app"), Installed::new(&sandbox));
+    sandbox.link("tine", &tine.path);
     tine.setup(&project, claude.environment(), &["claude", "--project", "--yes"]);
     let told = tine.told(|| drop(claude.start(&project, ID, "first")));
     assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
@@ -120,6 +121,15 @@ fn the_person_and_the_project_at_once_run_things_once(version: &str) {
     tine.setup(&project, claude.environment(), &["claude", "--yes"]);
     let told = tine.told(|| drop(claude.start(&project, THIRD, "first")));
     assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
+    // A plugin is another place of the person's.
+    tine.setup(&project, claude.environment(), &["claude", "--plugin", "--yes"]);
+    let told = tine.told(|| drop(claude.resume(&project, THIRD, "second")));
+    assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
+    // Without tine, nobody is told anything.
+    fs::remove_file(&tine.path).expect("a program");
+    claude.resume(&project, THIRD, "third");
+    let transcript = fs::read_to_string(claude.transcript(THIRD).expect("a transcript")).expect("records");
+    assert!(!transcript.contains("hook_non_blocking_error") && !transcript.contains("not found"), "{transcript}");
 }
 
 /// Should a version take them one day, tine need not warn of comments any more.
