@@ -28,7 +28,9 @@ pub use follow::{Growing, write_copy};
 use jiff::Timestamp;
 pub use launch::{Given, GivenOption, LaunchOptions, Role, Takes, launch_options};
 pub use lines::{Line, LineReader};
-pub use process::{Runner, open_files, process_start, processes_marked, processes_with, runner};
+pub use process::{
+    Runner, has_word, is_below, open_files, process_start, processes_marked, processes_with, runner, tty_of,
+};
 pub use program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said, is_of_a_surrounding_agent};
 pub use seal::Seal;
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary, TokenUse};
@@ -113,6 +115,18 @@ pub trait Store: Send + Sync {
     /// Makes a session that the agent did not write itself known to the agent's own list. It is needed where the agent
     /// keeps an index.
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError>;
+    /// What an agent's terminal shows, as far as it matters to whoever wants to say something.
+    fn screen(&self, _screen: &str) -> Screen {
+        Screen::Unknown
+    }
+    /// Whether an agent that runs says by itself when it can take input.
+    fn tells_its_state(&self) -> bool {
+        true
+    }
+    /// Hands something over to a session that the agent's daemon has open.
+    fn queue(&self, program: &Program, _id: &SessionId, _text: &str) -> Result<(), ProgramError> {
+        Err(program.unable("take messages for a session that is open"))
+    }
     /// Through which of the agent's own programs a session was begun, in the agent's word for it.
     fn client(&self, _path: &Path) -> Option<String> {
         None
@@ -233,6 +247,17 @@ pub struct Live {
     pub sessions: HashMap<SessionId, LiveSession>,
     /// Set where this system cannot tell, so that "stopped" means "not known to run".
     pub weak: Option<&'static str>,
+}
+
+/// What an agent's terminal shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Screen {
+    /// It can take input.
+    Ready,
+    /// It asks something that only a person can answer.
+    Asks(&'static str),
+    /// Something else.
+    Unknown,
 }
 
 /// A session that a process has open.

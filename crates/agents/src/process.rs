@@ -101,10 +101,44 @@ pub fn processes_marked(proc: &Path, variable: &str, value: &str) -> Vec<u32> {
     others(proc, |path| holds(&path.join("environ"), mark.as_bytes()))
 }
 
+/// Whether a process is another one, or was started by it or by one that it started.
+pub fn is_below(proc: &Path, pid: u32, ancestor: u32) -> bool {
+    let mut at = pid;
+    for _ in 0..64 {
+        if at == ancestor {
+            return true;
+        }
+        match stat_field(proc, at, 1).and_then(|parent| parent.parse().ok()) {
+            Some(parent) if parent > 1 => at = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The terminal that a process runs on.
+pub fn tty_of(proc: &Path, pid: u32) -> Option<PathBuf> {
+    let number: u32 = stat_field(proc, pid, 4)?.parse().ok()?;
+    let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00));
+    // Pseudo-terminals have eight majors of 256 minors each, or one with many.
+    (136..144).contains(&major).then(|| PathBuf::from(format!("/dev/pts/{}", (major - 136) * 256 + minor)))
+}
+
+/// A field of a process's state; 0 is the one behind its name.
+fn stat_field(proc: &Path, pid: u32, field: usize) -> Option<String> {
+    let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(field).map(str::to_owned)
+}
+
 /// The files that a process has open.
 pub fn open_files(proc: &Path, pid: u32) -> Vec<PathBuf> {
     let open = fs::read_dir(proc.join(pid.to_string()).join("fd")).into_iter().flatten().flatten();
     open.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+}
+
+/// Whether a process was given a word on its command line.
+pub fn has_word(proc: &Path, pid: u32, word: &str) -> bool {
+    holds(&proc.join(pid.to_string()).join("cmdline"), word.as_bytes())
 }
 
 /// Whether a list in which every entry ends with a NUL has this one.

@@ -21,10 +21,22 @@ pub struct Context {
     pub clock: Clock,
     /// The names of the variables that are set. What an agent that runs around us left among them is not passed on.
     pub variables: Vec<String>,
+    /// The same with their values.
+    pub environment: Environment,
     /// Variables that a session and its forks are launched with, such as a proxy's address.
     pub launch_environment: Vec<(String, String)>,
     /// Where programs are looked up.
     pub search_path: Vec<PathBuf>,
+}
+
+/// Variables with their values, some of which are secret.
+#[derive(Clone, Default)]
+pub struct Environment(pub Vec<(String, String)>);
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} variables", self.0.len())
+    }
 }
 
 /// tine's own folders.
@@ -58,6 +70,12 @@ impl Clock {
 }
 
 impl Context {
+    /// The value of a variable that is set and not empty.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let found = self.environment.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+    }
+
     /// Where `program` is, as a shell would find it.
     pub fn find_program(&self, program: &str) -> Option<PathBuf> {
         self.search_path.iter().map(|folder| folder.join(program)).find(|path| is_executable(path))

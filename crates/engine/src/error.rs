@@ -4,6 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::places::Terminal;
 use transcript::{Agent, NameError, PointError, SessionId, SessionName, SessionView, State};
 
 /// The result of anything in the engine.
@@ -247,6 +248,57 @@ pub enum Error {
         /// Where it was.
         path: PathBuf,
     },
+    /// No terminal with panes is around.
+    #[error("no tmux, WezTerm, kitty or Zellij is around")]
+    NoTerminal,
+    /// A terminal's program is missing.
+    #[error("`{}` is not installed", .0.as_str())]
+    NoTerminalProgram(Terminal),
+    /// A terminal did not do what it was asked.
+    #[error("{}: {message}", terminal.as_str())]
+    Terminal {
+        /// Which.
+        terminal: Terminal,
+        /// What it said.
+        message: String,
+    },
+    /// Nobody knows where a session runs.
+    #[error("`{session}` {}", if *runs { "runs in no pane that tine can reach" } else { "is not running" })]
+    NoPane {
+        /// The session.
+        session: String,
+        /// Whether it runs at all.
+        runs: bool,
+    },
+    /// An agent did not get ready.
+    #[error("`{session}` was not ready for input after {seconds} seconds{}", .saw.as_ref().map(|saw| format!("; it shows: {saw}")).unwrap_or_default())]
+    NotReady {
+        /// The session.
+        session: String,
+        /// How long was waited.
+        seconds: u64,
+        /// What its pane shows.
+        saw: Option<String>,
+    },
+    /// An agent asks something that only a person can answer.
+    #[error("`{session}` waits for {what}")]
+    Asks {
+        /// The session.
+        session: String,
+        /// What it asks for.
+        what: String,
+    },
+    /// A pane was closed before its agent was ready.
+    #[error("the pane of `{session}` closed before the agent was ready{}", .said.as_ref().map(|said| format!(": {said}")).unwrap_or_default())]
+    PaneClosed {
+        /// The session.
+        session: String,
+        /// What went wrong.
+        said: Option<String>,
+    },
+    /// Words that an agent did not take up.
+    #[error("`{0}` did not take up what was sent")]
+    NotTakenUp(String),
     /// A prompt that cannot be handed over.
     #[error("the prompt {0}")]
     BadPrompt(&'static str),
@@ -485,6 +537,14 @@ impl Error {
             Error::NotAnswered { .. } => "agent_failed",
             Error::NoSuchOption { .. } => "no_such_option",
             Error::Tracked { .. } => "tracked",
+            Error::NoTerminal => "no_terminal",
+            Error::NoTerminalProgram(_) => "no_terminal_program",
+            Error::Terminal { .. } => "terminal",
+            Error::NoPane { .. } => "no_pane",
+            Error::NotReady { .. } => "not_ready",
+            Error::Asks { .. } => "waiting",
+            Error::PaneClosed { .. } => "pane_closed",
+            Error::NotTakenUp(_) => "not_taken_up",
             Error::OwnAncestor { .. } => "own_ancestor",
             Error::SameName(_) => "same_name",
             Error::Unbegun(_) => "unbegun",
@@ -609,6 +669,19 @@ impl Error {
             Error::ProfileOfOther { agent, .. } => Some(format!("say `--agent {agent}`")),
             Error::NoSuchOption { .. } => Some("give its own options behind `--`".into()),
             Error::Tracked { .. } => Some("`tine rename` gives it another name".into()),
+            Error::NoTerminal => Some("say which, as `--in tmux`, or `--in headless` for none".into()),
+            Error::NoTerminalProgram(_) => Some("install it, or say another place with `--in`".into()),
+            Error::Terminal { .. } => None,
+            Error::NoPane { runs: true, .. } => {
+                Some("`tine resume` tells how it can be opened; stop it where it runs first".into())
+            }
+            Error::NoPane { .. } => Some("`tine resume SESSION --in tmux` opens it".into()),
+            Error::NotReady { .. } => {
+                Some("`tine focus` leads there; `--ready-timeout` waits longer".into())
+            }
+            Error::Asks { .. } => Some("`tine focus` leads there; tine answers no such questions".into()),
+            Error::PaneClosed { .. } => Some("run it with `--in here` to see why".into()),
+            Error::NotTakenUp(_) => Some("`tine read --screen` shows what it does; `tine focus` leads there".into()),
             Error::OwnAncestor { .. } => Some("`tine tree` shows who comes from whom".into()),
             Error::SameName(_) => None,
             Error::Unbegun(name) => Some(format!("`tine delete {name}` gives the name up")),

@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, delete, demo, doctor, fork, hook, info, list, log, rename, resume, setup, show, start,
-    status, tree, undo,
+    adopt, clone, completions, control, delete, demo, doctor, events, fork, hook, info, list, log, pane, read, rename,
+    resume, send, setup, show, start, status, tree, undo, wait,
 };
 
 /// Branch any conversation with a coding agent
@@ -59,6 +59,15 @@ pub(crate) enum Command {
     #[command(alias = "inspect")]
     Info(info::Args),
     Status(status::Args),
+    Send(send::Args),
+    Read(read::Args),
+    Wait(wait::Args),
+    Interrupt(control::InterruptArgs),
+    Stop(control::StopArgs),
+    Focus(control::FocusArgs),
+    Events(events::Args),
+    #[command(hide = true)]
+    Pane(pane::Args),
     Start(start::Args),
     Resume(resume::Args),
     Fork(fork::Args),
@@ -85,6 +94,10 @@ impl Command {
             Command::Show(args) => args.json,
             Command::Info(args) => args.json,
             Command::Status(args) => args.json,
+            Command::Send(args) => args.json,
+            Command::Read(args) => args.json,
+            Command::Wait(args) => args.json,
+            Command::Events(args) => args.json,
             Command::Start(args) => args.json,
             Command::Resume(args) => args.json,
             Command::Adopt(args) => args.json,
@@ -94,6 +107,10 @@ impl Command {
             Command::Setup(args) => args.json,
             Command::Doctor(args) => args.json,
             Command::Hook(_)
+            | Command::Pane(_)
+            | Command::Interrupt(_)
+            | Command::Stop(_)
+            | Command::Focus(_)
             | Command::Rename(_)
             | Command::Delete(_)
             | Command::Undo(_)

@@ -28,7 +28,9 @@ pub(crate) use side::beside;
 use transcript::{Agent, SessionId, Summary};
 
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
-use crate::{Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Store, Surroundings};
+use crate::{
+    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Screen, Store, Surroundings,
+};
 
 /// Claude Code's files.
 #[derive(Debug, Clone)]
@@ -174,6 +176,18 @@ impl Store for Claude {
 
     fn delist(&self, id: &SessionId, path: &Path) -> io::Result<()> {
         index::delist(id, path)
+    }
+
+    fn screen(&self, screen: &str) -> Screen {
+        const TRUST: [&str; 2] =
+            ["Is this a project you created or one you trust", "Do you trust the files in this folder"];
+        const PERMISSION: [&str; 2] = ["Do you want to proceed?", "Do you want to make this edit"];
+        let shows = |all: &[&str]| all.iter().any(|words| screen.contains(words));
+        match () {
+            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&PERMISSION) => Screen::Asks("a permission"),
+            () => Screen::Unknown,
+        }
     }
 
     fn forked_by(&self, words: &[String]) -> Option<Option<SessionId>> {

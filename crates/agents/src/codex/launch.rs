@@ -12,7 +12,7 @@ use super::scan::scan;
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
 use crate::fields::Raw;
-use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, ProgramError, Said};
+use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, ProgramError, START_PATIENCE, Said};
 
 /// What Codex takes in one message.
 pub(super) const INPUT_LIMIT: usize = 1_048_576;
@@ -26,6 +26,13 @@ pub(super) fn command(thread: &[&str], directory: &Path, options: &[String], pro
     command.extend(options.iter().cloned());
     command.extend(prompt.into_iter().flat_map(|prompt| ["--".to_owned(), prompt.to_owned()]));
     command
+}
+
+/// Hands something over to a thread that the daemon has open.
+pub(super) fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
+    let mut command = program.command(std::path::Path::new("/"));
+    command.args(["queue", "--thread", id.as_str(), "--message", text]);
+    program.run(command, "", START_PATIENCE).map(|_| ())
 }
 
 /// Says something by `codex exec`; the words go through standard input.

@@ -29,7 +29,9 @@ use transcript::{Agent, SessionId, Summary};
 
 use self::home::Home;
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
-use crate::{Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Store, Surroundings};
+use crate::{
+    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Screen, Store, Surroundings,
+};
 
 /// Codex's files.
 #[derive(Debug, Clone)]
@@ -152,6 +154,32 @@ impl Store for Codex {
 
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError> {
         launch::announce(program, id, title, directory)
+    }
+
+    fn screen(&self, screen: &str) -> Screen {
+        const TRUST: [&str; 2] = ["Trust this folder?", "Do you trust the contents of this directory?"];
+        const PERMISSION: [&str; 2] =
+            ["Would you like to run the following command", "Would you like to make the following edits"];
+        let shows = |all: &[&str]| all.iter().any(|words| screen.contains(words));
+        // The input line; choices of a dialog begin with a number.
+        let is_input = |line: &str| {
+            let rest = line.trim_start().strip_prefix('›')?.trim_start();
+            Some(!rest.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        match () {
+            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&PERMISSION) => Screen::Asks("a permission"),
+            () if screen.lines().any(|line| is_input(line) == Some(true)) => Screen::Ready,
+            () => Screen::Unknown,
+        }
+    }
+
+    fn tells_its_state(&self) -> bool {
+        false
+    }
+
+    fn queue(&self, program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
+        launch::queue(program, id, text)
     }
 
     fn client(&self, path: &Path) -> Option<String> {

@@ -39,7 +39,7 @@ impl Tine {
 
     fn best_method(&self, request: &Request, agent: Agent, whole: bool, workspace: &Workspace) -> (Method, String) {
         let is_about_to_run = match request.place {
-            Place::Here => true,
+            Place::Here | Place::In(_) => true,
             Place::Headless => request.prompt.is_some(),
             Place::None => false,
         };

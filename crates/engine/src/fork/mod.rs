@@ -31,6 +31,7 @@ pub use workspace::Preparation;
 
 use crate::directory::DirectoryCopy;
 use crate::git::Worktree;
+use crate::places::Spot;
 use crate::profile::Profile;
 use crate::session::Session;
 
@@ -95,8 +96,7 @@ pub enum Where {
 }
 
 /// Where the agent runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In this terminal.
     Here,
@@ -104,6 +104,20 @@ pub enum Place {
     Headless,
     /// Not at all; the command that starts it is told.
     None,
+    /// In a pane of its own.
+    In(Spot),
+}
+
+impl Place {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Place::Here => "here",
+            Place::Headless => "headless",
+            Place::None => "none",
+            Place::In(spot) => spot.terminal.map_or("auto", crate::places::Terminal::as_str),
+        }
+    }
 }
 
 /// How a fork is made.

@@ -84,4 +84,6 @@ pub(super) const MIGRATIONS: &[&str] = &[
         id            TEXT NOT NULL,
         name          TEXT
      ) STRICT;",
+    // 5: the pane in which a session was opened.
+    "ALTER TABLE sessions ADD COLUMN pane TEXT;",
 ];

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Forked, Method, Place, Plan, Request, Selection, Where};
+use engine::{Forked, Method, Opening, Pane, Place, Plan, Request, Selection, Spot, Where};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
 use super::Desk;
+use super::place::{self, PlaceArgs, PlaceChoice};
 use crate::Outcome;
 use crate::cli::agent_parser;
 use crate::complete;
@@ -67,9 +68,8 @@ pub(crate) struct Options {
     /// What to say first in the fork; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
-    /// Where the agent runs (default: here on a terminal, otherwise none)
-    #[arg(long = "in", value_name = "PLACE")]
-    pub place: Option<PlaceChoice>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Wait until a source that is at work is idle, for so long at most
     #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, default_missing_value = "", value_parser = timeout)]
     #[arg(conflicts_with = "now")]
@@ -100,32 +100,11 @@ pub(crate) enum MethodChoice {
     Seed,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PlaceChoice {
-    /// In this terminal
-    Here,
-    /// Without a terminal: `--prompt` is said and the answer printed
-    Headless,
-    /// Not at all: the command that resumes it is printed
-    None,
-}
-
-impl PlaceChoice {
-    /// The word for it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            PlaceChoice::Here => "here",
-            PlaceChoice::Headless => "headless",
-            PlaceChoice::None => "none",
-        }
-    }
-}
-
 /// How long to wait; nothing for as long as it takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeout(pub Option<Duration>);
 
-fn timeout(text: &str) -> Result<Timeout, String> {
+pub(crate) fn timeout(text: &str) -> Result<Timeout, String> {
     if text.is_empty() {
         return Ok(Timeout(None));
     }
@@ -183,10 +162,11 @@ pub(crate) fn fork(
     let mut request = request(selection);
     request.now = options.now;
     request.prompt = options.prompt.as_deref().map(prompt).transpose()?;
-    request.place = match options.place.unwrap_or_else(|| desk.default_place(options.json)) {
+    request.place = match options.place.choice(desk, options.json) {
         PlaceChoice::Here => Place::Here,
         PlaceChoice::Headless => Place::Headless,
         PlaceChoice::None => Place::None,
+        PlaceChoice::In(spot) => Place::In(spot),
     };
     let plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();
@@ -220,11 +200,12 @@ pub(crate) fn fork(
             ui::warn(warning);
         }
     }
-    open(desk, &plan, &forked, options.json)
+    open(desk, &plan, &forked, options)
 }
 
 /// Runs the agent where the plan says, and prints what there is to print.
-fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
+fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options) -> Outcome {
+    let json = options.json;
     let mut out = ui::out();
     let answer = match (plan.place, &plan.prompt) {
         (Place::Headless, Some(prompt)) => Some(desk.tine.say(plan, &forked.session, prompt).map_err(|error| {
@@ -240,8 +221,15 @@ fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
         _ => None,
     };
     let command = desk.tine.resume_words(plan, &forked.session);
+    let pane = match plan.place {
+        Place::In(spot) => Some(open_pane(desk, plan, forked, spot, options)?),
+        _ => None,
+    };
     if json {
         let mut told = show::as_json(plan, Some(forked), Some(&command));
+        if let Some(pane) = &pane {
+            told["place"] = serde_json::to_value(pane).unwrap_or_default();
+        }
         if let Some(answer) = &answer {
             told["answer"] = answer.as_str().into();
         }
@@ -256,6 +244,7 @@ fn open(desk: &Desk, plan: &Plan, forked: &Forked, json: bool) -> Outcome {
                 writeln!(out, "{}", transcript::text::clean(answer))?;
             }
             (Place::Here, None) => ui::say(&done),
+            (Place::In(_), None) => ui::say(&format!("{done}, in {}", place::told(pane.as_ref()))),
             (_, None) => {
                 ui::say(&format!("{done}; resume it with"));
                 let variables = show::variables_of(plan);
@@ -279,6 +268,31 @@ pub(crate) fn needed(prompt: Option<&str>) -> Result<&str, Failure> {
         kind: "no_prompt",
         message: "without a terminal something must be said".into(),
         hint: Some("say it with `--prompt`".into()),
+    })
+}
+
+/// Opens the fork in a pane. That it does not get ready there does not undo it.
+fn open_pane(desk: &Desk, plan: &Plan, forked: &Forked, spot: Spot, options: &Options) -> Result<Pane, Failure> {
+    let command = desk.tine.resume_words(plan, &forked.session);
+    let opening = Opening {
+        agent: plan.agent,
+        id: Some(&forked.session.id),
+        name: Some(&plan.name),
+        label: plan.name.as_str(),
+        directory: &plan.workspace.path,
+        words: &command,
+        profile: &plan.profile,
+        focus: desk.surface.is_interactive,
+        ready_within: options.place.ready_within(),
+    };
+    desk.tine.open_in(spot, &opening).map_err(|error| {
+        let (label, operation) = (forked.session.label(), forked.operation);
+        let hint = error.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
+        Failure::Other {
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: Some(format!("{hint}the fork {label} was made, `tine undo {operation}` takes it back")),
+        }
     })
 }
 

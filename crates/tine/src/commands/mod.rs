@@ -3,22 +3,29 @@
 pub(crate) mod adopt;
 pub(crate) mod clone;
 pub(crate) mod completions;
+pub(crate) mod control;
 pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod events;
 pub(crate) mod fork;
 pub(crate) mod hook;
 pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod pane;
+pub(crate) mod place;
+pub(crate) mod read;
 pub(crate) mod rename;
 pub(crate) mod resume;
+pub(crate) mod send;
 pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod undo;
+pub(crate) mod wait;
 
 use engine::{Error, Selection, Session, Tine};
 
@@ -44,6 +51,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Completions(args) => return completions::run(&args),
         Command::Demo(args) => return demo::run(&args, &surface),
         Command::Hook(args) => return hook::run(&args),
+        Command::Pane(args) => return pane::run(&args),
         command => command,
     };
     let tine = Tine::open(environment::context()?)?;
@@ -54,6 +62,13 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Show(args) => show::run(&desk, &args),
         Command::Info(args) => info::run(&desk, &args),
         Command::Status(args) => status::run(&desk, &args),
+        Command::Send(args) => send::run(&desk, &args),
+        Command::Read(args) => read::run(&desk, &args),
+        Command::Wait(args) => wait::run(&desk, &args),
+        Command::Interrupt(args) => control::interrupt(&desk, &args),
+        Command::Stop(args) => control::stop(&desk, &args),
+        Command::Focus(args) => control::focus(&desk, &args),
+        Command::Events(args) => events::run(&desk, &args),
         Command::Start(args) => start::run(&desk, &args),
         Command::Resume(args) => resume::run(&desk, &args),
         Command::Fork(args) => fork::run(&desk, &args),
@@ -65,7 +80,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Log(args) => log::run(&desk, &args),
         Command::Doctor(args) => doctor::run(&desk, &args),
         Command::Setup(args) => setup::run(&desk, &args),
-        Command::Completions(_) | Command::Demo(_) | Command::Hook(_) => unreachable!("ran above"),
+        Command::Completions(_) | Command::Demo(_) | Command::Hook(_) | Command::Pane(_) => unreachable!("ran above"),
     };
     for warning in desk.tine.take_warnings() {
         crate::ui::warn(&warning);
@@ -97,10 +112,10 @@ fn become_program(mut command: std::process::Command) -> Outcome {
 
 impl Desk {
     /// Where an agent runs unless it is said: in this terminal, if it is one.
-    pub(crate) fn default_place(&self, json: bool) -> fork::PlaceChoice {
+    pub(crate) fn default_place(&self, json: bool) -> place::PlaceChoice {
         match self.surface.is_interactive && self.surface.is_terminal && !json {
-            true => fork::PlaceChoice::Here,
-            false => fork::PlaceChoice::None,
+            true => place::PlaceChoice::Here,
+            false => place::PlaceChoice::None,
         }
     }
 

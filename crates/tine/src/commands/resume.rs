@@ -4,12 +4,13 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Error, Session};
+use engine::{Error, Opening, Session};
 use serde_json::json;
 use transcript::State;
 use transcript::render::to_json_pretty;
 
-use super::fork::{PlaceChoice, needed, prompt};
+use super::fork::{needed, prompt};
+use super::place::{self, PlaceArgs, PlaceChoice};
 use super::{Desk, become_program};
 use crate::Outcome;
 use crate::complete;
@@ -35,9 +36,8 @@ pub(crate) struct Args {
     /// What to say first; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
-    /// Where the agent runs (default: here on a terminal, otherwise none)
-    #[arg(long = "in", value_name = "PLACE")]
-    pub place: Option<PlaceChoice>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Do not ask whether a session that is open elsewhere is meant
     #[arg(long, short)]
     pub yes: bool,
@@ -52,12 +52,12 @@ pub(crate) struct Args {
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let session = desk.select_whole(&sessions, &args.session)?;
-    let place = args.place.unwrap_or_else(|| desk.default_place(args.json));
+    let place = args.place.choice(desk, args.json);
     let text = args.prompt.as_deref().map(prompt).transpose()?;
     let launch = desk.tine.launch_of(session.view.agent, &session.view.id, &args.args, text)?;
     let said = match place {
         PlaceChoice::Headless => Some(needed(launch.prompt.as_deref())?),
-        PlaceChoice::Here | PlaceChoice::None => None,
+        PlaceChoice::Here | PlaceChoice::None | PlaceChoice::In(_) => None,
     };
     let own = session.view.cwd.clone().unwrap_or_else(|| desk.tine.context().cwd.clone());
     let directory = args.to.as_ref().map_or(own, |to| desk.tine.context().cwd.join(to));
@@ -78,12 +78,31 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     let (words, command) = desk.tine.resume(&session, &directory, &launch)?;
     let variables = launch.profile.variables(session.view.name.as_ref());
+    let pane = match place {
+        PlaceChoice::In(spot) => Some(desk.tine.open_in(
+            spot,
+            &Opening {
+                agent: session.view.agent,
+                id: Some(&session.view.id),
+                name: session.view.name.as_ref(),
+                label: session.view.label(),
+                directory: &directory,
+                words: &words,
+                profile: &launch.profile,
+                focus: desk.surface.is_interactive,
+                ready_within: args.place.ready_within(),
+            },
+        )?),
+        _ => None,
+    };
     if args.json {
         let told = json!({
-            "session": session.view, "place": {"kind": place.as_str()},
+            "session": session.view, "place": place::as_json(place, pane.as_ref()),
             "command": words, "environment": show::shown(&variables),
         });
         writeln!(out, "{}", to_json_pretty(&told))?;
+    } else if pane.is_some() {
+        ui::say(&format!("{} goes on in {}", session.view.label(), place::told(pane.as_ref())));
     } else if place != PlaceChoice::Here {
         writeln!(out, "{}", show::in_directory(&directory, &variables, &words))?;
     }

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Error, LaunchRequest, Start};
+use engine::{Error, LaunchRequest, Opening, Start};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
-use super::fork::{PlaceChoice, needed, prompt};
+use super::fork::{needed, prompt};
+use super::place::{self, PlaceArgs, PlaceChoice};
 use super::{Desk, become_program};
 use crate::Outcome;
 use crate::cli::agent_parser;
@@ -47,9 +48,8 @@ pub(crate) struct Args {
     /// What to say first; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
-    /// Where the agent runs (default: here on a terminal, otherwise none)
-    #[arg(long = "in", value_name = "PLACE")]
-    pub place: Option<PlaceChoice>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
     /// Print a JSON object
     #[arg(long)]
     pub json: bool,
@@ -68,12 +68,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         args: args.args.clone(),
     };
     let launch = desk.tine.launch_for(args.agent, &request)?;
-    let place = args.place.unwrap_or_else(|| desk.default_place(args.json));
+    let place = args.place.choice(desk, args.json);
     // Names of sessions that were started and given up are free.
     desk.tine.all_sessions(&ui::Bar::new())?;
     let said = match place {
         PlaceChoice::Headless => Some(needed(launch.prompt.as_deref())?),
-        PlaceChoice::Here | PlaceChoice::None => None,
+        PlaceChoice::Here | PlaceChoice::None | PlaceChoice::In(_) => None,
     };
     let start = loop {
         let start = desk.tine.plan_start(args.agent, args.name.clone(), launch.clone())?;
@@ -87,35 +87,61 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         }
     };
     let answer = said.map(|said| desk.tine.start_headless(&start, said)).transpose()?;
-    tell(desk, &start, place, answer.as_deref(), args.json)
+    tell(desk, &start, place, &args.place, answer.as_deref(), args.json)
 }
 
 /// Opens a clone of a session in which nothing was said.
 pub(crate) fn open(desk: &Desk, start: &Start, options: &super::fork::Options) -> Outcome {
-    let place = options.place.unwrap_or_else(|| desk.default_place(options.json));
+    let place = options.place.choice(desk, options.json);
     let prompt = options.prompt.as_deref().map(prompt).transpose()?;
     let answer = match (place, &prompt) {
         (PlaceChoice::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),
         _ => None,
     };
-    tell(desk, start, place, answer.as_deref(), options.json)
+    tell(desk, start, place, &options.place, answer.as_deref(), options.json)
 }
 
 /// Says what was started, and becomes the agent where it is to run here.
-fn tell(desk: &Desk, start: &Start, place: PlaceChoice, answer: Option<&str>, json: bool) -> Outcome {
+fn tell(
+    desk: &Desk,
+    start: &Start,
+    place: PlaceChoice,
+    options: &PlaceArgs,
+    answer: Option<&str>,
+    json: bool,
+) -> Outcome {
+    let pane = match place {
+        PlaceChoice::In(spot) => Some(desk.tine.open_in(
+            spot,
+            &Opening {
+                agent: start.agent,
+                id: start.id.as_ref(),
+                name: Some(&start.name),
+                label: start.name.as_str(),
+                directory: &start.directory,
+                words: &start.words,
+                profile: &start.profile,
+                focus: desk.surface.is_interactive,
+                ready_within: options.ready_within(),
+            },
+        )?),
+        _ => None,
+    };
     let name = Paint(desk.surface.color).name(start.name.as_str());
     let variables = start.profile.variables(Some(&start.name));
     let mut out = ui::out();
     if json {
         let told = json!({
             "agent": start.agent, "id": start.id, "name": start.name, "cwd": start.directory.to_string_lossy(),
-            "profile": start.profile.shown(), "place": {"kind": place.as_str()}, "command": start.words,
+            "profile": start.profile.shown(), "place": place::as_json(place, pane.as_ref()), "command": start.words,
             "environment": show::shown(&variables), "answer": answer,
         });
         writeln!(out, "{}", to_json_pretty(&told))?;
     } else if let Some(answer) = answer {
         ui::say(&format!("started {name}"));
         writeln!(out, "{}", transcript::text::clean(answer))?;
+    } else if pane.is_some() {
+        ui::say(&format!("started {name} in {}", place::told(pane.as_ref())));
     } else if place == PlaceChoice::None {
         ui::say(&format!("{name} is ready; start it with"));
         writeln!(out, "{}", show::in_directory(&start.directory, &variables, &start.words))?;

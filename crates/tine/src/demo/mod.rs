@@ -59,6 +59,7 @@ fn context(root: &Path, now: Timestamp) -> Context {
         cwd: root.join("shop"),
         clock: Clock::Fixed(now),
         variables: Vec::new(),
+        environment: engine::Environment::default(),
         launch_environment: Vec::new(),
         search_path: Vec::new(),
     }

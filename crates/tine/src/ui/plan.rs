@@ -71,7 +71,7 @@ pub(crate) fn as_json(plan: &Plan, forked: Option<&Forked>, command: Option<&[St
         "workspace": {
             "kind": plan.workspace.kind, "path": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
         },
-        "place": { "kind": plan.place },
+        "place": { "kind": plan.place.as_str() },
         "profile": plan.profile.shown(),
         "prompt": plan.prompt,
         "command": command.or(planned_command),

@@ -10,5 +10,6 @@ mod killed;
 mod launch;
 mod methods;
 mod named;
+mod panes;
 mod setup;
 mod told;

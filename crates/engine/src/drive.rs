@@ -1,0 +1,541 @@
+//! Sessions in panes: opening one, saying something in it, interrupting and ending it.
+//!
+//! Whether an agent can take input, has taken something up or is done is told by its own state and its transcript; its
+//! screen is looked at only where neither can tell yet, and for dialogs that stand in the way.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agents::{Program, Screen};
+use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+use transcript::{Agent, BlockKind, SessionId, SessionName, State};
+
+use crate::Tine;
+use crate::catalog::Quiet;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::places::{self, Key, OpenPane, Order, Pane, Spot};
+use crate::private;
+use crate::profile::Profile;
+use crate::registry::Registry;
+use crate::session::Session;
+
+/// How often a pane is looked at.
+const PAUSE: Duration = Duration::from_millis(60);
+/// A turn that has not begun by then was not taken up.
+const TAKEN_UP_WITHIN: Duration = Duration::from_secs(20);
+/// When the key that sends a prompt is pressed again.
+const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(1500);
+/// How long a program gets to end by itself.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// An agent that is to run in a pane.
+#[derive(Debug)]
+pub struct Opening<'a> {
+    /// The agent.
+    pub agent: Agent,
+    /// Its session, where the id is known.
+    pub id: Option<&'a SessionId>,
+    /// The session's name.
+    pub name: Option<&'a SessionName>,
+    /// What people call it.
+    pub label: &'a str,
+    /// Where it works.
+    pub directory: &'a Path,
+    /// Its command line.
+    pub words: &'a [String],
+    /// How it is launched.
+    pub profile: &'a Profile,
+    /// Whether the person is to be led there.
+    pub focus: bool,
+    /// How long it may take until it can take input.
+    pub ready_within: Duration,
+}
+
+/// What a new pane runs, in a file that only its owner can read: an environment has secrets in it, and a command line
+/// can be read by everybody.
+#[derive(Debug, Serialize, Deserialize)]
+struct Launch {
+    words: Vec<String>,
+    directory: PathBuf,
+    environment: Vec<(String, String)>,
+    name: Option<SessionName>,
+}
+
+/// What was sent, and what came back.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// The session as it is now.
+    pub session: Session,
+    /// The answer, where it was waited for.
+    pub answer: Option<String>,
+}
+
+/// Whom something is sent to.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A session with a transcript.
+    Session(Box<Session>),
+    /// One that was opened in a pane, and in which nothing was said yet.
+    Unbegun(SessionName),
+}
+
+impl Tine {
+    /// Opens a pane with an agent in it, and waits until the agent can take input.
+    pub fn open_in(&self, spot: Spot, opening: &Opening<'_>) -> Result<Pane> {
+        let program = self.program_as(opening.agent, opening.profile, opening.name)?;
+        let file = self.write_launch(&program, opening)?;
+        let words =
+            [self.context().program.to_string_lossy().into_owned(), "pane".into(), file.to_string_lossy().into()];
+        let (directory, focus) = (opening.directory, opening.focus);
+        let order = Order { unit: spot.unit, directory, words: &words, name: opening.name, focus };
+        let opened = places::open(self.context(), spot, &order);
+        let ready = opened.and_then(|pane| {
+            if let Some(name) = opening.name {
+                self.registry().note_pane(name, &pane)?;
+            }
+            self.wait_until_ready(opening, &pane, &file).map(|()| pane)
+        });
+        let _ = fs::remove_file(&file);
+        let _ = fs::remove_file(trouble_file(&file));
+        ready
+    }
+
+    fn write_launch(&self, program: &Program, opening: &Opening<'_>) -> Result<PathBuf> {
+        let inherited = self.context().environment.0.iter().filter(|(name, _)| !program.hidden.contains(name));
+        let mut words = opening.words.to_vec();
+        if let Some(first) = words.first_mut() {
+            *first = program.path.to_string_lossy().into_owned();
+        }
+        let launch = Launch {
+            words,
+            directory: opening.directory.to_owned(),
+            environment: inherited.chain(&program.environment).cloned().collect(),
+            name: opening.name.cloned(),
+        };
+        let folder = self.context().paths.cache.join("panes");
+        let file = folder.join(format!("{}.json", uuid::Uuid::new_v4()));
+        let failed = |source| Error::CannotWrite { path: file.clone(), source };
+        private::create_folder(&folder).map_err(failed)?;
+        private::open_file(&file).map_err(failed)?;
+        fs::write(&file, serde_json::to_vec(&launch).unwrap_or_default()).map_err(failed)?;
+        Ok(file)
+    }
+
+    /// Waits until an agent can take input, or works on what it was told at its start.
+    fn wait_until_ready(&self, opening: &Opening<'_>, pane: &Pane, launch: &Path) -> Result<()> {
+        let begun = Instant::now();
+        let session = || opening.label.to_owned();
+        let store = self.store(opening.agent);
+        let open = OpenPane::new(self.context(), pane)?;
+        let mut saw = None;
+        while begun.elapsed() < opening.ready_within {
+            let live = opening.id.and_then(|id| store.live().sessions.remove(id));
+            match live.as_ref().and_then(|live| live.state) {
+                Some(State::Idle | State::Busy) => return Ok(()),
+                Some(State::Waiting) => {
+                    let what = live.and_then(|live| live.waiting_for).unwrap_or_else(|| "an answer".into());
+                    return Err(Error::Asks { session: session(), what });
+                }
+                Some(State::Stopped) | None => {}
+            }
+            if let Ok(screen) = open.screen() {
+                match store.screen(&screen) {
+                    Screen::Asks(what) => return Err(Error::Asks { session: session(), what: what.to_owned() }),
+                    Screen::Ready if !store.tells_its_state() => return Ok(()),
+                    Screen::Ready | Screen::Unknown => {}
+                }
+                saw = Some(last_lines(&screen)).filter(|saw| !saw.is_empty());
+            } else if open.info().is_none() {
+                let said = fs::read_to_string(trouble_file(launch)).ok().or(saw);
+                return Err(Error::PaneClosed { session: session(), said });
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(Error::NotReady { session: session(), seconds: opening.ready_within.as_secs(), saw })
+    }
+
+    /// The pane that a session runs in.
+    pub fn pane_of(&self, session: &Session) -> Result<Pane> {
+        let runs = session.live.is_some();
+        let by_process = session.live.as_ref().and_then(|live| live.pid);
+        let found = by_process.and_then(|pid| places::pane_of(self.context(), pid));
+        let found = found.or_else(|| {
+            let noted = self.registry().pane(session.view.name.as_ref()?).ok()??;
+            self.is_its_pane(session.view.name.as_ref(), &noted).then_some(noted)
+        });
+        found.ok_or_else(|| Error::NoPane { session: session.view.label().to_owned(), runs })
+    }
+
+    /// Whether a pane is still the one that was opened for a session.
+    fn is_its_pane(&self, name: Option<&SessionName>, pane: &Pane) -> bool {
+        let info = OpenPane::new(self.context(), pane).ok().and_then(|open| open.info());
+        info.is_some_and(|info| match (info.mark, info.pid, name) {
+            (Some(mark), _, Some(name)) if mark == name.as_str() => true,
+            (_, Some(pid), Some(name)) => self.context().surroundings.proc.as_deref().is_some_and(|proc| {
+                agents::processes_marked(proc, "TINE_SESSION", name.as_str())
+                    .into_iter()
+                    .any(|process| agents::is_below(proc, process, pid))
+            }),
+            _ => false,
+        })
+    }
+
+    /// The pane of a session that was opened and in which nothing was said.
+    fn unbegun_pane(&self, name: &SessionName) -> Result<Pane> {
+        let noted = self.registry().pane(name)?.filter(|pane| self.is_its_pane(Some(name), pane));
+        noted.ok_or_else(|| Error::NoPane { session: name.to_string(), runs: false })
+    }
+
+    /// Says something in a session that runs, and waits until it has been taken up; for the answer, too, where that is
+    /// wanted. A session that does not run is told without a terminal, and its answer always waited for.
+    pub fn send(&self, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
+        if text.is_empty() {
+            return Err(Error::BadPrompt("is empty"));
+        }
+        if text.contains('\0') {
+            return Err(Error::BadPrompt("holds a NUL character"));
+        }
+        let begun = Instant::now();
+        let (label, agent, before, pane) = match target {
+            Target::Session(session) if session.live.is_none() => {
+                let directory = session.view.cwd.clone().unwrap_or_else(|| self.context().cwd.clone());
+                let launch = self.launch_of(session.view.agent, &session.view.id, &[], None)?;
+                let answer = self.resume_headless(session, &directory, &launch, text)?;
+                let session = self.again(session)?;
+                return Ok(Sent { session, answer: Some(answer) });
+            }
+            Target::Session(session) => {
+                let session = self.wait_until_idle((**session).clone(), timeout, &|_, _| {})?;
+                if session.view.state == State::Waiting {
+                    let what = session.live.as_ref().and_then(|live| live.waiting_for.clone());
+                    let what = what.unwrap_or_else(|| "an answer".into());
+                    return Err(Error::Asks { session: session.view.label().to_owned(), what });
+                }
+                let pane = match self.pane_of(&session) {
+                    Ok(pane) => Some(pane),
+                    Err(_) if self.is_held_by_daemon(&session) => None,
+                    Err(error) => return Err(error),
+                };
+                (session.view.label().to_owned(), session.view.agent, Some(session), pane)
+            }
+            Target::Unbegun(name) => {
+                let agent = self.registry().named(name)?.map(|row| row.key.agent).unwrap_or(Agent::Codex);
+                (name.to_string(), agent, None, Some(self.unbegun_pane(name)?))
+            }
+        };
+        match (&pane, &before) {
+            (Some(pane), _) => self.type_in(&label, agent, pane, text)?,
+            (None, Some(session)) => {
+                self.store(agent).queue(&self.program(agent)?, &session.view.id, text)?;
+            }
+            (None, None) => return Err(Error::NoPane { session: label, runs: false }),
+        }
+        let session = self.until_taken_up(target, before.as_ref(), pane.as_ref(), &label)?;
+        if !wait {
+            return Ok(Sent { session, answer: None });
+        }
+        let turns = before.as_ref().map_or(0, |before| before.view.turns);
+        let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+        let session = self.until_answered(session, turns, left)?;
+        let answer = self.last_answer(&session)?.unwrap_or_default();
+        Ok(Sent { session, answer: Some(answer) })
+    }
+
+    /// Whether a daemon has the session open, and not the agent that a person sees.
+    fn is_held_by_daemon(&self, session: &Session) -> bool {
+        let proc = self.context().surroundings.proc.as_deref();
+        let pid = session.live.as_ref().and_then(|live| live.pid);
+        session.view.agent == Agent::Codex
+            && proc.zip(pid).is_some_and(|(proc, pid)| agents::has_word(proc, pid, "app-server"))
+    }
+
+    /// Pastes a text and sends it off, once the agent shows it.
+    fn type_in(&self, label: &str, agent: Agent, pane: &Pane, text: &str) -> Result<()> {
+        let open = OpenPane::new(self.context(), pane)?;
+        let before = open.screen()?;
+        if let Screen::Asks(what) = self.store(agent).screen(&before) {
+            return Err(Error::Asks { session: label.to_owned(), what: what.to_owned() });
+        }
+        // At the beginning of a prompt these mean a command to the agents' own input lines.
+        let text = match text.starts_with(['/', '!']) {
+            true => format!(" {text}"),
+            false => text.to_owned(),
+        };
+        open.paste(&text)?;
+        let begun = Instant::now();
+        let mut last = before.clone();
+        while begun.elapsed() < Duration::from_secs(3) {
+            thread::sleep(PAUSE);
+            let now = open.screen()?;
+            if now != before && now == last {
+                break;
+            }
+            last = now;
+        }
+        open.press(Key::Enter)
+    }
+
+    /// Waits until a turn has begun.
+    fn until_taken_up(
+        &self,
+        target: &Target,
+        before: Option<&Session>,
+        pane: Option<&Pane>,
+        label: &str,
+    ) -> Result<Session> {
+        let begun = Instant::now();
+        let mut pressed = Instant::now();
+        let mut presses = 1;
+        while begun.elapsed() < TAKEN_UP_WITHIN {
+            let now = match (target, before) {
+                (_, Some(before)) => Some(self.again(before)?),
+                (Target::Unbegun(name), None) => self.resolve(name.as_str(), &Quiet).ok().map(|found| found.session),
+                (Target::Session(_), None) => None,
+            };
+            let turns = before.map_or(0, |before| before.view.turns);
+            if let Some(now) = now
+                && (now.view.turns > turns || matches!(now.view.state, State::Busy | State::Waiting))
+            {
+                return Ok(now);
+            }
+            if let Some(pane) = pane
+                && pressed.elapsed() > PRESS_AGAIN_AFTER * presses
+                && presses < 4
+            {
+                OpenPane::new(self.context(), pane)?.press(Key::Enter)?;
+                (pressed, presses) = (Instant::now(), presses + 1);
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(Error::NotTakenUp(label.to_owned()))
+    }
+
+    /// Waits until the turn after `turns` is answered.
+    fn until_answered(&self, session: Session, turns: u32, timeout: Option<Duration>) -> Result<Session> {
+        let begun = Instant::now();
+        let mut session = session;
+        loop {
+            let is_done = session.view.turns > turns
+                && !session.details.mid_turn
+                && !matches!(session.view.state, State::Busy | State::Waiting);
+            if is_done || session.live.is_none() && session.view.turns > turns {
+                return Ok(session);
+            }
+            let waited = begun.elapsed();
+            if timeout.is_some_and(|timeout| waited >= timeout) {
+                let (state, seconds) = (session.view.state, waited.as_secs());
+                return Err(Error::StillAtWork { session: session.view.label().to_owned(), state, seconds });
+            }
+            thread::sleep(PAUSE);
+            session = self.again(&session)?;
+        }
+    }
+
+    /// Whether a session is done with what it was told: what it says of itself and what is written down agree.
+    pub fn is_done(&self, session: &Session) -> bool {
+        match session.view.state {
+            State::Busy | State::Waiting => false,
+            State::Stopped => true,
+            State::Idle => !session.details.mid_turn,
+        }
+    }
+
+    /// Waits until a session that did not run has begun with something, or `is_over` says that it is done.
+    pub fn until_begun(&self, session: &Session, is_over: &mut dyn FnMut() -> bool) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < TAKEN_UP_WITHIN {
+            let now = self.again(session)?;
+            if now.view.turns > session.view.turns || now.live.is_some() && now.details.mid_turn || is_over() {
+                return Ok(());
+            }
+            thread::sleep(PAUSE);
+        }
+        Err(Error::NotTakenUp(session.view.label().to_owned()))
+    }
+
+    /// A session as it is now.
+    pub fn again(&self, session: &Session) -> Result<Session> {
+        let key = session.key();
+        let all = self.all_sessions(&Quiet)?;
+        let same = |other: &&Session| {
+            let other = other.key();
+            other == key || other.agent == key.agent && other.id == key.id && !key.path.exists()
+        };
+        let found = all.iter().find(same);
+        found.cloned().ok_or_else(|| Error::UnknownSession { spec: key.id.to_string(), similar: Vec::new() })
+    }
+
+    /// The last thing that the agent answered: what it said since its last call of a tool.
+    pub fn last_answer(&self, session: &Session) -> Result<Option<String>> {
+        let mut blocks = self.read(session, None)?;
+        let mut answer: Vec<String> = Vec::new();
+        while let Some(block) = blocks.next_block() {
+            match block.kind {
+                _ if block.depth > 0 => {}
+                BlockKind::Answer { text, .. } => answer.push(text),
+                BlockKind::Prompt { .. } | BlockKind::Call { .. } | BlockKind::Output { .. } => answer.clear(),
+                _ => {}
+            }
+        }
+        Ok((!answer.is_empty()).then(|| answer.join("\n\n")))
+    }
+
+    /// What a session's pane shows.
+    pub fn screen(&self, session: &Session) -> Result<String> {
+        let pane = self.pane_of(session)?;
+        OpenPane::new(self.context(), &pane)?.screen()
+    }
+
+    /// Brings a session's pane to front.
+    pub fn focus(&self, session: &Session) -> Result<()> {
+        let pane = self.pane_of(session)?;
+        OpenPane::new(self.context(), &pane)?.focus()
+    }
+
+    /// Interrupts what a session is doing, and waits until it has stopped doing it.
+    pub fn interrupt(&self, session: &Session) -> Result<Session> {
+        if session.live.is_none() {
+            return Err(Error::NoPane { session: session.view.label().to_owned(), runs: false });
+        }
+        match self.pane_of(session) {
+            Ok(pane) => OpenPane::new(self.context(), &pane)?.press(Key::Escape)?,
+            Err(error) => match session.live.as_ref().and_then(|live| live.pid) {
+                // One that runs without a terminal understands a signal.
+                Some(pid) if !self.is_held_by_daemon(session) => signal(pid, Signal::Interrupt),
+                _ => return Err(error),
+            },
+        }
+        let begun = Instant::now();
+        let mut now = self.again(session)?;
+        while now.view.state == State::Busy && begun.elapsed() < ENDS_WITHIN {
+            thread::sleep(PAUSE);
+            now = self.again(session)?;
+        }
+        Ok(now)
+    }
+
+    /// Ends the agent of a session: it is asked to, and made to where it does not.
+    pub fn stop(&self, session: &Session) -> Result<()> {
+        let label = || session.view.label().to_owned();
+        let Some(pid) = session.live.as_ref().and_then(|live| live.pid) else {
+            return Err(Error::NoPane { session: label(), runs: session.live.is_some() });
+        };
+        if self.is_held_by_daemon(session) {
+            // The daemon works for others, too.
+            let pane = self.pane_of(session)?;
+            return OpenPane::new(self.context(), &pane)?.close();
+        }
+        let start = agents::process_start(pid);
+        let runs = || agents::process_start(pid) == start && start.is_some();
+        for how in [Signal::End, Signal::Kill] {
+            signal(pid, how);
+            let begun = Instant::now();
+            while runs() && begun.elapsed() < ENDS_WITHIN {
+                thread::sleep(Duration::from_millis(20));
+            }
+            if !runs() {
+                return Ok(());
+            }
+        }
+        Err(Error::StillAtWork { session: label(), state: session.view.state, seconds: 2 * ENDS_WITHIN.as_secs() })
+    }
+}
+
+/// Reads what a pane is to run, and makes its command. The terminal's own variables are the pane's, everything else is
+/// as it was where the pane was opened.
+pub fn pane_command(context: &Context, file: &Path) -> Result<std::process::Command> {
+    let unreadable = |source| Error::Unreadable { path: file.to_owned(), source };
+    let text = fs::read(file).map_err(unreadable)?;
+    let _ = fs::remove_file(file);
+    let launch: Launch = serde_json::from_slice(&text).map_err(|error| unreadable(error.into()))?;
+    let mut words = launch.words.into_iter();
+    let mut command = std::process::Command::new(words.next().unwrap_or_default());
+    command.args(words).current_dir(&launch.directory).env_clear();
+    command.envs(launch.environment.into_iter().filter(|(name, _)| !is_of_a_terminal(name)));
+    command.envs(context.environment.0.iter().filter(|(name, _)| is_of_a_terminal(name)).cloned());
+    if let Some(name) = &launch.name {
+        // From here on this process is the agent.
+        let pid = std::process::id();
+        let process = agents::process_start(pid).map(|start| format!("{pid} {start}"));
+        if let (Some(process), Ok(mut registry)) =
+            (process, Registry::open_within(&context.paths.registry, ENDS_WITHIN))
+        {
+            let _ = registry.note_launch(name, &process);
+        }
+    }
+    Ok(command)
+}
+
+/// Leaves word of why a pane's program did not start, for whoever opened the pane.
+pub fn note_trouble(file: &Path, trouble: &str) {
+    let _ = fs::write(trouble_file(file), trouble);
+}
+
+fn trouble_file(file: &Path) -> PathBuf {
+    file.with_extension("trouble")
+}
+
+fn is_of_a_terminal(variable: &str) -> bool {
+    const EXACT: [&str; 8] =
+        ["TERM", "COLORTERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "WINDOWID", "LINES", "COLUMNS", "TERMINFO"];
+    const BEGINNINGS: [&str; 5] = ["TMUX", "WEZTERM_", "KITTY_", "ZELLIJ", "VTE_"];
+    EXACT.contains(&variable) || BEGINNINGS.iter().any(|beginning| variable.starts_with(beginning))
+}
+
+/// The end of what a pane shows, on one line.
+fn last_lines(screen: &str) -> String {
+    let lines: Vec<&str> = screen.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(3)..].join(" ⏎ ");
+    transcript::text::clip(&transcript::text::one_line(&last), 200)
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Signal {
+    Interrupt,
+    End,
+    Kill,
+}
+
+#[cfg(unix)]
+fn signal(pid: u32, signal: Signal) {
+    use rustix::process::{Pid, Signal as Number, kill_process};
+    let number = match signal {
+        Signal::Interrupt => Number::INT,
+        Signal::End => Number::TERM,
+        Signal::Kill => Number::KILL,
+    };
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, number);
+    }
+}
+
+#[cfg(not(unix))]
+fn signal(_pid: u32, _signal: Signal) {}
+
+impl Registry {
+    /// Notes in which pane a session was opened.
+    fn note_pane(&mut self, name: &SessionName, pane: &Pane) -> Result<()> {
+        let pane = serde_json::to_string(pane).unwrap_or_default();
+        let query = "UPDATE sessions SET pane = ?2 WHERE name = ?1";
+        self.write(|transaction| transaction.execute(query, params![name.as_str(), pane])).map(|_| ())
+    }
+
+    /// The pane in which a session was opened last.
+    fn pane(&self, name: &SessionName) -> Result<Option<Pane>> {
+        let pane: Option<Option<String>> = self.ask(|connection| {
+            let query = "SELECT pane FROM sessions WHERE name = ?1";
+            connection.query_row(query, [name.as_str()], |row| row.get(0)).optional()
+        })?;
+        Ok(pane.flatten().and_then(|pane| serde_json::from_str(&pane).ok()))
+    }
+
+    /// Notes which process is the agent of a session that was started.
+    fn note_launch(&mut self, name: &SessionName, process: &str) -> Result<()> {
+        let query = "UPDATE sessions SET launch = ?2 WHERE name = ?1 AND launch IS NOT NULL";
+        self.write(|transaction| transaction.execute(query, [name.as_str(), process])).map(|_| ())
+    }
+}

@@ -1,0 +1,77 @@
+//! What the agents' hooks told, in the order in which they told it.
+
+use jiff::Timestamp;
+use rusqlite::params;
+use serde::Serialize;
+use transcript::{Agent, SessionId, SessionName};
+
+use crate::error::Result;
+use crate::registry::Registry;
+
+/// Something that happened in a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HeardEvent {
+    /// Its number; later ones have larger numbers.
+    pub number: i64,
+    /// When.
+    pub at: Timestamp,
+    /// `session_started`, `forked`, `busy`, `answered`, `idle`, `waiting` or `stopped`.
+    pub event: String,
+    /// The agent.
+    pub agent: Agent,
+    /// The session's id.
+    pub id: SessionId,
+    /// Its name at that time.
+    pub name: Option<SessionName>,
+}
+
+impl Registry {
+    /// The newest events, oldest first.
+    pub fn last_events(&self, count: u32) -> Result<Vec<HeardEvent>> {
+        let query = "SELECT number, at, kind, agent, id, name FROM
+                         (SELECT * FROM events WHERE kind IS NOT NULL ORDER BY number DESC LIMIT ?1)
+                     ORDER BY number";
+        self.read_events(query, i64::from(count))
+    }
+
+    /// The events behind one, oldest first.
+    pub fn events_after(&self, number: i64) -> Result<Vec<HeardEvent>> {
+        let query = "SELECT number, at, kind, agent, id, name FROM events
+                     WHERE number > ?1 AND kind IS NOT NULL ORDER BY number";
+        self.read_events(query, number)
+    }
+
+    /// The number of the newest event; 0 where there is none.
+    pub fn newest_event(&self) -> Result<i64> {
+        self.ask(|connection| connection.query_row("SELECT coalesce(max(number), 0) FROM events", [], |row| row.get(0)))
+    }
+
+    fn read_events(&self, query: &str, parameter: i64) -> Result<Vec<HeardEvent>> {
+        let events: Vec<HeardEvent> = self.ask(|connection| {
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map(params![parameter], |row| {
+                let (agent, id): (String, String) = (row.get(3)?, row.get(4)?);
+                let name: Option<String> = row.get(5)?;
+                let (number, at, event): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(agent.parse().ok().zip(SessionId::new(id).ok()).map(|(agent, id)| HeardEvent {
+                    number,
+                    at: Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH),
+                    event,
+                    agent,
+                    id,
+                    name: name.and_then(|name| SessionName::new(name).ok()),
+                }))
+            })?;
+            rows.filter_map(|row| row.transpose()).collect()
+        })?;
+        // An agent that has answered is idle again: one word of its own, two things that happened.
+        let mut told = Vec::with_capacity(events.len());
+        for event in events {
+            if event.event == "idle" {
+                told.push(HeardEvent { event: "answered".into(), ..event.clone() });
+            }
+            told.push(event);
+        }
+        Ok(told)
+    }
+}

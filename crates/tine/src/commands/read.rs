@@ -1,0 +1,57 @@
+//! `tine read`: what a session answered last, or what its pane shows.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use serde_json::json;
+use transcript::render::to_json_pretty;
+
+use super::Desk;
+use crate::Outcome;
+use crate::complete;
+use crate::failure::Failure;
+use crate::ui;
+
+/// Print the last answer of a session, or what its pane shows
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tine read auth-fix             its last answer, from the transcript
+  tine read auth-fix --screen    what its pane shows now")]
+pub(crate) struct Args {
+    /// A name, an id, the beginning of one, a path, `.` or `-`
+    #[arg(add = complete::sessions())]
+    pub session: String,
+    /// The last answer (the default)
+    #[arg(long, conflicts_with = "screen")]
+    pub last: bool,
+    /// What the pane shows
+    #[arg(long)]
+    pub screen: bool,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let session = desk.select(&args.session)?.session;
+    let (what, text) = match args.screen {
+        true => ("screen", desk.tine.screen(&session)?),
+        false => ("answer", desk.tine.last_answer(&session)?.ok_or_else(|| no_answer(session.view.label()))?),
+    };
+    let mut out = ui::out();
+    match args.json {
+        true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, what: text})))?,
+        false => writeln!(out, "{}", transcript::text::clean(text.trim_end()))?,
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn no_answer(label: &str) -> Failure {
+    Failure::Other {
+        kind: "no_answer",
+        message: format!("`{label}` has not answered yet"),
+        hint: Some(format!("`tine wait {label}` waits for it")),
+    }
+}

@@ -1,0 +1,246 @@
+//! Sessions in panes of a real tmux, driven by name: each answer comes from the right session, and the model sees the
+//! right histories.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use testkit::agents::{ClaudeDriver, CodexDriver};
+use testkit::model::{Model, Reply};
+use testkit::poll::{PATIENCE, wait_until};
+use testkit::sandbox::{expect_success, text};
+use testkit::{Gate, Sandbox, Tmux};
+
+mod claude {
+    testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
+        two_sessions_and_a_fork,
+        what_is_sent_arrives,
+        a_dialog_is_not_answered,
+        what_ends_is_stopped,
+    ]);
+    use super::{a_dialog_is_not_answered, what_ends_is_stopped};
+    fn two_sessions_and_a_fork(version: &str) {
+        super::two_sessions_and_a_fork("claude", version);
+    }
+    fn what_is_sent_arrives(version: &str) {
+        super::what_is_sent_arrives("claude", version);
+    }
+}
+
+mod codex {
+    testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
+        two_sessions_and_a_fork,
+        what_is_sent_arrives,
+    ]);
+    fn two_sessions_and_a_fork(version: &str) {
+        super::two_sessions_and_a_fork("codex", version);
+    }
+    fn what_is_sent_arrives(version: &str) {
+        super::what_is_sent_arrives("codex", version);
+    }
+}
+
+/// One agent, a tmux around it, and tine as somebody types it in a pane there.
+struct Lab<'a> {
+    sandbox: &'a Sandbox,
+    environment: Vec<(&'static str, String)>,
+    agent: &'a str,
+    tmux: &'a Tmux,
+    around: String,
+    project: std::path::PathBuf,
+}
+
+impl Lab<'_> {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_tine"));
+        command.envs(self.environment.clone()).current_dir(&self.project).args(arguments);
+        command.env("TMUX", format!("{},1,0", self.tmux.socket().display())).env("TMUX_PANE", &self.around);
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("tine")
+    }
+
+    #[track_caller]
+    fn tine(&self, arguments: &[&str]) -> String {
+        let output = self.output(arguments);
+        assert!(output.status.success(), "tine {arguments:?}: {}{}", text(&output.stderr), text(&output.stdout));
+        text(&output.stdout)
+    }
+
+    #[track_caller]
+    fn json(&self, arguments: &[&str]) -> Value {
+        let told = self.tine(arguments);
+        serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error} in {told}"))
+    }
+
+    #[track_caller]
+    fn start(&self, name: &str) -> String {
+        let made = self.json(&["start", name, "--agent", self.agent, "--in", "tmux:window", "--json"]);
+        made["place"]["pane"].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned()
+    }
+
+    fn state(&self, session: &str) -> String {
+        text(&self.output(&["status", session]).stdout).trim().to_owned()
+    }
+}
+
+/// Runs `test` with an agent that is at home in tmux.
+fn with_lab(agent: &str, version: &str, trusts: bool, test: impl FnOnce(&Lab<'_>, &Model)) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let project = sandbox.project("my app");
+    let environment = match agent {
+        "claude" => {
+            let claude = ClaudeDriver::new(&sandbox, &model, version);
+            if trusts {
+                claude.trust(&project);
+            }
+            claude.environment()
+        }
+        _ => {
+            let codex = CodexDriver::new(&sandbox, &model, version);
+            if trusts {
+                codex.trust(&project);
+            }
+            codex.environment()
+        }
+    };
+    let tmux = Tmux::new(&sandbox);
+    let mut shell = sandbox.command("cat");
+    shell.current_dir(&project);
+    let around = tmux.run_sized(&shell, 200, 50).id().to_owned();
+    let lab = Lab { sandbox: &sandbox, environment, agent, tmux: &tmux, around, project };
+    test(&lab, &model);
+}
+
+fn two_sessions_and_a_fork(agent: &str, version: &str) {
+    with_lab(agent, version, true, |lab, model| {
+        // Answers by what was asked, as several sessions ask at once.
+        let gate = Gate::closed();
+        let held = gate.clone();
+        model.on(move |request| {
+            let prompt = request.prompt()?;
+            let reply = Reply::text(format!("to {prompt}"));
+            Some(if prompt == "take your time" { reply.hold(&held) } else { reply })
+        });
+        let panes = [lab.start("one"), lab.start("two")];
+        assert_ne!(panes[0], panes[1]);
+        assert_eq!(lab.tine(&["send", "one", "first of one", "--wait"]), "to first of one\n");
+        assert_eq!(lab.tine(&["send", "two", "first of two", "--wait"]), "to first of two\n");
+        // One is forked while the other works.
+        lab.tine(&["send", "two", "take your time"]);
+        assert_eq!(lab.state("two"), "busy");
+        let made = lab.json(&["fork", "one", "three", "--in", "tmux:window", "--json", "--yes"]);
+        assert_eq!(made["place"]["kind"], "tmux", "{made:#}");
+        assert_ne!(made["session"]["id"], made["parent"]["id"]);
+        assert_eq!(lab.tine(&["send", "three", "second of three", "--wait"]), "to second of three\n");
+        assert_eq!(model.last_turn().prompts(), ["first of one", "second of three"]);
+        assert_eq!(lab.tine(&["send", "one", "second of one", "--wait"]), "to second of one\n");
+        assert_eq!(model.last_turn().prompts(), ["first of one", "second of one"]);
+        // Waiting ends with a word on who is still at work.
+        let refused = lab.output(&["wait", "one", "two", "--timeout", "1s"]);
+        assert!(!refused.status.success() && text(&refused.stderr).contains("`two` is still busy"), "{refused:?}");
+        assert_eq!(lab.tine(&["wait", "one", "two", "--any"]), "one idle\n");
+        gate.open();
+        lab.tine(&["wait", "one", "two", "three"]);
+        assert_eq!(lab.tine(&["read", "two", "--last"]), "to take your time\n");
+        assert_eq!(lab.tine(&["read", "one"]), "to second of one\n");
+        assert!(lab.tine(&["read", "three", "--screen"]).contains("second of three"));
+        lab.tine(&["focus", "two"]);
+        let active = lab.tmux.tell(["list-panes", "-s", "-t", &panes[1], "-f", "#{window_active}", "-F", "#{pane_id}"]);
+        assert_eq!(active.trim(), panes[1]);
+        lab.tine(&["stop", "one", "two", "three"]);
+        for session in ["one", "two", "three"] {
+            assert_eq!(lab.state(session), "stopped");
+        }
+        // One that does not run is told without a terminal.
+        assert_eq!(lab.tine(&["send", "three", "and once more", "--wait"]), "to and once more\n");
+        assert_eq!(model.last_turn().prompts(), ["first of one", "second of three", "and once more"]);
+    });
+}
+
+fn what_is_sent_arrives(agent: &str, version: &str) {
+    with_lab(agent, version, true, |lab, model| {
+        let long: String = (0..2_000).map(|number| format!("line {number} of a long text with ünï漢字\n")).collect();
+        let texts = [
+            "plain",
+            "-starts with a dash",
+            "--like an option",
+            "/not-a-command of any kind",
+            "!important, and no shell command",
+            "#not a note",
+            "two\nlines",
+            "quotes ' \" ` and $HOME $(id) ${x} \\ \\n %s",
+            "ünï 漢字 🙂 e\u{301}",
+            "~ tilde; semicolon & ampersand | pipe > redirect * glob ? [x]",
+            long.trim_end(),
+        ];
+        lab.start("nasty");
+        for (number, words) in texts.iter().enumerate() {
+            let mut command = lab.command(&["send", "nasty", "--wait", "-"]);
+            model.push(Reply::text(format!("answer {number}")));
+            let child = command
+                .stdin(std::process::Stdio::piped())
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped());
+            let mut child = child.spawn().expect("tine");
+            std::io::Write::write_all(&mut child.stdin.take().expect("its input"), words.as_bytes())
+                .expect("its input");
+            let answer = expect_success(&child.wait_with_output().expect("tine"));
+            assert_eq!(answer.trim_end(), format!("answer {number}"));
+            let told = model.last_turn().prompt().unwrap_or_default();
+            // Claude Code's input line would take it for a command without the space.
+            let told = if agent == "claude" { told.strip_prefix(' ').unwrap_or(&told).to_owned() } else { told };
+            assert!(told == *words, "{number}: {} characters arrived of {}: {:.200}", told.len(), words.len(), told);
+        }
+        // An argument does as well as standard input.
+        assert_eq!(lab.tine(&["send", "nasty", "-n", "--wait"]).trim_end().is_empty(), false);
+        assert_eq!(model.last_turn().prompt().as_deref(), Some("-n"));
+    });
+}
+
+fn a_dialog_is_not_answered(version: &str) {
+    with_lab("claude", version, false, |lab, model| {
+        let refused = lab.output(&["start", "strange", "--in", "tmux:window"]);
+        let told = text(&refused.stderr);
+        assert!(!refused.status.success() && told.contains("trust this folder"), "{told}");
+        assert!(model.turn_requests().is_empty());
+    });
+}
+
+fn what_ends_is_stopped(version: &str) {
+    with_lab("claude", version, true, |lab, model| {
+        let [closed, killed] = ["closed", "killed"].map(|name| {
+            let pane = lab.start(name);
+            model.push(Reply::text("yes"));
+            lab.tine(&["send", name, "hello", "--wait"]);
+            pane
+        });
+        // A pane that was closed by hand.
+        lab.tmux.tell(["kill-pane", "-t", &closed]);
+        wait_until("stopped", PATIENCE, || lab.state("closed") == "stopped");
+        // An agent that was killed.
+        let pid = lab.tmux.tell(["display-message", "-p", "-t", &killed, "#{pane_pid}"]);
+        let ended = Command::new("kill").args(["-9", pid.trim()]).status().expect("kill");
+        assert!(ended.success());
+        wait_until("stopped", PATIENCE, || lab.state("killed") == "stopped");
+        for session in ["closed", "killed"] {
+            let refused = lab.output(&["focus", session]);
+            assert!(text(&refused.stderr).contains("is not running"), "{}", text(&refused.stderr));
+        }
+        // Interrupted, it is idle again.
+        let gate = Gate::closed();
+        lab.start("third");
+        model.push(Reply::text("too late").hold(&gate));
+        lab.tine(&["send", "third", "take your time"]);
+        lab.tine(&["interrupt", "third"]);
+        wait_until("idle", PATIENCE, || lab.state("third") == "idle");
+        // The whole terminal is gone.
+        lab.tmux.tell(["kill-server"]);
+        wait_until("stopped", PATIENCE, || lab.state("third") == "stopped");
+        let refused = lab.output(&["start", "fourth", "--in", "wezterm"]);
+        assert!(!refused.status.success(), "{refused:?}");
+        let _ = Path::new(&lab.around);
+    });
+}
