@@ -37,6 +37,9 @@ pub(super) fn key(event: Event) -> &'static str {
 /// at the end of a session.
 const TIMEOUT: u32 = 3;
 
+/// What stands between the question whether the program is there and the call of it.
+const GUARD: &str = " ] && exec ";
+
 /// The program in a project's entries: everybody has their own.
 pub(super) const BY_NAME: &str = "tine";
 
@@ -44,7 +47,7 @@ pub(super) const BY_NAME: &str = "tine";
 pub(super) fn command(program: &str, event: Event, agent: Agent) -> String {
     let call = format!("{} hook {} --agent {agent}", quoted(program), event.as_str());
     if program != BY_NAME {
-        return format!("[ -x {} ] && exec {call} || exit 0", quoted(program));
+        return format!("[ -x {}{GUARD}{call} || exit 0", quoted(program));
     }
     // A project's entries give way to the person's own, or everything would run twice.
     let own = format!(r#"hook {} --agent {agent}|"tine@tine": *true"#, event.as_str());
@@ -253,11 +256,13 @@ fn called_program(text: &str, agent: Agent) -> Option<PathBuf> {
     if Event::ALL.iter().any(|event| text == command(BY_NAME, *event, agent)) {
         return Some(PathBuf::from(BY_NAME));
     }
-    let guarded = text.strip_prefix("[ -x ").and_then(|text| text.strip_suffix(" || exit 0"));
-    let call = match guarded.and_then(|text| text.rsplit_once(" ] && exec ")) {
-        Some((program, call)) if call.strip_prefix(program).is_some_and(|rest| rest.starts_with(" hook ")) => call,
-        _ => text,
-    };
+    let guarded = text.strip_prefix("[ -x ").and_then(|text| text.strip_suffix(" || exit 0")).unwrap_or_default();
+    // The mark may also stand in a path, so that the program has to be the same on both sides of it.
+    let call = guarded.match_indices(GUARD).find_map(|(at, _)| {
+        let (program, call) = (&guarded[..at], &guarded[at + GUARD.len()..]);
+        call.strip_prefix(program).filter(|rest| rest.starts_with(" hook ")).map(|_| call)
+    });
+    let call = call.unwrap_or(text);
     let words = words(call)?;
     let [program, hook, _, option, of] = words.as_slice() else {
         return None;
