@@ -55,7 +55,7 @@ fn corpus(bench: &Bench) -> PathBuf {
     home
 }
 
-fn size(folders: &[PathBuf]) -> u64 {
+pub(crate) fn size(folders: &[PathBuf]) -> u64 {
     fn below(folder: &Path) -> u64 {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries

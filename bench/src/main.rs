@@ -7,6 +7,7 @@ mod hook;
 mod list;
 mod meaning;
 mod measure;
+mod search;
 mod show;
 
 use std::path::PathBuf;
@@ -19,20 +20,24 @@ pub(crate) struct Bench {
     folder: PathBuf,
     /// How many sessions the corpus has.
     sessions: usize,
+    /// How large the corpus of the search is.
+    megabytes: u64,
 }
 
 fn main() {
     let mut wanted: Vec<String> = Vec::new();
     let mut sessions = 10_000;
+    let mut megabytes = 500;
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--sessions" => sessions = words.next().and_then(|count| count.parse().ok()).expect("a number of sessions"),
+            "--megabytes" => megabytes = words.next().and_then(|count| count.parse().ok()).expect("a number of MB"),
             _ => wanted.push(word),
         }
     }
     if wanted.is_empty() {
-        wanted = vec!["list".into(), "show".into(), "fork".into(), "hook".into(), "meaning".into()];
+        wanted = vec!["list".into(), "show".into(), "fork".into(), "hook".into(), "search".into(), "meaning".into()];
     }
     let own = std::env::current_exe().expect("the benchmark's own path");
     let target = own.parent().expect("a folder");
@@ -40,16 +45,17 @@ fn main() {
     let needs_tine = wanted.iter().any(|name| !name.starts_with("meaning"));
     assert!(!needs_tine || tine.exists(), "{} is missing: cargo build --release -p tine", tine.display());
     let folder = target.parent().expect("the target folder").join("bench");
-    let bench = Bench { tine, folder, sessions };
+    let bench = Bench { tine, folder, sessions, megabytes };
     for name in wanted {
         match name.as_str() {
             "list" => list::run(&bench),
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
+            "search" => search::run(&bench),
             "meaning" => meaning::run(&bench),
             meaning::QUERY => meaning::query(&bench),
-            other => panic!("no benchmark `{other}`; there are list, show, fork, hook and meaning"),
+            other => panic!("no benchmark `{other}`; there are list, show, fork, hook, search and meaning"),
         }
     }
 }

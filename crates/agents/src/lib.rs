@@ -60,7 +60,11 @@ pub trait Store: Send + Sync {
     fn scan(&self, path: &Path) -> Summary;
     /// The conversation, block by block, up to and including turn `until`. What an earlier scan found out lets it begin
     /// at once; without that, it scans first.
-    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>>;
+    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+        self.read_part(path, &Part { until, ..Part::default() }, known)
+    }
+    /// The same for a part of the conversation.
+    fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>>;
     /// Where a new session of this id that works in `cwd` belongs.
     fn place_for(&self, id: &SessionId, cwd: &Path, now: Timestamp) -> PathBuf;
     /// Writes a copy of a session under a new id to `out`, in constant memory; the source is only read. What an earlier
@@ -165,6 +169,27 @@ pub struct Known {
     pub defects: Defects,
 }
 
+/// Which part of a conversation is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Part {
+    /// Where to begin, instead of at the first record. It counts only where the scan found the file to be plain, and
+    /// it comes from [`Blocks::turn_began`] of an earlier reading of the same file.
+    pub from: Option<Mark>,
+    /// The last turn.
+    pub until: Option<u32>,
+    /// Whether calls of tools and what they gave back are left out, which is most of the bytes.
+    pub prose_only: bool,
+}
+
+/// Where a turn begins in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// The turn.
+    pub turn: u32,
+    /// The offset of its first record.
+    pub offset: u64,
+}
+
 /// The blocks of a conversation, in order.
 pub trait Blocks {
     /// The next block, or nothing at the end.
@@ -173,6 +198,10 @@ pub trait Blocks {
     fn tokens(&self) -> Option<TokenUse>;
     /// What was wrong so far.
     fn defects(&self) -> &Defects;
+    /// Where the turn that is being read begins, in a file from whose middle can be read.
+    fn turn_began(&self) -> Option<Mark> {
+        None
+    }
 }
 
 /// Every agent that tine knows, over its files.

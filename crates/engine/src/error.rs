@@ -13,6 +13,38 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A query that makes no sense.
+    #[error("{message}\n  {shown}\n  {marks}")]
+    BadQuery {
+        /// What is wrong.
+        message: String,
+        /// The query, or the part of it around the place.
+        shown: String,
+        /// Marks below the place.
+        marks: String,
+    },
+    /// A query without a word.
+    #[error("there is no word in the query")]
+    EmptyQuery,
+    /// A query of words that are everywhere.
+    #[error("the words of `{}` are in nearly every session", transcript::text::clip(.0, 60))]
+    OnlyCommonWords(String),
+    /// A query that nobody typed.
+    #[error("the query is too long: {bytes} bytes, and at most {most} or 64 words are looked for")]
+    QueryTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        most: usize,
+    },
+    /// The index cannot be kept.
+    #[error("the search index cannot be kept in {}: {message}", .folder.display())]
+    Index {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        message: String,
+    },
     /// No session is known by that.
     #[error("no session `{}`", transcript::text::one_line(.spec))]
     UnknownSession {
@@ -506,6 +538,11 @@ impl Error {
             Error::Ambiguous { .. } => "ambiguous_session",
             Error::NoSessionHere(_) => "no_session_here",
             Error::NoLastSession => "no_last_session",
+            Error::BadQuery { .. } => "bad_query",
+            Error::EmptyQuery => "empty_query",
+            Error::OnlyCommonWords(_) => "only_common_words",
+            Error::QueryTooLong { .. } => "query_too_long",
+            Error::Index { .. } => "index",
             Error::NoTurn { .. } => "no_such_turn",
             Error::BadPoint(_) => "bad_turn",
             Error::BadName(_) => "bad_name",
@@ -596,6 +633,12 @@ impl Error {
                 Some(format!("say more of the id, or give the path:\n{}{rest}", lines.join("\n")))
             }
             Error::NoSessionHere(_) => Some("`tine list --all` shows the sessions of every directory".into()),
+            Error::BadQuery { .. } | Error::EmptyQuery => {
+                Some("words, \"a phrase\", -without, and filters: agent:codex file:src/auth.rs since:2w".into())
+            }
+            Error::OnlyCommonWords(_) => Some("add a word that is not, or put it in quotes: \"to be or not\"".into()),
+            Error::QueryTooLong { .. } => Some("say it in a sentence".into()),
+            Error::Index { .. } => Some("is the disk full, or the folder read-only? TINE_CACHE names another".into()),
             Error::NoLastSession => Some("name one; `tine list` shows them".into()),
             Error::NoTurn { source: PointError::OutOfRange { turns, .. }, session } => Some(match turns {
                 0 => "nothing was asked in it yet".into(),

@@ -28,6 +28,7 @@ mod profile;
 mod project;
 mod registry;
 mod resolve;
+mod search;
 mod session;
 mod setup;
 mod tree;
@@ -57,6 +58,9 @@ pub use profile::{KeptFile, Launch, LaunchRequest, Profile, masked};
 pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
+pub use search::{
+    Answer, Correction, Found, IndexProgress, IndexStatus, Limits, Missing, Now, Query, Snippet, query_time,
+};
 use session::Knowledge;
 pub use session::{Details, Listing, Session};
 pub use setup::{Change, Scope, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupStatus, Step};
@@ -131,6 +135,26 @@ impl Tine {
 
     /// The same, put together one by one: of ten thousand sessions, most are printed and forgotten.
     pub fn listing(&self, filter: &Filter, progress: &dyn Progress) -> Result<Listing> {
+        let (catalog, knowledge) = self.survey(progress)?;
+        let project = filter.directory.as_deref().map(Project::of);
+        let asked = |entry: &catalog::Entry| {
+            let summary = &entry.summary;
+            !summary.is_subagent
+                && !summary.is_empty
+                && filter.agent.is_none_or(|agent| agent == summary.agent)
+                && project
+                    .as_ref()
+                    .is_none_or(|project| summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)))
+        };
+        let shown = |entry: &&catalog::Entry| !entry.summary.is_subagent && !entry.summary.is_empty;
+        let handles = session::handles(catalog.entries.iter().filter(shown).map(|entry| &entry.summary.id));
+        let mut entries = catalog.entries;
+        entries.retain(asked);
+        Ok(Listing::new(entries, knowledge, handles))
+    }
+
+    /// One look at the disk, and everything that is known beside the session files.
+    fn survey(&self, progress: &dyn Progress) -> Result<(catalog::Catalog, Knowledge)> {
         let mut catalog = catalog::refresh(&self.stores, &self.context.paths.cache, progress);
         for (agent, path, kind) in &catalog.unreadable {
             self.warnings.borrow_mut().push(format!("cannot look into {} of {agent}: {kind}", path.display()));
@@ -148,22 +172,7 @@ impl Tine {
         let registry = self.registry.borrow();
         let knowledge = Knowledge::new(&registry, notes, live)?;
         drop(registry);
-
-        let project = filter.directory.as_deref().map(Project::of);
-        let asked = |entry: &catalog::Entry| {
-            let summary = &entry.summary;
-            !summary.is_subagent
-                && !summary.is_empty
-                && filter.agent.is_none_or(|agent| agent == summary.agent)
-                && project
-                    .as_ref()
-                    .is_none_or(|project| summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)))
-        };
-        let shown = |entry: &&catalog::Entry| !entry.summary.is_subagent && !entry.summary.is_empty;
-        let handles = session::handles(catalog.entries.iter().filter(shown).map(|entry| &entry.summary.id));
-        let mut entries = catalog.entries;
-        entries.retain(asked);
-        Ok(Listing::new(entries, knowledge, handles))
+        Ok((catalog, knowledge))
     }
 
     /// Every session, newest first.

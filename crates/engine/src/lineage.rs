@@ -154,16 +154,19 @@ impl<'a> Family<'a> {
         Some(Shared { turns, last: u32::try_from(start).ok()? + turns })
     }
 
-    /// The order in which sessions came to be. Ids of Codex carry their time; elsewhere the file system tells.
     fn age(&self, index: usize) -> (i64, &str) {
-        let entry = &self.entries[index];
-        let born = match entry.summary.agent {
-            Agent::Codex => uuid_time(&entry.summary.id),
-            Agent::Claude => None,
-        };
-        let born = born.or(entry.stamp.born).unwrap_or(entry.stamp.modified);
-        (born, entry.summary.id.as_str())
+        age(&self.entries[index])
     }
+}
+
+/// The order in which sessions came to be. Ids of Codex carry their time; elsewhere the file system tells.
+pub(crate) fn age(entry: &Entry) -> (i64, &str) {
+    let born = match entry.summary.agent {
+        Agent::Codex => uuid_time(&entry.summary.id),
+        Agent::Claude => None,
+    };
+    let born = born.or(entry.stamp.born).unwrap_or(entry.stamp.modified);
+    (born, entry.summary.id.as_str())
 }
 
 /// The time in a version 7 UUID, in nanoseconds since 1970.

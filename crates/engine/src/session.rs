@@ -86,7 +86,7 @@ impl Knowledge {
         Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live })
     }
 
-    fn name(&self, summary: &Summary) -> Option<&SessionName> {
+    pub(crate) fn name(&self, summary: &Summary) -> Option<&SessionName> {
         let mut named = self.names.get(&summary.id)?.iter();
         let own = named.find(|(key, _)| key.agent == summary.agent && key.path == summary.path)?;
         Some(&own.1)

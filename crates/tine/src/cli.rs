@@ -7,6 +7,8 @@ use transcript::Agent;
 use crate::commands::{
     adopt, clone, completions, control, delete, demo, doctor, events, fork, hook, info, list, log, pane, read, rename,
     resume, send, setup, show, start, status, tree, undo, wait,
+    adopt, clone, completions, delete, demo, doctor, fork, hook, index, info, list, log, rename, resume, search, setup,
+    show, start, status, tree, undo,
 };
 
 /// Branch any conversation with a coding agent
@@ -58,6 +60,8 @@ pub(crate) enum Command {
     Show(show::Args),
     #[command(alias = "inspect")]
     Info(info::Args),
+    Search(search::Args),
+    Index(index::Args),
     Status(status::Args),
     Send(send::Args),
     Read(read::Args),
@@ -93,6 +97,8 @@ impl Command {
             Command::Tree(args) => args.json,
             Command::Show(args) => args.json,
             Command::Info(args) => args.json,
+            Command::Search(args) => args.json,
+            Command::Index(args) => args.json,
             Command::Status(args) => args.json,
             Command::Send(args) => args.json,
             Command::Read(args) => args.json,

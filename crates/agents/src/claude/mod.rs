@@ -30,6 +30,7 @@ use transcript::{Agent, SessionId, Summary};
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{
     Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Screen, Store, Surroundings,
+    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, Part, ReadBack, Store, Surroundings,
 };
 
 /// Claude Code's files.
@@ -83,12 +84,12 @@ impl Store for Claude {
         Self::scan_file(path).summary
     }
 
-    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+    fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
         // A missing or unreadable file is an error here, where somebody asked for this very session.
         std::fs::File::open(path)?;
         Ok(Box::new(match known {
-            Some(known) => read::ClaudeBlocks::plain(path, known, until)?,
-            None => read::ClaudeBlocks::session(path, Self::scan_file(path), until)?,
+            Some(known) => read::ClaudeBlocks::plain(path, known, part)?,
+            None => read::ClaudeBlocks::session(path, Self::scan_file(path), part)?,
         }))
     }
 

@@ -18,7 +18,7 @@ use super::subagents::Subagents;
 use super::tool_result;
 use crate::fields::Raw;
 use crate::lines::LineReader;
-use crate::{Blocks, Known};
+use crate::{Blocks, Known, Mark, Part};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -37,6 +37,9 @@ pub(super) struct ClaudeBlocks {
     next_prompt: usize,
     turn: u32,
     until: Option<u32>,
+    prose_only: bool,
+    /// Where the turn began that is being read, in a file that is its own history.
+    began: Option<Mark>,
     depth: u8,
     ready: VecDeque<Item>,
     /// The names of tools whose results are still to come.
@@ -81,25 +84,32 @@ enum Which {
 
 impl ClaudeBlocks {
     /// Reads a session.
-    pub(super) fn session(path: &Path, scan: Scan, until: Option<u32>) -> io::Result<Self> {
+    pub(super) fn session(path: &Path, scan: Scan, part: &Part) -> io::Result<Self> {
         let lines = LineReader::open(path, 0, Some(scan.size))?;
         let defects = scan.summary.defects.clone();
         let order = Order::new(scan.history.spans());
         let history = Which::Active(Box::new(scan));
-        Ok(ClaudeBlocks { order, until, defects, ..Self::new(path, lines, history, Subagents::of(path)) })
+        let (until, prose_only) = (part.until, part.prose_only);
+        let new = Self::new(path, lines, history, Subagents::of(path));
+        Ok(ClaudeBlocks { order, until, prose_only, defects, ..new })
     }
 
     /// Reads a session whose history is its file.
-    pub(super) fn plain(path: &Path, known: &Known, until: Option<u32>) -> io::Result<Self> {
-        let lines = LineReader::open(path, 0, Some(known.size))?;
+    pub(super) fn plain(path: &Path, known: &Known, part: &Part) -> io::Result<Self> {
+        let lines = LineReader::open(path, part.from.map_or(0, |from| from.offset), Some(known.size))?;
         let defects = known.defects.clone();
-        Ok(ClaudeBlocks { until, defects, ..Self::new(path, lines, Which::Chain, Subagents::of(path)) })
+        let turn = part.from.map_or(0, |from| from.turn.saturating_sub(1));
+        let (until, prose_only) = (part.until, part.prose_only);
+        let new = Self::new(path, lines, Which::Chain, Subagents::of(path));
+        Ok(ClaudeBlocks { turn, until, prose_only, defects, ..new })
     }
 
-    /// Reads a subagent's file as a part of the turn `turn`.
-    fn subagent(path: &Path, side: Subagents, turn: u32, depth: u8) -> io::Result<Self> {
+    /// Reads a subagent's file as a part of the turn that is being read.
+    fn subagent(path: &Path, parent: &ClaudeBlocks) -> io::Result<Self> {
         let lines = LineReader::open(path, 0, None)?;
-        Ok(ClaudeBlocks { turn, depth, ..Self::new(path, lines, Which::Sidechain, side) })
+        let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
+        let new = Self::new(path, lines, Which::Sidechain, parent.subagents.clone());
+        Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
     }
 
     fn new(path: &Path, lines: LineReader<File>, history: Which, subagents: Subagents) -> Self {
@@ -112,6 +122,8 @@ impl ClaudeBlocks {
             next_prompt: 0,
             turn: 0,
             until: None,
+            prose_only: false,
+            began: None,
             depth: 0,
             ready: VecDeque::new(),
             calls: HashMap::new(),
@@ -146,6 +158,7 @@ impl ClaudeBlocks {
                     return false;
                 }
             };
+            let offset = line.offset;
             let (piece, takes, index) = match line.bytes {
                 Some(bytes) => {
                     let record = Record::of(bytes);
@@ -166,8 +179,14 @@ impl ClaudeBlocks {
             }
             if self.order.waits(index) {
                 self.order.hold(index, piece);
-            } else if !self.emit(index, &piece) {
+                continue;
+            }
+            let turn = self.turn;
+            if !self.emit(index, &piece) {
                 return false;
+            }
+            if self.turn != turn && matches!(self.history, Which::Chain) {
+                self.began = Some(Mark { turn: self.turn, offset });
             }
         }
         true
@@ -257,6 +276,11 @@ impl ClaudeBlocks {
             }
             let call = string(element.get(b"tool_use_id")).unwrap_or_default();
             let name = self.calls.remove(&call);
+            let agent = record.tool_result.and_then(|result| string(result.get(b"agentId")));
+            if self.prose_only {
+                self.nest(&call, agent.as_deref(), at);
+                continue;
+            }
             let result = tool_result::read(element, name.as_deref(), &self.subagents.side_folder());
             self.push(
                 at,
@@ -272,7 +296,6 @@ impl ClaudeBlocks {
             for (media_type, bytes) in result.media {
                 self.push(at, None, BlockKind::Media { media_type, bytes });
             }
-            let agent = record.tool_result.and_then(|result| string(result.get(b"agentId")));
             self.nest(&call, agent.as_deref(), at);
         }
     }
@@ -290,7 +313,7 @@ impl ClaudeBlocks {
         };
         let kind = BlockKind::Subagent { id: found.id, role: found.role, description: found.description };
         self.push(at, None, kind);
-        match ClaudeBlocks::subagent(&found.path, self.subagents.clone(), self.turn, self.depth + 1) {
+        match ClaudeBlocks::subagent(&found.path, self) {
             Ok(nested) => self.ready.push_back(Item::Subagent(Box::new(nested))),
             Err(_) => self.defects.add(DefectKind::MissingSubagent),
         }
@@ -326,6 +349,7 @@ impl ClaudeBlocks {
                 }
                 Some(b"thinking") => BlockKind::Thinking { text: string(element.get(b"thinking")).unwrap_or_default() },
                 Some(b"redacted_thinking") => BlockKind::Thinking { text: String::new() },
+                Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") if self.prose_only => continue,
                 Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") => {
                     let id = string(element.get(b"id")).unwrap_or_default();
                     let name = string(element.get(b"name")).unwrap_or_default();
@@ -421,6 +445,10 @@ impl Blocks for ClaudeBlocks {
 
     fn defects(&self) -> &Defects {
         &self.defects
+    }
+
+    fn turn_began(&self) -> Option<Mark> {
+        self.began
     }
 }
 

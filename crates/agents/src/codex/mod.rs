@@ -31,6 +31,7 @@ use self::home::Home;
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{
     Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Screen, Store, Surroundings,
+    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, Part, ReadBack, Store, Surroundings,
 };
 
 /// Codex's files.
@@ -72,8 +73,8 @@ impl Store for Codex {
         scan::scan(&self.home, path).summary
     }
 
-    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
-        Ok(Box::new(read::open(&self.home, path, until, known)?))
+    fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+        Ok(Box::new(read::open(&self.home, path, part, known)?))
     }
 
     fn place_for(&self, id: &SessionId, _cwd: &Path, now: Timestamp) -> PathBuf {

@@ -11,13 +11,13 @@ use super::home::{Home, Name};
 use super::message::{Media, Message, shell_command};
 use super::record::{Kind, Record};
 use super::scan::{Scan, scan};
-use super::source::{Source, beginning_of_line};
+use super::source::{Source, beginning_of_line, is_compressed};
 use super::subagents::{self, Spawn};
 use super::tools;
 use super::turns::{Place, Step, Turns};
 use crate::fields::Raw;
 use crate::lines::{Line, LineReader};
-use crate::{Blocks, Known};
+use crate::{Blocks, Known, Mark, Part};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -34,6 +34,10 @@ pub(super) struct CodexBlocks {
     turns: Turns,
     steps: Vec<Step>,
     until: Option<u32>,
+    prose_only: bool,
+    /// Where reading begins in the only file, and whether it may begin anywhere but at the start.
+    from: u64,
+    can_begin_anywhere: bool,
     /// Set in a subagent's thread.
     nested: Option<Nested>,
     model: Option<String>,
@@ -78,13 +82,14 @@ struct Nested {
 
 impl CodexBlocks {
     /// Reads the thread whose file was scanned, up to and including the turn `until`.
-    pub(super) fn thread(home: &Home, scan: Scan, until: Option<u32>) -> Self {
+    pub(super) fn thread(home: &Home, scan: Scan, part: &Part) -> Self {
         let mut turns = Turns::default();
         turns.helper = scan.meta.helper.is_some();
         CodexBlocks {
             taken_back: scan.taken_back,
             turns,
-            until,
+            until: part.until,
+            prose_only: part.prose_only,
             turn_keys: Some(scan.summary.turn_keys),
             defects: scan.summary.defects,
             ..CodexBlocks::new(home, scan.summary.id, scan.files)
@@ -92,9 +97,19 @@ impl CodexBlocks {
     }
 
     /// Reads a thread whose history is its file.
-    fn plain(home: &Home, thread: SessionId, path: &Path, known: &Known, until: Option<u32>) -> Self {
+    fn plain(home: &Home, thread: SessionId, path: &Path, known: &Known, part: &Part) -> Self {
         let files = vec![(path.to_owned(), known.size)];
-        CodexBlocks { until, defects: known.defects.clone(), ..CodexBlocks::new(home, thread, files) }
+        let can_begin_anywhere = !is_compressed(path);
+        let from = part.from.filter(|_| can_begin_anywhere);
+        CodexBlocks {
+            turns: from.map_or_else(Turns::default, |from| Turns::before(from.turn)),
+            until: part.until,
+            prose_only: part.prose_only,
+            from: from.map_or(0, |from| from.offset),
+            can_begin_anywhere,
+            defects: known.defects.clone(),
+            ..CodexBlocks::new(home, thread, files)
+        }
     }
 
     fn new(home: &Home, thread: SessionId, files: Vec<(PathBuf, u64)>) -> Self {
@@ -108,6 +123,9 @@ impl CodexBlocks {
             turns: Turns::default(),
             steps: Vec::new(),
             until: None,
+            prose_only: false,
+            from: 0,
+            can_begin_anywhere: false,
             nested: None,
             model: None,
             queue: VecDeque::new(),
@@ -137,16 +155,18 @@ impl CodexBlocks {
     fn advance(&mut self) {
         let mut lines = match self.lines.take() {
             Some(lines) => lines,
-            None => match self.files.get(self.file).map(|(path, end)| Source::lines(path, Some(*end))) {
-                Some(Ok(lines)) => lines,
-                Some(Err(_)) => return self.next_file(true),
-                None => {
-                    self.turns.finish(&mut self.steps);
-                    self.take_steps();
-                    self.ended = true;
-                    return;
+            None => {
+                match self.files.get(self.file).map(|(path, end)| Source::lines_from(path, self.from, Some(*end))) {
+                    Some(Ok(lines)) => lines,
+                    Some(Err(_)) => return self.next_file(true),
+                    None => {
+                        self.turns.finish(&mut self.steps);
+                        self.take_steps();
+                        self.ended = true;
+                        return;
+                    }
                 }
-            },
+            }
         };
         match lines.next_line() {
             Ok(Some(line)) => {
@@ -217,7 +237,9 @@ impl CodexBlocks {
             Kind::Answer => self.answer(record),
             Kind::Reasoning => self.push_of(record, BlockKind::Thinking { text: thinking(record) }),
             Kind::Call => self.call(record),
+            Kind::Output if self.prose_only && !self.is_of_spawn(record) => {}
             Kind::Output => self.output(record),
+            Kind::ToolEvent | Kind::ToolItem if self.prose_only => {}
             Kind::ToolEvent | Kind::ToolItem => self.failed.extend(tools::failure(record)),
             Kind::SubagentItem | Kind::SubagentEvent => {
                 for spawn in subagents::spawns(record) {
@@ -292,12 +314,21 @@ impl CodexBlocks {
         }
     }
 
+    /// Whether a record is the output of a call that started a subagent.
+    fn is_of_spawn(&self, record: &Record<'_>) -> bool {
+        let called = record.text(b"call_id").and_then(|id| self.calls.get(&id));
+        called.is_some_and(|called| called.name == subagents::SPAWN)
+    }
+
     fn call(&mut self, record: &Record<'_>) {
         let (call, pictures) = tools::call(record);
         if let BlockKind::Call { id, name, input } = &call {
             let task = input.get("message").and_then(|message| message.as_str()).map(str::to_owned);
             let task = task.filter(|_| name == subagents::SPAWN);
             self.calls.insert(id.clone(), Called { name: name.clone(), task });
+        }
+        if self.prose_only {
+            return;
         }
         self.push_of(record, call);
         self.pictures(record.at(), pictures);
@@ -313,6 +344,9 @@ impl CodexBlocks {
         {
             let task = called.and_then(|called| called.task);
             self.subagent(record.at(), Spawn { thread, role: None, task });
+        }
+        if self.prose_only {
+            return;
         }
         let error = self.failed.remove(&output.call) || output.failed;
         let (call, text, exit_code) = (output.call, output.text, output.exit_code);
@@ -358,7 +392,8 @@ impl CodexBlocks {
         if self.depth() >= DEEPEST || ancestors.contains(&thread) {
             return;
         }
-        let mut blocks = CodexBlocks::thread(&self.home, scanned, None);
+        let part = Part { prose_only: self.prose_only, ..Part::default() };
+        let mut blocks = CodexBlocks::thread(&self.home, scanned, &part);
         let copied = if meta.forked_from.is_some() { self.turn_keys() } else { HashSet::new() };
         let nested = Nested { turn: self.turn(), depth: self.depth() + 1, ancestors, copied, skipping: false };
         blocks.nested = Some(nested);
@@ -441,6 +476,10 @@ impl Blocks for CodexBlocks {
     fn defects(&self) -> &Defects {
         &self.defects
     }
+
+    fn turn_began(&self) -> Option<Mark> {
+        self.turns.began().filter(|_| self.can_begin_anywhere)
+    }
 }
 
 /// The words of a reasoning item: its summary, or its content where there is no summary.
@@ -461,12 +500,12 @@ fn thinking(record: &Record<'_>) -> String {
 }
 
 /// Opens the thread at `path` for reading.
-pub(super) fn open(home: &Home, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<CodexBlocks> {
+pub(super) fn open(home: &Home, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<CodexBlocks> {
     // A missing or unreadable file is an error here, where somebody asked for this very thread.
     Source::open(path)?;
     let named = Name::of_path(path).and_then(|name| SessionId::new(name.thread).ok());
     Ok(match known.zip(named) {
-        Some((known, thread)) => CodexBlocks::plain(home, thread, path, known, until),
-        None => CodexBlocks::thread(home, scan(home, path), until),
+        Some((known, thread)) => CodexBlocks::plain(home, thread, path, known, part),
+        None => CodexBlocks::thread(home, scan(home, path), part),
     })
 }

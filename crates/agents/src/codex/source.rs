@@ -39,7 +39,17 @@ impl Source {
 
     /// The lines up to the offset `to`.
     pub(super) fn lines(path: &Path, to: Option<u64>) -> io::Result<LineReader<Source>> {
-        Ok(LineReader::new(Source::open(path)?, 0, to))
+        Source::lines_from(path, 0, to)
+    }
+
+    /// The lines between two offsets; a compressed file is always read from its beginning.
+    pub(super) fn lines_from(path: &Path, from: u64, to: Option<u64>) -> io::Result<LineReader<Source>> {
+        let mut source = Source::open(path)?;
+        let from = match &mut source {
+            Source::Plain(file) if from > 0 => file.seek(SeekFrom::Start(from))?,
+            _ => 0,
+        };
+        Ok(LineReader::new(source, from, to))
     }
 }
 

@@ -70,9 +70,22 @@ struct Mark {
     turn: u32,
     steer: bool,
     from: Place,
+    /// Whether a record of the task's start stands there.
+    with_task: bool,
 }
 
 impl Turns {
+    /// The turns of a history that is read from the start of the task of turn `turn`.
+    pub(super) fn before(turn: u32) -> Self {
+        Turns { count: turn.saturating_sub(1), has_events: true, has_tasks: true, ..Turns::default() }
+    }
+
+    /// Where the last turn begins, if its task says so: nothing before that record matters to what follows.
+    pub(super) fn began(&self) -> Option<crate::Mark> {
+        let opening = self.prompts.iter().rev().find(|mark| !mark.steer)?;
+        opening.with_task.then_some(crate::Mark { turn: opening.turn, offset: opening.from.offset })
+    }
+
     /// Takes the next record and adds what it means to `steps`.
     pub(super) fn see(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         match record.kind {
@@ -243,7 +256,8 @@ impl Turns {
             self.id = None;
         }
         self.prompts_in_task += 1;
-        self.prompts.push(Mark { turn: self.count, steer, from });
+        let with_task = self.task_start == Some(from);
+        self.prompts.push(Mark { turn: self.count, steer, from, with_task });
         steps.push(Step::Prompt { message, steer, turn: self.count, key });
     }
 }

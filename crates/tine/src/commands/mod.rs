@@ -10,6 +10,7 @@ pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod fork;
 pub(crate) mod hook;
+pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod log;
@@ -19,6 +20,7 @@ pub(crate) mod read;
 pub(crate) mod rename;
 pub(crate) mod resume;
 pub(crate) mod send;
+pub(crate) mod search;
 pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod start;
@@ -61,6 +63,8 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Tree(args) => tree::run(&desk, &args),
         Command::Show(args) => show::run(&desk, &args),
         Command::Info(args) => info::run(&desk, &args),
+        Command::Search(args) => search::run(&desk, &args),
+        Command::Index(args) => index::run(&desk, &args),
         Command::Status(args) => status::run(&desk, &args),
         Command::Send(args) => send::run(&desk, &args),
         Command::Read(args) => read::run(&desk, &args),

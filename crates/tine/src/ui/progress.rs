@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use engine::{CopyProgress, Progress};
+use engine::{CopyProgress, IndexProgress, Progress};
 use indicatif::{ProgressBar, ProgressStyle};
 use transcript::{SessionView, State, text};
 
@@ -71,6 +71,21 @@ impl CopyBar {
 impl CopyProgress for CopyBar {
     fn copied(&self, files: u64, size: u64) {
         self.0.say(&format!("copying: {}, {}", count(files, "file"), bytes(size)));
+    }
+}
+
+/// A line on standard error for the search index.
+pub(crate) struct IndexBar(Bar);
+
+impl IndexBar {
+    pub(crate) fn new() -> Self {
+        IndexBar(Bar::new())
+    }
+}
+
+impl IndexProgress for IndexBar {
+    fn read(&self, pass: &'static str, done: u64, total: u64) {
+        self.0.say(&format!("indexing {pass}: {} of {}", bytes(done), bytes(total)));
     }
 }
 

@@ -14,6 +14,7 @@ mod moved;
 mod named;
 mod profile;
 mod resolve;
+mod search;
 mod setup;
 mod show;
 mod status;

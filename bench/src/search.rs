@@ -1,0 +1,131 @@
+//! `tine index` and `tine search` over 500 MB: against `cat | wc -l` and `rg -c` over the same files.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use testkit::build::Corpus;
+
+use crate::Bench;
+use crate::list::size;
+use crate::measure::{best, once, report, report_memory};
+
+const RUNS: usize = 7;
+
+pub(crate) fn run(bench: &Bench) {
+    let home = corpus(bench);
+    let trees = [home.join(".claude/projects"), home.join(".codex/sessions")];
+    let bytes = size(&trees);
+    println!("\n{:.0} MB of transcripts", bytes as f64 / 1e6);
+    let wc = best(3, || {
+        let mut command = Command::new("sh");
+        command.args(["-c", "find \"$@\" -type f -print0 | xargs -0 cat | wc -l", "sh"]).args(&trees);
+        command
+    });
+    let rg = best(RUNS, || {
+        let mut command = Command::new("rg");
+        command.args(["-c", "--no-config", "needle7x"]).args(&trees);
+        command
+    });
+    let tine = |arguments: &[&str]| {
+        let mut command = Command::new(&bench.tine);
+        command.env_clear().env("HOME", &home).env("PATH", "/usr/bin:/bin").args(arguments).current_dir(&home);
+        command
+    };
+    let cache = home.join(".cache/tine");
+    let anew = || {
+        let _ = fs::remove_dir_all(cache.join("index"));
+    };
+    once(&mut tine(&["list", "--all"]));
+    let build = best(3, || {
+        anew();
+        tine(&["index"])
+    });
+    report("index, all text", build.time, "cat | wc -l", wc.time, Some(10.0));
+    report_memory("index, peak memory", build.memory, 300_000_000);
+    let prose = best(3, || {
+        anew();
+        tine(&["search", "needle7x"])
+    });
+    report("index, until prose is searchable", prose.first, "cat | wc -l", wc.time, Some(2.5));
+    once(&mut tine(&["index"]));
+    let index = size(&[cache.join("index")]);
+    println!(
+        "{:<44} {:>6.2} × the transcripts ({:.1} MB)  at most 0.25 ×: {}",
+        "index, size",
+        index as f64 / bytes as f64,
+        index as f64 / 1e6,
+        if index * 4 <= bytes { "holds" } else { "DOES NOT HOLD" }
+    );
+    let limit = if bytes > 1_500_000_000 { 0.15 } else { 0.3 };
+    let queries = [
+        ("one word", "handler"),
+        ("AND", "handler AND error"),
+        ("a sentence", "why does the request handler return an error after the session was closed"),
+    ];
+    for (name, query) in queries {
+        let found = best(RUNS, || tine(&["search", query]));
+        report(&format!("search, {name}"), found.time, "rg -c", rg.time, Some(limit));
+        report_memory(&format!("search, {name}, peak memory"), found.memory, 300_000_000);
+    }
+    let path = one_of_a_megabyte(&trees);
+    let mut number = 0;
+    let changed = best(RUNS, || {
+        number += 1;
+        append(&path, number);
+        tine(&["search", "handler"])
+    });
+    report("search, one file of 1 MB changed", changed.time, "rg -c", rg.time, Some(0.7));
+}
+
+/// A transcript of Claude Code of about a megabyte.
+fn one_of_a_megabyte(trees: &[PathBuf]) -> PathBuf {
+    let mut files = Vec::new();
+    collect(&trees[0], &mut files);
+    let near =
+        files.into_iter().min_by_key(|path| fs::metadata(path).map_or(u64::MAX, |m| m.len()).abs_diff(1_000_000));
+    near.expect("a transcript")
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            collect(&entry.path(), files);
+        } else {
+            files.push(entry.path());
+        }
+    }
+}
+
+/// Lets the session say one thing more, by saying its last prompt again with another word and another id.
+fn append(path: &Path, number: u32) {
+    let content = fs::read_to_string(path).expect("the transcript");
+    let last = content.lines().rev().find(|line| line.contains("\"uuid\"")).expect("a record");
+    let uuid =
+        |line: &str| line.split("\"uuid\":\"").nth(1).and_then(|rest| rest.get(..36)).unwrap_or_default().to_owned();
+    let prompt = content.lines().find(|line| line.contains("\"type\":\"user\"") && !line.contains("tool_result"));
+    let prompt = prompt.expect("a prompt");
+    let own = format!("00000000-0000-4000-8000-{:012}", u64::from(std::process::id()) * 1000 + u64::from(number));
+    let parent =
+        prompt.split("\"parentUuid\":").nth(1).and_then(|rest| rest.split([',', '}']).next()).unwrap_or("null");
+    let line = prompt
+        .replacen(&format!("\"parentUuid\":{parent}"), &format!("\"parentUuid\":\"{}\"", uuid(last)), 1)
+        .replace(&uuid(prompt), &own);
+    let mut file = OpenOptions::new().append(true).open(path).expect("the transcript");
+    writeln!(file, "{line}").expect("a line");
+}
+
+/// The corpus, made once and kept.
+fn corpus(bench: &Bench) -> PathBuf {
+    let home = bench.folder.join(format!("search-{}", bench.megabytes));
+    let done = home.join("complete");
+    if !done.exists() {
+        println!("making {} MB in {}", bench.megabytes, home.display());
+        let _ = fs::remove_dir_all(&home);
+        let corpus = Corpus::new(1).bytes(bench.megabytes * 1_000_000).projects(40);
+        corpus.write(&home.join(".claude"), &home.join(".codex"), &home.join("work"));
+        fs::write(done, "").expect("the mark");
+    }
+    home
+}

@@ -1,0 +1,285 @@
+//! From the blocks of a conversation to the documents of the index: one for each turn.
+//!
+//! Of prose every word counts, as often as it was said. Of what tools were told and gave back only the different words of
+//! a turn are kept: that is a tenth of the work, and enough to find the turn. Nothing that looks like a secret goes in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use agents::{Blocks, Mark};
+use serde_json::Value;
+use tantivy::schema::{Field, OwnedValue};
+use transcript::seed::SEED_MARKER;
+use transcript::{Block, BlockKind, NoticeKind, secrets};
+
+use super::index::{Fields, Level, NO_OFFSET, place_key};
+use super::words::Terms;
+
+/// A turn whose words take more than this becomes several documents, so that memory stays bounded.
+const LARGEST: usize = 1 << 20;
+
+/// A document on its way into the index. While it is, its size counts against a limit.
+pub(super) struct TurnDocument {
+    values: Vec<(Field, OwnedValue)>,
+    size: usize,
+    pending: Arc<AtomicUsize>,
+}
+
+impl Drop for TurnDocument {
+    fn drop(&mut self) {
+        self.pending.fetch_sub(self.size, Ordering::Relaxed);
+    }
+}
+
+impl tantivy::Document for TurnDocument {
+    type Value<'a> = &'a OwnedValue;
+    type FieldsValuesIter<'a> = std::iter::Map<
+        std::slice::Iter<'a, (Field, OwnedValue)>,
+        fn(&'a (Field, OwnedValue)) -> (Field, &'a OwnedValue),
+    >;
+
+    fn iter_fields_and_values(&self) -> Self::FieldsValuesIter<'_> {
+        self.values.iter().map(|(field, value)| (*field, value))
+    }
+}
+
+/// What has been read of a transcript.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Progress {
+    /// The last turn that is in the index.
+    pub turns: u32,
+    /// Where it begins.
+    pub last: Option<u64>,
+    /// Whether that was the end.
+    pub complete: bool,
+}
+
+/// Makes documents of one transcript.
+pub(super) struct Maker<'a> {
+    pub fields: Fields,
+    pub file: u64,
+    pub level: Level,
+    /// Turns up to this one are left to the session that they were first said in.
+    pub shared: u32,
+    pub pending: &'a Arc<AtomicUsize>,
+    /// Takes the documents; false means that it wants no more.
+    pub sink: &'a dyn Fn(TurnDocument) -> bool,
+    /// Whether there is no time left.
+    pub is_late: &'a dyn Fn() -> bool,
+    turn: Turn,
+}
+
+#[derive(Default)]
+struct Turn {
+    number: u32,
+    offset: Option<u64>,
+    at: Option<i64>,
+    prose: Terms,
+    stems: Terms,
+    tools: Terms,
+    paths: Terms,
+    names: Terms,
+}
+
+impl<'a> Maker<'a> {
+    pub(super) fn new(
+        fields: Fields,
+        file: u64,
+        level: Level,
+        shared: u32,
+        pending: &'a Arc<AtomicUsize>,
+        sink: &'a dyn Fn(TurnDocument) -> bool,
+        is_late: &'a dyn Fn() -> bool,
+    ) -> Self {
+        Maker { fields, file, level, shared, pending, sink, is_late, turn: Turn::default() }
+    }
+
+    /// Adds the document of a session's title.
+    pub(super) fn title(&mut self, title: &str) {
+        self.turn.number = 0;
+        prose(&mut self.turn, title);
+        self.flush();
+    }
+
+    /// Reads blocks to their end, or until time is up at the beginning of a turn.
+    pub(super) fn read(&mut self, blocks: &mut dyn Blocks, from: Option<Mark>) -> Progress {
+        let mut progress =
+            Progress { turns: from.map_or(0, |from| from.turn.saturating_sub(1)), ..Progress::default() };
+        let first = from.map_or(1, |from| from.turn);
+        let mut begun = false;
+        while let Some(block) = blocks.next_block() {
+            // What stands before the first prompt belongs to it.
+            let number = block.turn.max(first);
+            if !begun || number != self.turn.number {
+                if begun {
+                    self.flush();
+                    if progress.last.is_some() && (self.is_late)() {
+                        return progress;
+                    }
+                }
+                begun = true;
+                let began = blocks.turn_began().filter(|mark| mark.turn == number).map(|mark| mark.offset);
+                self.turn.number = number;
+                self.turn.offset = began;
+                progress.turns = number;
+                progress.last = began;
+            }
+            if number > self.shared {
+                self.block(&block);
+                if self.turn.size() > LARGEST {
+                    self.flush();
+                }
+            }
+        }
+        self.flush();
+        progress.complete = true;
+        progress
+    }
+
+    fn block(&mut self, block: &Block) {
+        let turn = &mut self.turn;
+        if turn.at.is_none() {
+            turn.at = block.at.map(|at| at.as_second());
+        }
+        let all = self.level == Level::All;
+        match &block.kind {
+            // What a seed tells is found where it was said.
+            BlockKind::Prompt { text, .. } if text.starts_with(SEED_MARKER) => {}
+            BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. } | BlockKind::Thinking { text } => {
+                prose(turn, text);
+            }
+            BlockKind::Compaction { summary } => prose(turn, summary),
+            BlockKind::Subagent { description, .. } => prose(turn, description.as_deref().unwrap_or_default()),
+            BlockKind::Notice { notice: NoticeKind::Unreadable, .. } | BlockKind::Media { .. } => {}
+            BlockKind::Notice { text, .. } if all => turn.tools.add_new(&secrets::mask(text).0),
+            BlockKind::Call { name, input, .. } if all => {
+                turn.names.add_exact(&name.to_lowercase());
+                turn.tools.add_new(name);
+                call(turn, "", input, 0);
+            }
+            BlockKind::Output { text, exit_code, .. } if all => {
+                turn.tools.add_new(&secrets::mask(text).0);
+                if let Some(code) = exit_code.filter(|code| *code != 0) {
+                    turn.tools.add_new(&format!("exit code {code} exit_{code}"));
+                }
+            }
+            BlockKind::Notice { .. } | BlockKind::Call { .. } | BlockKind::Output { .. } => {}
+        }
+    }
+
+    fn flush(&mut self) {
+        let turn = &mut self.turn;
+        let size = turn.size();
+        if size == 0 {
+            turn.at = None;
+            return;
+        }
+        let fields = &self.fields;
+        let mut values = vec![
+            (fields.file, OwnedValue::U64(self.file)),
+            (fields.turn, OwnedValue::U64(u64::from(turn.number))),
+            (fields.place, OwnedValue::U64(place_key(self.file, turn.number))),
+            (fields.at, OwnedValue::I64(turn.at.unwrap_or(0))),
+            (fields.offset, OwnedValue::U64(turn.offset.unwrap_or(NO_OFFSET))),
+        ];
+        let texts = [
+            (fields.prose, turn.prose.take()),
+            (fields.stem, turn.stems.take()),
+            (fields.tools, turn.tools.take()),
+            (fields.path, turn.paths.take()),
+            (fields.tool, turn.names.take()),
+        ];
+        for (field, text) in texts {
+            if !text.is_empty() {
+                values.push((field, OwnedValue::Str(text)));
+            }
+        }
+        turn.at = None;
+        self.pending.fetch_add(size, Ordering::Relaxed);
+        (self.sink)(TurnDocument { values, size, pending: Arc::clone(self.pending) });
+    }
+}
+
+impl Turn {
+    fn size(&self) -> usize {
+        [&self.prose, &self.stems, &self.tools, &self.paths, &self.names].iter().map(|terms| terms.text.len()).sum()
+    }
+}
+
+fn prose(turn: &mut Turn, text: &str) {
+    turn.prose.add(&secrets::mask(text).0, Some(&mut turn.stems));
+}
+
+/// What a tool was told: every value, and the files that it names.
+fn call(turn: &mut Turn, key: &str, value: &Value, depth: u8) {
+    match value {
+        Value::String(text) => {
+            let text = secrets::mask(text).0;
+            turn.tools.add_new(&text);
+            if is_path_key(key) {
+                path(turn, &text);
+            } else {
+                named_paths(turn, &text);
+            }
+        }
+        Value::Number(number) => turn.tools.add_new(&number.to_string()),
+        Value::Array(values) if depth < 16 => values.iter().for_each(|value| call(turn, key, value, depth + 1)),
+        Value::Object(values) if depth < 16 => values.iter().for_each(|(key, value)| call(turn, key, value, depth + 1)),
+        _ => {}
+    }
+}
+
+fn is_path_key(key: &str) -> bool {
+    matches!(key, "file_path" | "path" | "notebook_path" | "filePath" | "absolute_path" | "file" | "paths")
+}
+
+/// Files that a command or a patch names.
+fn named_paths(turn: &mut Turn, text: &str) {
+    let is_separator =
+        |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | '<' | '>' | '|' | ';' | '=' | ',');
+    let mut found = 0;
+    for line in text.lines().take(2000) {
+        // Of a patch only its headings name files; its lines are code.
+        let is_heading = line.starts_with("*** ");
+        if text.starts_with("*** Begin Patch") && !is_heading {
+            continue;
+        }
+        for word in line.split(is_separator) {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            let has_extension = name.rsplit_once('.').is_some_and(|(stem, extension)| {
+                !stem.is_empty()
+                    && (1..=6).contains(&extension.len())
+                    && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            });
+            if has_extension && !word.contains("://") && word.len() < 300 {
+                path(turn, word);
+                found += 1;
+                if found > 200 {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Adds a path by all of its ends, so that `auth.rs`, `src/auth.rs` and the whole of it are found.
+fn path(turn: &mut Turn, text: &str) {
+    let lower = normal_path(text);
+    if lower.len() > 1000 {
+        return;
+    }
+    let mut rest = lower.as_str();
+    loop {
+        turn.paths.add_exact(rest);
+        match rest.split_once('/') {
+            Some((_, after)) => rest = after,
+            None => return,
+        }
+    }
+}
+
+/// A path as the index has it.
+pub(super) fn normal_path(text: &str) -> String {
+    let text = text.trim().to_lowercase().replace('\\', "/");
+    text.trim_start_matches("./").trim_start_matches("~/").trim_matches('/').to_owned()
+}

@@ -1,0 +1,401 @@
+//! Asking the index: which turns hold the words, and how well.
+
+use std::collections::HashMap;
+
+use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::columnar::Column;
+use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query as Matcher, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
+
+use super::document::normal_path;
+use super::index::{Fields, Words};
+use super::query::{Asked, Limits, Query};
+use super::words;
+
+/// Prose ranks before what tools did.
+const PROSE: f32 = 3.0;
+const STEM: f32 = 1.5;
+const TOOLS: f32 = 0.7;
+
+/// A turn that was found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Hit {
+    /// How well it fits, from 0 to 1.
+    pub score: f32,
+    pub file: u64,
+    pub turn: u32,
+    pub offset: u64,
+    pub at: i64,
+}
+
+/// A word that was taken for another one.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Correction {
+    /// What was asked.
+    pub asked: String,
+    /// What was looked for.
+    pub taken: String,
+}
+
+/// Everything that the index says to a query, best first.
+#[derive(Debug, Default)]
+pub(super) struct Hits {
+    pub hits: Vec<Hit>,
+    /// Words that are nowhere, and what was looked for instead.
+    pub corrections: Vec<Correction>,
+    /// Words that are nowhere, with nothing like them.
+    pub unknown: Vec<String>,
+    /// The terms that count as hits in a text: as they are, and their stems.
+    pub terms: Vec<Vec<String>>,
+}
+
+/// Looks for what was asked in the turns that `limits` leave.
+pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &Limits) -> tantivy::Result<Hits> {
+    let mut found = Hits::default();
+    let mut asked: Vec<Asked> = Vec::new();
+    for word in &query.words {
+        match known_word(words.fields, searcher, word)? {
+            Known::Yes => asked.push(word.clone()),
+            Known::Like(other) => {
+                found.corrections.push(Correction { asked: said(word), taken: other.clone() });
+                let word = words::words(&other).into_iter().next();
+                asked.extend(word.map(|taken| Asked { word: taken, required: word_required(&query.words) }));
+            }
+            Known::No => found.unknown.push(said(word)),
+        }
+    }
+    found.terms =
+        asked.iter().map(terms_of).chain(query.phrases.iter().flat_map(|phrase| phrase_terms(phrase))).collect();
+    let must_have = query.words.iter().any(|word| word.required) && !found.unknown.is_empty();
+    if must_have || asked.is_empty() && query.phrases.is_empty() && !limits.narrow_turns() {
+        return Ok(found);
+    }
+    let matcher = Match { fields: words.fields, searcher, query, limits };
+    // Few words are meant together; a sentence is meant by its sense.
+    let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
+    let best = matcher.best_score(&asked)?;
+    let collector = Turns { since: limits.since.map(|t| t.as_second()), until: limits.until.map(|t| t.as_second()) };
+    let mut hits = Vec::new();
+    if together {
+        hits = searcher.search(&matcher.build(&asked, true), &collector)?;
+    }
+    let sessions: std::collections::HashSet<u64> = hits.iter().map(|hit| hit.file).collect();
+    if !together || sessions.len() < 10 {
+        let more = searcher.search(&matcher.build(&asked, false), &collector)?;
+        let known: HashMap<(u64, u32, u64), f32> =
+            hits.iter().map(|hit| ((hit.file, hit.turn, hit.score.to_bits() as u64), hit.score)).collect();
+        if known.is_empty() {
+            hits = more;
+        } else {
+            let all: std::collections::HashSet<(u64, u32)> = hits.iter().map(|hit| (hit.file, hit.turn)).collect();
+            hits.extend(more.into_iter().filter(|hit| !all.contains(&(hit.file, hit.turn))));
+        }
+    }
+    for hit in &mut hits {
+        hit.score = if best > 0.0 { (hit.score / best).clamp(0.0, 1.0) } else { 1.0 };
+    }
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)).then(a.turn.cmp(&b.turn)));
+    found.hits = hits;
+    Ok(found)
+}
+
+fn word_required(words: &[Asked]) -> bool {
+    words.iter().any(|word| word.required)
+}
+
+fn said(asked: &Asked) -> String {
+    asked.word.whole.clone().unwrap_or_else(|| asked.word.parts.join(" "))
+}
+
+/// What counts as this word in a text.
+fn terms_of(asked: &Asked) -> Vec<String> {
+    let word = &asked.word;
+    let mut terms: Vec<String> = word.whole.iter().cloned().collect();
+    if word.parts.len() == 1 {
+        terms.extend(word.parts.iter().cloned());
+        terms.extend(word.parts.iter().map(|part| words::stem(part).into_owned()));
+    } else {
+        terms.extend(word.parts.iter().cloned());
+    }
+    terms.sort();
+    terms.dedup();
+    terms
+}
+
+fn phrase_terms(phrase: &str) -> Vec<Vec<String>> {
+    words::words(phrase).into_iter().map(|word| terms_of(&Asked { word, required: true })).collect()
+}
+
+struct Match<'a> {
+    fields: Fields,
+    searcher: &'a Searcher,
+    query: &'a Query,
+    limits: &'a Limits,
+}
+
+type Clause = (Occur, Box<dyn Matcher>);
+
+impl Match<'_> {
+    /// The matcher of everything that was asked.
+    fn build(&self, asked: &[Asked], together: bool) -> BooleanQuery {
+        let mut clauses: Vec<Clause> = Vec::new();
+        let mut wanted: Vec<Clause> = Vec::new();
+        for word in asked {
+            if together || word.required {
+                clauses.push((Occur::Must, self.word(word)));
+            } else {
+                wanted.push((Occur::Should, self.word(word)));
+            }
+        }
+        for phrase in &self.query.phrases {
+            for word in words::words(phrase) {
+                clauses.push((Occur::Must, self.word(&Asked { word, required: true })));
+            }
+        }
+        match (wanted.is_empty(), clauses.is_empty()) {
+            (true, _) => {}
+            (false, true) => clauses.push((Occur::Must, Box::new(BooleanQuery::new(wanted)))),
+            (false, false) => clauses.extend(wanted),
+        }
+        if let Some(file) = &self.limits.file {
+            clauses.push((Occur::Must, exact(self.fields.path, &words::exact(&normal_path(file)))));
+        }
+        if let Some(tool) = &self.limits.tool {
+            clauses.push((Occur::Must, exact(self.fields.tool, &words::exact(&tool.to_lowercase()))));
+        }
+        if clauses.is_empty() {
+            clauses.push((Occur::Must, Box::new(AllQuery)));
+        }
+        for word in &self.query.without {
+            clauses.push((Occur::MustNot, self.word(word)));
+        }
+        BooleanQuery::new(clauses)
+    }
+
+    /// A word in any field; an identifier as a whole or by all of its parts.
+    fn word(&self, asked: &Asked) -> Box<dyn Matcher> {
+        let word = &asked.word;
+        let mut ways: Vec<Clause> = Vec::new();
+        for (field, boost) in [(self.fields.prose, PROSE), (self.fields.stem, STEM), (self.fields.tools, TOOLS)] {
+            let form =
+                |part: &str| if field == self.fields.stem { words::stem(part).into_owned() } else { part.to_owned() };
+            if let Some(whole) = &word.whole {
+                ways.push((Occur::Should, boosted(term(field, &form(whole)), boost)));
+            }
+            let mut parts: Vec<Clause> =
+                word.parts.iter().map(|part| (Occur::Must, term(field, &form(part)))).collect();
+            let parts = match parts.len() {
+                1 => parts.remove(0).1,
+                _ => Box::new(BooleanQuery::new(parts)) as Box<dyn Matcher>,
+            };
+            ways.push((Occur::Should, boosted(parts, boost)));
+        }
+        Box::new(BooleanQuery::new(ways))
+    }
+
+    /// The score of a turn that has every word often and little else.
+    fn best_score(&self, asked: &[Asked]) -> tantivy::Result<f32> {
+        let total = self.searcher.num_docs().max(1) as f32;
+        let mut best = 0.0;
+        let phrases = self.query.phrases.iter().flat_map(|phrase| words::words(phrase));
+        let phrases: Vec<Asked> = phrases.map(|word| Asked { word, required: true }).collect();
+        for asked in asked.iter().chain(&phrases) {
+            for part in &asked.word.parts {
+                let prose = self.searcher.doc_freq(&Term::from_field_text(self.fields.prose, part))?;
+                let tools = self.searcher.doc_freq(&Term::from_field_text(self.fields.tools, part))?;
+                let count = if prose > 0 { prose } else { tools }.max(1) as f32;
+                // BM25's rarity, times what a term that is repeated comes to.
+                let rarity = (1.0 + (total - count + 0.5) / (count + 0.5)).ln();
+                let fields = if prose > 0 { PROSE + STEM } else { TOOLS };
+                best += rarity * 2.0 * fields;
+            }
+        }
+        Ok(best)
+    }
+}
+
+fn term(field: Field, text: &str) -> Box<dyn Matcher> {
+    Box::new(TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::WithFreqs))
+}
+
+fn exact(field: Field, text: &str) -> Box<dyn Matcher> {
+    let term = TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::Basic);
+    Box::new(ConstScoreQuery::new(Box::new(term), 0.0))
+}
+
+fn boosted(query: Box<dyn Matcher>, boost: f32) -> Box<dyn Matcher> {
+    Box::new(BoostQuery::new(query, boost))
+}
+
+enum Known {
+    Yes,
+    Like(String),
+    No,
+}
+
+/// Whether a word is anywhere in the index; else the word that is most like it.
+fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Result<Known> {
+    let count = |field: Field, text: &str| searcher.doc_freq(&Term::from_field_text(field, text));
+    let word = &asked.word;
+    if let Some(whole) = &word.whole
+        && count(fields.prose, whole)? + count(fields.tools, whole)? > 0
+    {
+        return Ok(Known::Yes);
+    }
+    let mut all = true;
+    for part in &word.parts {
+        let stem = words::stem(part);
+        all &= count(fields.prose, part)? + count(fields.stem, &stem)? + count(fields.tools, part)? > 0;
+    }
+    if all {
+        return Ok(Known::Yes);
+    }
+    let [only] = word.parts.as_slice() else {
+        return Ok(Known::No);
+    };
+    Ok(similar(fields, searcher, only)?.map_or(Known::No, Known::Like))
+}
+
+/// The most common of the words that one slip away lead to this one; two slips in long words.
+fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<Option<String>> {
+    let letters: Vec<char> = word.chars().collect();
+    let most = match letters.len() {
+        0..=3 => return Ok(None),
+        4..=7 => 1,
+        _ => 2,
+    };
+    let mut best: Option<(usize, std::cmp::Reverse<u32>, String)> = None;
+    for field in [fields.prose, fields.tools] {
+        for reader in searcher.segment_readers() {
+            let inverted = reader.inverted_index(field)?;
+            let mut stream = inverted.terms().stream()?;
+            while stream.advance() {
+                let bytes = stream.key();
+                if bytes.len().abs_diff(word.len()) > 4 * most {
+                    continue;
+                }
+                let Ok(text) = std::str::from_utf8(bytes) else { continue };
+                let Some(distance) = slips(&letters, text, most) else { continue };
+                let rank = (distance, std::cmp::Reverse(stream.value().doc_freq));
+                if best.as_ref().is_none_or(|(slips, count, _)| rank < (*slips, *count)) {
+                    best = Some((rank.0, rank.1, text.to_owned()));
+                }
+            }
+        }
+        if best.is_some() {
+            break;
+        }
+    }
+    Ok(best.map(|(_, _, text)| text))
+}
+
+/// How many letters are wrong, missing, too many or swapped; nothing where it is more than `most`.
+fn slips(a: &[char], b: &str, most: usize) -> Option<usize> {
+    let b: Vec<char> = b.chars().take(a.len() + most + 1).collect();
+    if a.len().abs_diff(b.len()) > most {
+        return None;
+    }
+    let width = b.len() + 1;
+    let mut rows = vec![0; width * (a.len() + 1)];
+    for (j, cell) in rows.iter_mut().enumerate().take(width) {
+        *cell = j;
+    }
+    for i in 1..=a.len() {
+        rows[i * width] = i;
+        let mut least = i;
+        for j in 1..width {
+            let change = rows[(i - 1) * width + j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut cell = change.min(rows[(i - 1) * width + j] + 1).min(rows[i * width + j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                cell = cell.min(rows[(i - 2) * width + j - 2] + 1);
+            }
+            rows[i * width + j] = cell;
+            least = least.min(cell);
+        }
+        if least > most {
+            return None;
+        }
+    }
+    Some(rows[width * (a.len() + 1) - 1]).filter(|slips| *slips <= most)
+}
+
+/// Collects every turn that matches, with what is needed to show it.
+struct Turns {
+    since: Option<i64>,
+    until: Option<i64>,
+}
+
+struct SegmentTurns {
+    file: Column<u64>,
+    turn: Column<u64>,
+    offset: Column<u64>,
+    at: Column<i64>,
+    range: (i64, i64),
+    hits: Vec<Hit>,
+}
+
+impl Collector for Turns {
+    type Fruit = Vec<Hit>;
+    type Child = SegmentTurns;
+
+    fn for_segment(&self, _ordinal: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentTurns> {
+        let fast = segment.fast_fields();
+        Ok(SegmentTurns {
+            file: fast.u64("file")?,
+            turn: fast.u64("turn")?,
+            offset: fast.u64("offset")?,
+            at: fast.i64("at")?,
+            range: (self.since.unwrap_or(i64::MIN), self.until.unwrap_or(i64::MAX)),
+            hits: Vec::new(),
+        })
+    }
+
+    fn requires_scoring(&self) -> bool {
+        true
+    }
+
+    fn merge_fruits(&self, found: Vec<Vec<Hit>>) -> tantivy::Result<Vec<Hit>> {
+        Ok(found.into_iter().flatten().collect())
+    }
+}
+
+impl SegmentCollector for SegmentTurns {
+    type Fruit = Vec<Hit>;
+
+    fn collect(&mut self, doc: DocId, score: Score) {
+        let at = self.at.first(doc).unwrap_or(0);
+        if at < self.range.0 || at >= self.range.1 {
+            return;
+        }
+        self.hits.push(Hit {
+            score,
+            file: self.file.first(doc).unwrap_or(0),
+            turn: u32::try_from(self.turn.first(doc).unwrap_or(0)).unwrap_or(0),
+            offset: self.offset.first(doc).unwrap_or(super::index::NO_OFFSET),
+            at,
+        });
+    }
+
+    fn harvest(self) -> Vec<Hit> {
+        self.hits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_counted_as_people_make_them() {
+        let check = |a: &str, b: &str, expected: Option<usize>| {
+            assert_eq!(slips(&a.chars().collect::<Vec<_>>(), b, 2), expected, "{a} {b}");
+        };
+        check("redirect", "redirect", Some(0));
+        check("redirct", "redirect", Some(1));
+        check("rediretc", "redirect", Some(1));
+        check("größe", "grösse", Some(2));
+        check("login", "logout", None);
+        check("abc", "abcdefgh", None);
+    }
+}

@@ -1,0 +1,370 @@
+//! The index of words on disk: tantivy's files, and a table of what of which transcript is in it.
+//!
+//! It is a cache. Each format has a folder of its own, so that an older and a newer tine do not get into each other's
+//! way; whatever cannot be read is thrown away and built again. tantivy's commit names the table that belongs to it, so
+//! the two cannot be out of step. One process writes; its lock is the system's, which ends with the process.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tantivy::directory::MmapDirectory;
+use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
+use tantivy::store::Compressor;
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
+use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy};
+
+use super::document::TurnDocument;
+use crate::private;
+
+/// Changes with every change of what is indexed or how; another number means another folder.
+pub(super) const FORMAT: u32 = 1;
+
+/// The fields of a document.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fields {
+    /// The transcript, by [`file_key`].
+    pub file: Field,
+    pub turn: Field,
+    /// Transcript and turn together, for replacing a turn.
+    pub place: Field,
+    /// When it was said, in seconds since 1970.
+    pub at: Field,
+    /// Where the turn begins in the transcript; [`NO_OFFSET`] where that is not known.
+    pub offset: Field,
+    pub prose: Field,
+    pub stem: Field,
+    pub tools: Field,
+    /// The ends of the paths that were read or written.
+    pub path: Field,
+    pub tool: Field,
+}
+
+/// The offset of a turn that can only be reached by reading from the beginning.
+pub(super) const NO_OFFSET: u64 = u64::MAX;
+
+fn schema() -> (Schema, Fields) {
+    let mut schema = Schema::builder();
+    let text = |record: IndexRecordOption, norms: bool| {
+        let indexing =
+            TextFieldIndexing::default().set_tokenizer("terms").set_index_option(record).set_fieldnorms(norms);
+        TextOptions::default().set_indexing_options(indexing)
+    };
+    let fields = Fields {
+        file: schema.add_u64_field("file", INDEXED | FAST),
+        turn: schema.add_u64_field("turn", FAST),
+        place: schema.add_u64_field("place", INDEXED),
+        at: schema.add_i64_field("at", FAST),
+        offset: schema.add_u64_field("offset", FAST),
+        prose: schema.add_text_field("prose", text(IndexRecordOption::WithFreqs, true)),
+        stem: schema.add_text_field("stem", text(IndexRecordOption::WithFreqs, true)),
+        tools: schema.add_text_field("tools", text(IndexRecordOption::Basic, true)),
+        path: schema.add_text_field("path", text(IndexRecordOption::Basic, false)),
+        tool: schema.add_text_field("tool", text(IndexRecordOption::Basic, false)),
+    };
+    (schema.build(), fields)
+}
+
+/// How the index knows a transcript.
+pub(super) fn file_key(path: &Path) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes())
+}
+
+/// How the index knows a turn of it.
+pub(super) fn place_key(file: u64, turn: u32) -> u64 {
+    xxhash_rust::xxh3::xxh3_64_with_seed(&turn.to_le_bytes(), file)
+}
+
+/// How much of a transcript is in the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) enum Level {
+    /// What people and agents said.
+    Prose,
+    /// What tools did as well.
+    All,
+}
+
+/// What of a transcript is in the index.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub size: u64,
+    pub modified: i64,
+    pub inode: u64,
+    pub level: Level,
+    /// Whether it was read to its end.
+    pub complete: bool,
+    /// The last turn that is in the index, which may still grow.
+    pub turns: u32,
+    /// Where that turn begins.
+    pub last: Option<u64>,
+    /// The fingerprints of all turns before it; other ones mean that the history was changed.
+    pub keys: u64,
+    pub title: u64,
+    /// The first turns are those of another session and are found there.
+    pub shared: u32,
+    pub owner: u64,
+}
+
+/// All rows, and what the index's files looked like.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Table {
+    pub rows: HashMap<u64, Row>,
+    files: Vec<(String, u64, i64)>,
+}
+
+/// The index, open.
+pub(super) struct Words {
+    pub index: Index,
+    pub fields: Fields,
+    pub table: Table,
+    folder: PathBuf,
+}
+
+/// What is in the way of opening an index.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// There is none yet.
+    Missing,
+    /// It cannot be read.
+    Damaged(String),
+}
+
+impl From<tantivy::TantivyError> for Trouble {
+    fn from(error: tantivy::TantivyError) -> Self {
+        Trouble::Damaged(error.to_string())
+    }
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Trouble::Damaged(error.to_string())
+    }
+}
+
+/// The right to write, which ends with the process at the latest.
+pub(super) struct WriteLock(#[expect(dead_code, reason = "it is held, not used")] File);
+
+impl WriteLock {
+    /// Takes it, or nothing where another process has it.
+    pub(super) fn take(cache: &Path) -> io::Result<Option<WriteLock>> {
+        let folder = cache.join("index");
+        private::create_folder(&folder)?;
+        let file = private::open_file(&folder.join("lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(WriteLock(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// The folder of this format.
+pub(super) fn folder(cache: &Path) -> PathBuf {
+    cache.join("index").join(format!("words-{FORMAT}"))
+}
+
+/// The formats that other versions of tine left: older, and newer ones.
+pub(super) fn other_formats(cache: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let mut others = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(cache.join("index")).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match name.strip_prefix("words-").and_then(|number| number.parse::<u32>().ok()) {
+            Some(number) if number < FORMAT => others.0.push(entry.path()),
+            Some(number) if number > FORMAT => others.1.push(entry.path()),
+            _ => {}
+        }
+    }
+    others
+}
+
+impl Words {
+    /// Opens the index as it was last committed.
+    pub(super) fn open(cache: &Path) -> Result<Words, Trouble> {
+        let folder = folder(cache);
+        if !folder.join("meta.json").exists() {
+            return Err(Trouble::Missing);
+        }
+        let index = prepare(Index::open(MmapDirectory::open(&folder).map_err(tantivy::TantivyError::from)?)?);
+        let (wanted, fields) = schema();
+        if index.schema() != wanted {
+            return Err(Trouble::Damaged("its fields are not those of this version".into()));
+        }
+        // Another process may commit in between and take the old table away.
+        let mut tries = 0;
+        let table = loop {
+            let payload = index.load_metas()?.payload.unwrap_or_default();
+            match Table::read(&folder, &payload) {
+                Ok(table) => break table,
+                Err(_) if tries < 20 => {
+                    tries += 1;
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        if table.files != files_of(&folder, &index)? {
+            // Touched from outside, or replaced by a merge that was not committed: look closer.
+            let broken = index.validate_checksum()?;
+            if let Some(file) = broken.iter().next() {
+                return Err(Trouble::Damaged(format!("{} is not as it was written", file.display())));
+            }
+        }
+        Ok(Words { index, fields, table, folder })
+    }
+
+    /// Makes an empty one.
+    pub(super) fn create(cache: &Path) -> Result<Words, Trouble> {
+        let folder = folder(cache);
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        private::create_folder(&folder)?;
+        let (schema, fields) = schema();
+        let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
+        let builder = Index::builder().schema(schema).settings(settings);
+        let directory = MmapDirectory::open(&folder).map_err(tantivy::TantivyError::from)?;
+        let index = prepare(builder.open_or_create(directory)?);
+        Ok(Words { index, fields, table: Table::default(), folder })
+    }
+
+    pub(super) fn reader(&self) -> tantivy::Result<IndexReader> {
+        self.index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(0).try_into()
+    }
+
+    pub(super) fn writer(&self, threads: usize, memory: usize) -> tantivy::Result<IndexWriter<TurnDocument>> {
+        self.index.writer_with_num_threads(threads, memory)
+    }
+
+    /// Makes everything that was added durable, together with the table.
+    pub(super) fn commit(&mut self, writer: &mut IndexWriter<TurnDocument>) -> Result<(), Trouble> {
+        let mut prepared = writer.prepare_commit()?;
+        let name = format!("table-{}-{:x}", prepared.opstamp(), std::process::id());
+        // Once before, so that the commit names something; once more when the files are known.
+        self.table.files.clear();
+        self.table.write(&self.folder.join(&name))?;
+        prepared.set_payload(&name);
+        prepared.commit()?;
+        self.settle(&name)
+    }
+
+    /// Notes what the files look like, and removes tables that no commit names any more.
+    pub(super) fn settle(&mut self, name: &str) -> Result<(), Trouble> {
+        for entry in fs::read_dir(&self.folder)?.flatten() {
+            let file = entry.file_name();
+            if file.to_string_lossy().starts_with("table-") && file.to_string_lossy() != name {
+                let _ = fs::remove_file(entry.path());
+            }
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                if entry.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0) {
+                    let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600));
+                }
+            }
+        }
+        self.table.files = files_of(&self.folder, &self.index)?;
+        self.table.write(&self.folder.join(name))?;
+        Ok(())
+    }
+
+    /// The name of the table that the last commit has.
+    pub(super) fn committed(&self) -> Result<String, Trouble> {
+        Ok(self.index.load_metas()?.payload.unwrap_or_default())
+    }
+
+    /// How many bytes it takes on disk.
+    pub(super) fn size(&self) -> u64 {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
+    }
+}
+
+impl Table {
+    fn read(folder: &Path, name: &str) -> io::Result<Table> {
+        if !name.starts_with("table-") || name.contains('/') {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let bytes = fs::read(folder.join(name))?;
+        let (body, sum) = bytes.split_last_chunk::<8>().ok_or(io::ErrorKind::InvalidData)?;
+        if xxhash_rust::xxh3::xxh3_64(body) != u64::from_le_bytes(*sum) {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        postcard::from_bytes(body).map_err(|_| io::ErrorKind::InvalidData.into())
+    }
+
+    fn write(&self, path: &Path) -> io::Result<()> {
+        let mut body = postcard::to_stdvec(self).map_err(io::Error::other)?;
+        body.extend(xxhash_rust::xxh3::xxh3_64(&body).to_le_bytes());
+        let beside = path.with_extension("new");
+        let mut file = private::open_file(&beside)?;
+        file.set_len(0)?;
+        file.write_all(&body)?;
+        fs::rename(&beside, path)
+    }
+}
+
+/// Name, size and time of every file of the index.
+fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, Trouble> {
+    let mut files = Vec::new();
+    for meta in index.searchable_segment_metas()? {
+        let id = meta.id().uuid_string();
+        for entry in ["idx", "term", "fieldnorm", "fast", "pos", "store"] {
+            let name = format!("{id}.{entry}");
+            if let Ok(metadata) = fs::metadata(folder.join(&name)) {
+                let stamp = agents::stamp(&metadata);
+                files.push((name, stamp.size, stamp.modified));
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn prepare(index: Index) -> Index {
+    index.tokenizers().register("terms", TextAnalyzer::from(Split::default()));
+    index
+}
+
+/// Takes terms apart that were put together with single spaces.
+#[derive(Clone, Default)]
+struct Split {
+    token: Token,
+}
+
+struct SplitStream<'a> {
+    rest: &'a str,
+    token: &'a mut Token,
+}
+
+impl Tokenizer for Split {
+    type TokenStream<'a> = SplitStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> SplitStream<'a> {
+        self.token.reset();
+        SplitStream { rest: text, token: &mut self.token }
+    }
+}
+
+impl TokenStream for SplitStream<'_> {
+    fn advance(&mut self) -> bool {
+        if self.rest.is_empty() {
+            return false;
+        }
+        let end = self.rest.bytes().position(|byte| byte == b' ').unwrap_or(self.rest.len());
+        self.token.text.clear();
+        self.token.text.push_str(&self.rest[..end]);
+        self.token.position = self.token.position.wrapping_add(1);
+        self.rest = self.rest.get(end + 1..).unwrap_or_default();
+        true
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}

@@ -1,0 +1,447 @@
+//! Finding past conversations by their words.
+//!
+//! `words` says what a word is, `query` what was asked, `document` what of a turn goes into the index, `index` keeps it,
+//! `update` brings it up to date, `find` asks it, and `snippet` shows why. Search by meaning is to stand beside `find`:
+//! it gives scores to the same turns, and both are put together in [`Tine::search`].
+
+mod document;
+mod find;
+mod index;
+mod query;
+mod snippet;
+mod update;
+mod words;
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+pub use find::Correction;
+use find::{Hit, Hits};
+use index::{Trouble, Words, WriteLock, file_key};
+pub use query::{Limits, Now, Query, time as query_time};
+pub use snippet::Snippet;
+use snippet::Wanted;
+use update::{Budget, Updated, Work};
+pub use update::{IndexProgress, Missing};
+
+use crate::catalog::{Catalog, Entry, Progress};
+use crate::error::{Error, Result};
+use crate::project::Project;
+use crate::session::{Knowledge, Session, handles};
+use crate::{Tine, private};
+
+/// How long a search works on the index before it answers.
+const BEFORE: Duration = Duration::from_secs(5);
+/// How many turns are opened to look for a phrase.
+const OPENED: usize = 300;
+
+/// What a search found.
+#[derive(Debug)]
+pub struct Answer {
+    /// What was asked.
+    pub query: String,
+    /// What answered: `words`.
+    pub engine: &'static str,
+    /// The sessions, best first.
+    pub results: Vec<Found>,
+    /// Words that were taken for others.
+    pub corrections: Vec<Correction>,
+    /// Words that are nowhere.
+    pub unknown: Vec<String>,
+    /// What is not in the index yet.
+    pub missing: Missing,
+    /// What else there is to say of the index.
+    pub notices: Vec<String>,
+}
+
+/// A session that was found.
+#[derive(Debug)]
+pub struct Found {
+    /// From 0 to 1.
+    pub score: f32,
+    /// The session.
+    pub session: Session,
+    /// The turn that fits best.
+    pub turn: u32,
+    /// Other turns of it that were found.
+    pub more: usize,
+    /// Why it was found.
+    pub snippet: Snippet,
+    /// Whether it can be forked.
+    pub can_fork: bool,
+    /// What is wrong with it.
+    pub warning: Option<String>,
+    /// The forks that hold this turn, too.
+    pub forks: Vec<String>,
+}
+
+/// What there is of an index.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct IndexStatus {
+    /// Where it is.
+    pub path: String,
+    /// Sessions that are in it.
+    pub sessions: usize,
+    /// Of these, those whose tool text is in it.
+    pub with_tools: usize,
+    /// Documents.
+    pub documents: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// What is not in it.
+    pub missing: Missing,
+    /// Whether another process writes now.
+    pub is_written: bool,
+    /// What is wrong.
+    pub notices: Vec<String>,
+}
+
+/// The index and the world that it is about, in one look.
+struct Look {
+    catalog: Catalog,
+    knowledge: Knowledge,
+    words: Option<Words>,
+    notices: Vec<String>,
+    missing: Missing,
+}
+
+impl Tine {
+    /// Looks for sessions. The index is brought up to date first, as far as a few seconds go.
+    pub fn search(
+        &self,
+        query: &Query,
+        given: &Limits,
+        limit: usize,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<Answer> {
+        let limits = query.limits.clone().or(given.clone());
+        let budget = Budget { tools: false, until: Some(Instant::now() + BEFORE) };
+        let look = self.look(budget, progress, indexing)?;
+        let mut answer = Answer {
+            query: query.text.clone(),
+            engine: "words",
+            results: Vec::new(),
+            corrections: Vec::new(),
+            unknown: Vec::new(),
+            missing: look.missing,
+            notices: Vec::new(),
+        };
+        let mut found = Hits::default();
+        if let Some(words) = &look.words {
+            let reader = words.reader();
+            let searched = reader.and_then(|reader| find::find(words, &reader.searcher(), query, &limits));
+            found = searched.map_err(|error| self.index_error(&error.to_string()))?;
+        }
+        self.results(&look, query, &limits, &found, limit, &mut answer);
+        answer.corrections = found.corrections;
+        answer.unknown = found.unknown;
+        answer.notices = look.notices;
+        Ok(answer)
+    }
+
+    /// Brings the index up to date, to its end or until time is up.
+    pub fn update_index(
+        &self,
+        time: Option<Duration>,
+        rebuild: bool,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<IndexStatus> {
+        if rebuild {
+            let cache = &self.context().paths.cache;
+            let Some(_lock) = self.write_lock()? else {
+                return Err(self.index_error("another tine is writing it now"));
+            };
+            let _ = std::fs::remove_dir_all(index::folder(cache));
+        }
+        let budget = Budget { tools: true, until: time.map(|time| Instant::now() + time) };
+        let look = self.look(budget, progress, indexing)?;
+        Ok(self.status_of(look))
+    }
+
+    /// What there is of the index, without changing it.
+    pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
+        let (mut catalog, knowledge) = self.survey(progress)?;
+        let mut notices = Vec::new();
+        let words = match Words::open(&self.context().paths.cache) {
+            Ok(words) => Some(words),
+            Err(Trouble::Missing) => None,
+            Err(Trouble::Damaged(why)) => {
+                notices.push(format!("the index is damaged and will be built anew: {why}"));
+                None
+            }
+        };
+        let none = HashMap::new();
+        let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table.rows)).missing();
+        Ok(self.status_of(Look { catalog, knowledge, words, notices, missing }))
+    }
+
+    fn status_of(&self, look: Look) -> IndexStatus {
+        let cache = &self.context().paths.cache;
+        let rows = look.words.as_ref().map(|words| &words.table.rows);
+        let with_tools = |row: &&index::Row| row.level == index::Level::All && row.complete;
+        let reader = look.words.as_ref().and_then(|words| words.reader().ok());
+        IndexStatus {
+            path: index::folder(cache).to_string_lossy().into_owned(),
+            sessions: rows.map_or(0, HashMap::len),
+            with_tools: rows.map_or(0, |rows| rows.values().filter(with_tools).count()),
+            documents: reader.map_or(0, |reader| reader.searcher().num_docs()),
+            bytes: look.words.as_ref().map_or(0, Words::size),
+            missing: look.missing,
+            is_written: matches!(WriteLock::take(cache), Ok(None)),
+            notices: look.notices,
+        }
+    }
+
+    /// One look at the sessions and the index, which is brought up to date as far as the budget goes.
+    fn look(&self, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
+        let (mut catalog, knowledge) = self.survey(progress)?;
+        let cache = self.context().paths.cache.clone();
+        let mut notices = Vec::new();
+        let opened = Words::open(&cache);
+        let none = HashMap::new();
+        let rows = opened.as_ref().map_or(&none, |words| &words.table.rows);
+        let work = Work::find(&mut catalog, rows);
+        let words = match opened {
+            Ok(words) if work.is_empty() => {
+                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing: Missing::default() });
+            }
+            other => other,
+        };
+        let Some(lock) = self.write_lock()? else {
+            let words = words.ok().or_else(|| wait_for_first(&cache));
+            let rows = words.as_ref().map_or(&none, |words| &words.table.rows);
+            let missing = Work::find(&mut catalog, rows).missing();
+            notices.push("another tine is at work on the index".to_owned());
+            return Ok(Look { catalog, knowledge, words, notices, missing });
+        };
+        // Whoever had the lock before may have done the work.
+        let mut words = match Words::open(&cache) {
+            Ok(words) => words,
+            Err(trouble) => {
+                if let Trouble::Damaged(why) = trouble {
+                    notices.push(format!("the search index was damaged and is built anew: {why}"));
+                }
+                self.tidy(&cache, &mut notices);
+                Words::create(&cache).map_err(|trouble| self.trouble(trouble))?
+            }
+        };
+        let work = Work::find(&mut catalog, &words.table.rows);
+        let updated = update::update(&mut words, &catalog, &work, self.stores(), budget, indexing);
+        drop(lock);
+        let missing = match updated {
+            Ok(Updated { missing, unreadable }) => {
+                for (path, kind) in &unreadable {
+                    notices.push(format!("cannot read {}: {kind}", path.display()));
+                }
+                missing
+            }
+            Err(trouble) => {
+                // What was committed before is still there.
+                notices.push(self.trouble(trouble).to_string());
+                words = Words::open(&cache).map_err(|trouble| self.trouble(trouble))?;
+                Work::find(&mut catalog, &words.table.rows).missing()
+            }
+        };
+        Ok(Look { catalog, knowledge, words: Some(words), notices, missing })
+    }
+
+    /// Removes what older versions left; newer ones keep theirs.
+    fn tidy(&self, cache: &Path, notices: &mut Vec<String>) {
+        let (older, newer) = index::other_formats(cache);
+        for folder in older {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        if !newer.is_empty() {
+            notices.push("there is an index of a newer tine; it is left alone, and this version keeps its own".into());
+        }
+    }
+
+    fn write_lock(&self) -> Result<Option<WriteLock>> {
+        let cache = &self.context().paths.cache;
+        private::create_folder(cache)
+            .and_then(|()| WriteLock::take(cache))
+            .map_err(|error| self.index_error(&error.to_string()))
+    }
+
+    fn trouble(&self, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Missing => self.index_error("it is gone"),
+            Trouble::Damaged(why) => self.index_error(&why),
+        }
+    }
+
+    fn index_error(&self, message: &str) -> Error {
+        let message = transcript::text::one_line(message);
+        Error::Index { folder: self.context().paths.cache.join("index"), message }
+    }
+
+    /// Groups hits by session and reads what is shown of each.
+    fn results(&self, look: &Look, query: &Query, limits: &Limits, found: &Hits, limit: usize, answer: &mut Answer) {
+        let sessions = Sessions::of(look, limits);
+        let wanted = Wanted { terms: &found.terms, phrases: &query.phrases, without: &query.without_phrases };
+        let must_look = !query.phrases.is_empty() || !query.without_phrases.is_empty();
+        let mut seen: HashSet<usize> = HashSet::new();
+        let handles =
+            handles(look.catalog.entries.iter().filter(|entry| is_shown(entry)).map(|entry| &entry.summary.id));
+        let view = |entry: usize| {
+            let mut session = look.knowledge.session(look.catalog.entries[entry].clone());
+            if let Some(handle) = handles.get(&session.view.id) {
+                session.view.handle.clone_from(handle);
+            }
+            session
+        };
+        for (entry, score) in sessions.by_name(look, query) {
+            if answer.results.len() < limit && seen.insert(entry) {
+                let session = view(entry);
+                let snippet = snippet::of_text(session.view.title.as_deref().unwrap_or_default(), &wanted);
+                let turn = session.view.turns;
+                let can_fork = turn > 0;
+                let (more, warning, forks) = (0, None, Vec::new());
+                answer.results.push(Found { score, session, turn, more, snippet, can_fork, warning, forks });
+            }
+        }
+        let mut counts: HashMap<usize, HashSet<u32>> = HashMap::new();
+        let mut opened = 0;
+        for hit in &found.hits {
+            let Some(entry) = sessions.shown_for(hit) else { continue };
+            if seen.contains(&entry) {
+                counts.entry(entry).or_default().insert(hit.turn);
+                continue;
+            }
+            if answer.results.len() >= limit {
+                if must_look {
+                    break;
+                }
+                continue;
+            }
+            if must_look && opened >= OPENED {
+                answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
+                break;
+            }
+            opened += 1;
+            let at = &look.catalog.entries[entry];
+            let turn = hit.turn.max(1).min(at.summary.turns.max(1));
+            // A fork that stands for its source counts the shared turns alike, but its file is another.
+            let offset = if file_key(&at.summary.path) == hit.file { hit.offset } else { index::NO_OFFSET };
+            let store = self.store(at.summary.agent);
+            let looked = match hit.turn {
+                0 => Ok(snippet::Looked {
+                    snippet: snippet::of_text(at.summary.title().unwrap_or_default(), &wanted),
+                    holds: !must_look,
+                }),
+                _ => snippet::look(store, &at.summary, turn, offset, &wanted),
+            };
+            let (snippet, warning) = match looked {
+                Ok(looked) if looked.holds => (looked.snippet, None),
+                Ok(_) => continue,
+                Err(error) => (Snippet::default(), Some(format!("the transcript cannot be read: {}", error.kind()))),
+            };
+            seen.insert(entry);
+            let session = view(entry);
+            let can_fork = warning.is_none() && session.view.turns > 0;
+            let forks = sessions.forks_with(hit).into_iter().filter(|fork| *fork != entry);
+            let forks = forks.map(|fork| view(fork).view.label().to_owned()).collect();
+            answer.results.push(Found { score: hit.score, session, turn, more: 0, snippet, can_fork, warning, forks });
+            counts.entry(entry).or_default().insert(hit.turn);
+        }
+        for found in &mut answer.results {
+            let entry = sessions.by_file.get(&file_key(&found.session.view.path));
+            let turns = entry.and_then(|entry| counts.get(entry)).map_or(0, HashSet::len);
+            found.more = turns.saturating_sub(1);
+        }
+    }
+}
+
+fn is_shown(entry: &Entry) -> bool {
+    !entry.summary.is_subagent && !entry.summary.is_empty
+}
+
+/// Another process builds the very first index: wait for its first words.
+fn wait_for_first(cache: &Path) -> Option<Words> {
+    let begun = Instant::now();
+    while begun.elapsed() < BEFORE {
+        if let Ok(words) = Words::open(cache)
+            && !words.table.rows.is_empty()
+        {
+            return Some(words);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    None
+}
+
+/// The sessions that are asked for, and which of them holds whose turns.
+struct Sessions {
+    by_file: HashMap<u64, usize>,
+    asked: HashSet<usize>,
+    /// The forks of a session, with the number of turns that each shares with it.
+    forks: HashMap<u64, Vec<(usize, u32)>>,
+}
+
+impl Sessions {
+    fn of(look: &Look, limits: &Limits) -> Sessions {
+        let project = limits.directory.as_deref().map(Project::of);
+        let mut sessions = Sessions { by_file: HashMap::new(), asked: HashSet::new(), forks: HashMap::new() };
+        let rows = look.words.as_ref().map(|words| &words.table.rows);
+        for (index, entry) in look.catalog.entries.iter().enumerate().filter(|(_, entry)| is_shown(entry)) {
+            let summary = &entry.summary;
+            let file = file_key(&summary.path);
+            sessions.by_file.insert(file, index);
+            let in_project = |project: &Project| summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
+            if limits.agent.is_none_or(|agent| agent == summary.agent)
+                && project.as_ref().is_none_or(in_project)
+                && limits.branch.is_none() | (limits.branch == summary.branch)
+            {
+                sessions.asked.insert(index);
+            }
+            if let Some(row) = rows.and_then(|rows| rows.get(&file)).filter(|row| row.shared > 0) {
+                sessions.forks.entry(row.owner).or_default().push((index, row.shared));
+            }
+        }
+        sessions
+    }
+
+    /// The session that a hit is shown for: the one in which it was said first, or a fork where only that is asked for.
+    fn shown_for(&self, hit: &Hit) -> Option<usize> {
+        let own = self.by_file.get(&hit.file).copied()?;
+        if self.asked.contains(&own) {
+            return Some(own);
+        }
+        self.forks_with(hit).into_iter().find(|fork| self.asked.contains(fork))
+    }
+
+    /// The forks that hold the turn of a hit, and their forks.
+    fn forks_with(&self, hit: &Hit) -> Vec<usize> {
+        let forks = self.forks.get(&hit.file).into_iter().flatten();
+        forks.filter(|(_, shared)| hit.turn > 0 && hit.turn <= *shared).map(|(fork, _)| *fork).collect()
+    }
+
+    /// Sessions whose name or id was asked for.
+    fn by_name(&self, look: &Look, query: &Query) -> Vec<(usize, f32)> {
+        let asked = query.text.trim();
+        let is_plain = query.phrases.is_empty() && query.without.is_empty() && !query.words.is_empty();
+        if !is_plain {
+            return Vec::new();
+        }
+        let words: HashSet<&str> =
+            query.words.iter().flat_map(|asked| asked.word.parts.iter().map(String::as_str)).collect();
+        let mut found = Vec::new();
+        for index in &self.asked {
+            let summary = &look.catalog.entries[*index].summary;
+            let id = summary.id.as_str();
+            let name = look.knowledge.name(summary).map(transcript::SessionName::as_str);
+            let is_id = id == asked || asked.len() >= 8 && id.starts_with(asked);
+            let by_words = |name: &str| name.split('-').all(|part| words.contains(part)) && !words.is_empty();
+            if is_id || name == Some(asked) {
+                found.push((*index, 1.0));
+            } else if name.is_some_and(by_words) {
+                found.push((*index, 0.95));
+            }
+        }
+        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        found
+    }
+}

@@ -1,0 +1,357 @@
+//! What was asked for: words, `"phrases"`, `-without`, `+required`, and filters such as `agent:codex since:2w`.
+//!
+//! A query is read once, here; what is wrong in it is told with its place.
+
+use std::path::PathBuf;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ToSpan};
+use transcript::{Agent, text};
+
+use super::words::{self, Word};
+use crate::error::{Error, Result};
+
+/// The longest query that is read, in bytes. Nobody types more; a pasted log is no question.
+const LONGEST: usize = 4096;
+/// The most words.
+const MOST: usize = 64;
+
+/// A query that makes sense.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    /// As it was asked, made safe.
+    pub text: String,
+    pub(super) words: Vec<Asked>,
+    pub(super) phrases: Vec<String>,
+    pub(super) without: Vec<Asked>,
+    pub(super) without_phrases: Vec<String>,
+    /// The filters in it.
+    pub limits: Limits,
+}
+
+/// One word that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub word: Word,
+    pub required: bool,
+}
+
+/// Which sessions and turns count.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// Only this agent's.
+    pub agent: Option<Agent>,
+    /// Only those of the project around this directory.
+    pub directory: Option<PathBuf>,
+    /// Only what was said at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only what was said before this time.
+    pub until: Option<Timestamp>,
+    /// Only sessions on this branch.
+    pub branch: Option<String>,
+    /// Only turns that touched this file: the end of a path.
+    pub file: Option<String>,
+    /// Only turns that used this tool.
+    pub tool: Option<String>,
+}
+
+impl Limits {
+    /// These, and where they say nothing, those.
+    pub fn or(self, other: Limits) -> Limits {
+        Limits {
+            agent: self.agent.or(other.agent),
+            directory: self.directory.or(other.directory),
+            since: self.since.or(other.since),
+            until: self.until.or(other.until),
+            branch: self.branch.or(other.branch),
+            file: self.file.or(other.file),
+            tool: self.tool.or(other.tool),
+        }
+    }
+
+    /// Whether they say something that only the index knows.
+    pub(super) fn narrow_turns(&self) -> bool {
+        self.file.is_some() || self.tool.is_some()
+    }
+}
+
+/// What a time in a query is relative to.
+#[derive(Debug, Clone)]
+pub struct Now {
+    /// The time.
+    pub time: Timestamp,
+    /// Where the person is.
+    pub zone: TimeZone,
+}
+
+impl Query {
+    /// Reads a query; `given` are filters beside it, which make up for a query without words.
+    pub fn parse(asked: &str, given: &Limits, now: &Now) -> Result<Query> {
+        if asked.len() > LONGEST {
+            return Err(Error::QueryTooLong { bytes: asked.len(), most: LONGEST });
+        }
+        let line = text::one_line(asked);
+        let mut query = Query { text: line.clone(), ..Query::default() };
+        let mut required = false;
+        for piece in pieces(&line)? {
+            match piece.sort {
+                Sort::Filter(name) => query.filter(&line, &piece, name, now)?,
+                Sort::And => {
+                    query.words.iter_mut().for_each(|word| word.required = true);
+                    required = true;
+                }
+                Sort::Phrase if piece.without => query.without_phrases.push(piece.text),
+                Sort::Phrase => query.phrases.push(piece.text),
+                Sort::Words => {
+                    for word in words::words(&piece.text) {
+                        let asked = Asked { word, required: piece.required || required };
+                        if piece.without {
+                            query.without.push(asked);
+                        } else {
+                            query.words.push(asked);
+                        }
+                    }
+                }
+            }
+        }
+        query.settle(given)
+    }
+
+    /// Drops words that say nothing, as long as others say something.
+    fn settle(mut self, given: &Limits) -> Result<Query> {
+        let count = self.words.len() + self.without.len();
+        if count > MOST {
+            return Err(Error::QueryTooLong { bytes: self.text.len(), most: LONGEST });
+        }
+        let says = |asked: &Asked| asked.required || asked.word.parts.iter().any(|part| !words::is_common(part));
+        let had_words = !self.words.is_empty();
+        self.words.retain(says);
+        let mut seen: Vec<Vec<String>> = Vec::new();
+        self.words.retain(|asked| {
+            let new = !seen.contains(&asked.word.parts);
+            seen.push(asked.word.parts.clone());
+            new
+        });
+        let limits = self.limits.clone().or(given.clone());
+        if self.words.is_empty() && self.phrases.is_empty() && !limits.narrow_turns() {
+            return Err(if had_words { Error::OnlyCommonWords(self.text) } else { Error::EmptyQuery });
+        }
+        if let Some(empty) = self.phrases.iter().find(|phrase| words::words(phrase).is_empty()) {
+            let at = self.text.find(&format!("\"{empty}\"")).unwrap_or(0);
+            return Err(bad(&self.text, at, empty.len() + 2, "there is no word in these quotes"));
+        }
+        Ok(self)
+    }
+
+    fn filter(&mut self, line: &str, piece: &Piece, name: &'static str, now: &Now) -> Result<()> {
+        let value = piece.text.as_str();
+        let wrong = |message: String| bad(line, piece.at, piece.length, &message);
+        if value.is_empty() {
+            return Err(wrong(format!("`{name}:` needs a value right behind it")));
+        }
+        if piece.without {
+            return Err(wrong(format!("`{name}:` cannot be excluded")));
+        }
+        let limits = &mut self.limits;
+        match name {
+            "agent" => limits.agent = Some(value.parse().map_err(|_| wrong(format!("there is no agent `{value}`")))?),
+            "since" | "after" => limits.since = Some(time(value, now).map_err(wrong)?),
+            "until" | "before" => limits.until = Some(time(value, now).map_err(wrong)?),
+            "branch" => limits.branch = Some(value.to_owned()),
+            "dir" => limits.directory = Some(PathBuf::from(value)),
+            "tool" => limits.tool = Some(value.to_owned()),
+            _ => limits.file = Some(value.to_owned()),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a time: `2w` ago, a date, a date and a time.
+pub fn time(value: &str, now: &Now) -> std::result::Result<Timestamp, String> {
+    let wrong = || format!("`{value}` is no time; as `3d`, `2w`, `12h`, `2026-11-01`");
+    let zoned = now.time.to_zoned(now.zone.clone());
+    let start_of = |date: jiff::civil::Date| {
+        let day = date.to_zoned(now.zone.clone()).map_err(|_| wrong())?;
+        Ok(day.timestamp())
+    };
+    match value {
+        "today" => return start_of(zoned.date()),
+        "yesterday" => return start_of(zoned.date().yesterday().map_err(|_| wrong())?),
+        _ => {}
+    }
+    if let Ok(time) = value.parse::<Timestamp>() {
+        return Ok(time);
+    }
+    if let Ok(date) = value.parse::<jiff::civil::Date>() {
+        return start_of(date);
+    }
+    let split = value.len() - value.chars().next_back().map_or(0, char::len_utf8);
+    let (number, unit) = value.split_at(split);
+    let number: i64 = number.parse().map_err(|_| wrong())?;
+    if !(0..=100_000).contains(&number) {
+        return Err(wrong());
+    }
+    let span = match unit {
+        "m" => number.minutes(),
+        "h" => number.hours(),
+        "d" => number.days(),
+        "w" => number.weeks(),
+        "y" => (number * 365).try_days().map_err(|_| wrong())?,
+        _ => return Err(wrong()),
+    };
+    zoned.checked_sub(span).map(|time| time.timestamp()).map_err(|_| wrong())
+}
+
+struct Piece {
+    sort: Sort,
+    text: String,
+    without: bool,
+    required: bool,
+    /// Where it stands in the query, in bytes.
+    at: usize,
+    length: usize,
+}
+
+enum Sort {
+    Words,
+    Phrase,
+    And,
+    Filter(&'static str),
+}
+
+const FILTERS: [&str; 9] = ["agent", "file", "since", "until", "after", "before", "branch", "dir", "tool"];
+
+fn pieces(line: &str) -> Result<Vec<Piece>> {
+    let mut pieces: Vec<Piece> = Vec::new();
+    let mut at = 0;
+    let mut not = false;
+    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
+        if rest.starts_with(' ') {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        let without = rest.starts_with('-') && rest.len() > 1 && !rest.starts_with("- ") && !rest.starts_with("--");
+        let required = rest.starts_with('+') && rest.len() > 1 && !rest.starts_with("+ ");
+        let inner = usize::from(without || required);
+        let body = &rest[inner..];
+        let filter = FILTERS.into_iter().find(|name| body.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
+        let value = filter.map_or(0, |name| name.len() + 1);
+        let body = &body[value..];
+        let (text, length, quoted) = match body.strip_prefix('"') {
+            Some(inside) => {
+                let Some(end) = inside.find('"') else {
+                    return Err(bad(line, start + inner + value, 1, "this quote is not closed"));
+                };
+                (&inside[..end], end + 2, true)
+            }
+            None => {
+                let end = body.find(' ').unwrap_or(body.len());
+                // A quote inside of a word begins a phrase of its own, unless it stands at its end.
+                (&body[..end], end, false)
+            }
+        };
+        let whole = inner + value + length;
+        at += whole;
+        let sort = match filter {
+            Some(name) => Sort::Filter(name),
+            None if quoted => Sort::Phrase,
+            None if text == "AND" && !pieces.is_empty() => Sort::And,
+            None if text == "OR" && !pieces.is_empty() => continue,
+            None if text == "NOT" => {
+                not = true;
+                continue;
+            }
+            None => Sort::Words,
+        };
+        if sort_is_word(&sort) && text.matches('"').count() % 2 == 1 {
+            let place = start + inner + text.find('"').unwrap_or(0);
+            return Err(bad(line, place, 1, "this quote is not closed"));
+        }
+        let without = without || std::mem::take(&mut not);
+        pieces.push(Piece { sort, text: text.to_owned(), without, required, at: start, length: whole });
+    }
+    Ok(pieces)
+}
+
+fn sort_is_word(sort: &Sort) -> bool {
+    matches!(sort, Sort::Words)
+}
+
+fn bad(query: &str, at: usize, length: usize, message: &str) -> Error {
+    // What is shown is cut around the place.
+    let from = query.floor_char_boundary(at.saturating_sub(40));
+    let to = query.ceil_char_boundary((at + length + 40).min(query.len()));
+    let before = text::width(&query[from..query.floor_char_boundary(at)]);
+    let width =
+        text::width(&query[query.floor_char_boundary(at)..query.ceil_char_boundary((at + length).min(query.len()))]);
+    let (lead, tail) = (if from > 0 { "…" } else { "" }, if to < query.len() { "…" } else { "" });
+    let shown = format!("{lead}{}{tail}", &query[from..to]);
+    let marks = format!("{}{}", " ".repeat(before + usize::from(from > 0)), "^".repeat(width.clamp(1, 60)));
+    Error::BadQuery { message: message.to_owned(), shown, marks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn now() -> Now {
+        Now { time: "2026-11-15T12:00:00Z".parse().unwrap(), zone: TimeZone::UTC }
+    }
+
+    fn parse(query: &str) -> Result<Query> {
+        Query::parse(query, &Limits::default(), &now())
+    }
+
+    #[test]
+    fn words_phrases_and_filters_are_told_apart() {
+        let query =
+            parse("how agent:codex file:src/auth.rs since:2w \"exact phrase\" -word +must http://x login").unwrap();
+        let words: Vec<String> = query.words.iter().map(|asked| asked.word.parts.join("_")).collect();
+        assert_eq!(words, ["must", "http", "x", "login"]);
+        assert!(query.words[0].required && !query.words[1].required);
+        assert_eq!(query.phrases, ["exact phrase"]);
+        assert_eq!(query.without.len(), 1);
+        assert_eq!(query.limits.agent, Some(Agent::Codex));
+        assert_eq!(query.limits.file.as_deref(), Some("src/auth.rs"));
+        assert_eq!(query.limits.since.unwrap().to_string(), "2026-11-01T12:00:00Z");
+        assert!(parse("a1 AND b1").unwrap().words.iter().all(|asked| asked.required));
+        assert_eq!(parse("a1 NOT b1").unwrap().without.len(), 1);
+        assert!(parse("file:x.rs").unwrap().words.is_empty());
+    }
+
+    #[test]
+    fn times_are_read_as_people_say_them() {
+        let check = |value: &str, expected: &str| assert_eq!(time(value, &now()).unwrap().to_string(), expected);
+        check("3d", "2026-11-12T12:00:00Z");
+        check("12h", "2026-11-15T00:00:00Z");
+        check("2026-11-01", "2026-11-01T00:00:00Z");
+        check("yesterday", "2026-11-14T00:00:00Z");
+        check("2026-11-01T10:00:00Z", "2026-11-01T10:00:00Z");
+        for wrong in ["", "x", "5", "d", "-3d", "9999999d", "2026-13-01", "3é"] {
+            assert!(time(wrong, &now()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_shown_at_its_place() {
+        let check = |query: &str, expected: &str| {
+            let error = parse(query).unwrap_err();
+            let told = match &error {
+                Error::BadQuery { message, shown, marks } => format!("{message}|{shown}|{marks}"),
+                other => other.to_string(),
+            };
+            assert_eq!(told, expected, "{query}");
+        };
+        check("login \"not closed", "this quote is not closed|login \"not closed|      ^");
+        check("x agent:codx", "there is no agent `codx`|x agent:codx|  ^^^^^^^^^^");
+        check("x since:soon y", "`soon` is no time; as `3d`, `2w`, `12h`, `2026-11-01`|x since:soon y|  ^^^^^^^^^^");
+        check("x file:", "`file:` needs a value right behind it|x file:|  ^^^^^");
+        check("x \"...\"", "there is no word in these quotes|x \"...\"|  ^^^^^");
+        assert!(matches!(parse("  \u{1b} ").unwrap_err(), Error::EmptyQuery));
+        assert!(matches!(parse(".*+?^${}()|[]\\").unwrap_err(), Error::EmptyQuery));
+        assert!(matches!(parse("how to do it").unwrap_err(), Error::OnlyCommonWords(_)));
+        assert!(matches!(parse(&"x ".repeat(600_000)).unwrap_err(), Error::QueryTooLong { .. }));
+        assert!(matches!(parse("-only").unwrap_err(), Error::EmptyQuery));
+    }
+}

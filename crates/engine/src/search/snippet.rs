@@ -1,0 +1,232 @@
+//! The lines that show why a turn was found. The index keeps no text: they are read from the transcript, from where the
+//! turn begins.
+
+use std::borrow::Cow;
+use std::io;
+use std::ops::Range;
+
+use agents::{Known, Mark, Part, Store};
+use transcript::{BlockKind, Summary, secrets, text};
+
+use super::index::NO_OFFSET;
+use super::words;
+
+/// How long a snippet is, in bytes, about two lines.
+const LENGTH: usize = 200;
+/// How much of a turn is looked through.
+const FURTHEST: usize = 8 << 20;
+/// How much of one block is looked through.
+const BLOCK: usize = 512 << 10;
+
+/// A part of a conversation on one line, safe to print, with the words that were looked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snippet {
+    /// The text.
+    pub text: String,
+    /// Where the words are in it.
+    pub marks: Vec<Range<usize>>,
+}
+
+/// What is looked for in a turn.
+pub(super) struct Wanted<'a> {
+    /// For each word that was asked, the terms that count as it.
+    pub terms: &'a [Vec<String>],
+    pub phrases: &'a [String],
+    pub without: &'a [String],
+}
+
+/// What a look at a turn gave.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    pub snippet: Snippet,
+    /// Whether all phrases are there, and none of those that must not be.
+    pub holds: bool,
+}
+
+/// Reads a turn.
+pub(super) fn look(
+    store: &dyn Store,
+    summary: &Summary,
+    turn: u32,
+    offset: u64,
+    wanted: &Wanted<'_>,
+) -> io::Result<Looked> {
+    let known = summary.plain.map(|size| Known { size, defects: summary.defects.clone() });
+    let from = (offset != NO_OFFSET && known.is_some()).then_some(Mark { turn, offset });
+    let part = Part { from, until: Some(turn), prose_only: false };
+    let mut blocks = store.read_part(&summary.path, &part, known.as_ref())?;
+    let mut missing: Vec<String> = wanted.phrases.iter().map(|phrase| folded(phrase)).collect();
+    let excluded: Vec<String> = wanted.without.iter().map(|phrase| folded(phrase)).collect();
+    let (mut best, mut best_rank, mut first) = (None, 0, None);
+    let (mut excluded_found, mut seen) = (false, 0);
+    while let Some(block) = blocks.next_block() {
+        // What stands before the first prompt belongs to it.
+        if block.turn.max(1) < turn {
+            continue;
+        }
+        let (said, is_prose) = said(&block.kind);
+        if said.is_empty() {
+            continue;
+        }
+        seen += said.len();
+        let mut has_phrase = false;
+        if !missing.is_empty() || !excluded.is_empty() {
+            let folded = folded(&said);
+            let before = missing.len();
+            missing.retain(|phrase| !folded.contains(phrase.as_str()));
+            has_phrase = missing.len() < before;
+            excluded_found |= excluded.iter().any(|phrase| folded.contains(phrase.as_str()));
+        }
+        let shown = text::prefix(&said, BLOCK);
+        if first.is_none() {
+            first = Some(text::prefix(shown, 2 * LENGTH).to_owned());
+        }
+        if let Some((count, place)) = best_window(shown, wanted) {
+            let rank = 4 * count + 2 * usize::from(has_phrase) + usize::from(is_prose);
+            if rank > best_rank {
+                best_rank = rank;
+                best = Some(cut(shown, place));
+            }
+        }
+        let complete = best_rank > 4 * wanted.terms.len() && missing.is_empty() && excluded.is_empty();
+        if complete || seen > FURTHEST {
+            break;
+        }
+    }
+    let line = best.or_else(|| first.map(|first| cut(&first, 0..0))).unwrap_or_default();
+    Ok(Looked { snippet: mark(line, wanted), holds: missing.is_empty() && !excluded_found })
+}
+
+/// A snippet of a text that is at hand, such as a title.
+pub(super) fn of_text(text: &str, wanted: &Wanted<'_>) -> Snippet {
+    mark(cut(text, 0..0), wanted)
+}
+
+/// The words of a block, and whether a person or an agent said them.
+fn said(kind: &BlockKind) -> (Cow<'_, str>, bool) {
+    match kind {
+        BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. } | BlockKind::Thinking { text } => {
+            (Cow::Borrowed(text), true)
+        }
+        BlockKind::Compaction { summary } => (Cow::Borrowed(summary), true),
+        BlockKind::Subagent { description, .. } => (Cow::Borrowed(description.as_deref().unwrap_or_default()), true),
+        BlockKind::Output { text, .. } | BlockKind::Notice { text, .. } => (Cow::Borrowed(text), false),
+        BlockKind::Call { name, input, .. } => {
+            let mut line = format!("{name}:");
+            values(input, &mut line, 0);
+            (Cow::Owned(line), false)
+        }
+        BlockKind::Media { .. } => (Cow::Borrowed(""), false),
+    }
+}
+
+fn values(value: &serde_json::Value, line: &mut String, depth: u8) {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => {
+            line.push(' ');
+            line.push_str(text);
+        }
+        Value::Array(all) if depth < 16 => all.iter().for_each(|value| values(value, line, depth + 1)),
+        Value::Object(all) if depth < 16 => all.values().for_each(|value| values(value, line, depth + 1)),
+        _ => {}
+    }
+}
+
+/// In lower case, with single spaces: how phrases are compared.
+fn folded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.extend(word.chars().flat_map(char::to_lowercase));
+    }
+    out
+}
+
+/// Which of the words a word of the text is.
+fn which(word: &words::Word, wanted: &Wanted<'_>) -> Option<usize> {
+    wanted.terms.iter().position(|terms| {
+        let has = |term: &str| terms.iter().any(|wanted| wanted == term);
+        word.whole.as_deref().is_some_and(has) || word.parts.iter().any(|part| has(part) || has(&words::stem(part)))
+    })
+}
+
+/// The place with the most of the words close together, and how many there are.
+fn best_window(text: &str, wanted: &Wanted<'_>) -> Option<(usize, Range<usize>)> {
+    let mut hits: Vec<(usize, Range<usize>)> = Vec::new();
+    for word in words::words(text) {
+        if let Some(index) = which(&word, wanted) {
+            hits.push((index, word.range));
+        }
+    }
+    let mut best: Option<(usize, Range<usize>)> = None;
+    let mut from = 0;
+    for to in 0..hits.len() {
+        while hits[to].1.end - hits[from].1.start > LENGTH && from < to {
+            from += 1;
+        }
+        let mut kinds: Vec<usize> = hits[from..=to].iter().map(|(index, _)| *index).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        if best.as_ref().is_none_or(|(count, _)| kinds.len() > *count) {
+            best = Some((kinds.len(), hits[from].1.start..hits[to].1.end));
+            if kinds.len() == wanted.terms.len() {
+                break;
+            }
+        }
+    }
+    best
+}
+
+/// The text around a place, on one line and without secrets.
+fn cut(text: &str, place: Range<usize>) -> String {
+    let room = LENGTH.saturating_sub(place.len()) / 2;
+    // What is cut at a space cuts no secret in two; long ones without a space are masked with what is around.
+    let start = text.floor_char_boundary(place.start.saturating_sub(room));
+    let end = text.ceil_char_boundary((place.end + room).min(text.len()));
+    let start = if start == 0 { 0 } else { text[..start].rfind(char::is_whitespace).map_or(0, |at| at + 1) };
+    let end = text[end..].find(char::is_whitespace).map_or(text.len(), |at| end + at);
+    let part = match text.contains("PRIVATE KEY") {
+        // Such a secret has line breaks inside.
+        true => secrets::mask(text).0.into_owned(),
+        false => secrets::mask(&text[text.ceil_char_boundary(start.min(text.len()))..end]).0.into_owned(),
+    };
+    let line = text::one_line(&part);
+    let lead = if start > 0 { "… " } else { "" };
+    let clipped = text::prefix(&line, 3 * LENGTH);
+    let tail = if end < text.len() || clipped.len() < line.len() { " …" } else { "" };
+    format!("{lead}{clipped}{tail}")
+}
+
+fn mark(line: String, wanted: &Wanted<'_>) -> Snippet {
+    let marks = words::words(&line).into_iter().filter(|word| which(word, wanted).is_some()).map(|word| word.range);
+    let marks = marks.collect();
+    Snippet { text: line, marks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_place_is_cut_out_and_marked() {
+        let text = format!("{} the redirects of a login {}", "filler ".repeat(100), "more ".repeat(100));
+        let terms = vec![vec!["redirect".to_owned()], vec!["login".to_owned()]];
+        let wanted = Wanted { terms: &terms, phrases: &[], without: &[] };
+        let (count, place) = best_window(&text, &wanted).unwrap();
+        assert_eq!(count, 2);
+        let snippet = mark(cut(&text, place), &wanted);
+        let marked: Vec<&str> = snippet.marks.iter().map(|range| &snippet.text[range.clone()]).collect();
+        assert_eq!(marked, ["redirects", "login"]);
+        assert!(snippet.text.starts_with("… ") && snippet.text.ends_with(" …"), "{}", snippet.text);
+    }
+
+    #[test]
+    fn secrets_and_control_characters_are_not_shown() {
+        let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8".repeat(2));
+        let line = cut(&format!("login \u{1b}[2J with {secret} now"), 0..5);
+        assert_eq!(line, "login with [secret] now");
+    }
+}

@@ -1,0 +1,432 @@
+//! Bringing the index up to date: what changed is told by the catalog, one `stat` per file.
+//!
+//! Where much is new, what was said is read first and what tools did in a second pass, so that a first search answers
+//! early. A transcript that grew is read from the beginning of its last turn, if it is its own history in its own order.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use agents::{Known, Mark, Part, Store};
+use tantivy::{IndexWriter, Term};
+use transcript::Agent;
+
+use super::document::{Maker, TurnDocument};
+use super::index::{Level, Row, Trouble, Words, file_key, place_key};
+use crate::catalog::{Catalog, Entry};
+
+/// With less than this to read, one pass does everything.
+const SMALL: u64 = 16 << 20;
+/// What may wait to be indexed, in bytes.
+const PENDING: usize = 16 << 20;
+/// tantivy's own memory for each thread.
+const MEMORY: usize = 40_000_000;
+/// How often a long run makes what it did durable.
+const COMMIT: Duration = Duration::from_secs(10);
+
+/// What there is to do.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// Positions in the catalog, and what is to be read.
+    jobs: Vec<Job>,
+    gone: Vec<u64>,
+    /// Bytes of transcripts whose words are not in the index.
+    bytes: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Job {
+    entry: usize,
+    file: u64,
+    shared: u32,
+    owner: u64,
+    /// Nothing of it can be kept.
+    anew: bool,
+    /// Its prose is in the index as it is.
+    only_tools: bool,
+    /// All of it is in the index but its end.
+    only_end: bool,
+}
+
+/// Told while the index is built.
+pub trait IndexProgress: Sync {
+    /// So many bytes of transcripts are read, of what was said or of all.
+    fn read(&self, pass: &'static str, done: u64, total: u64);
+}
+
+/// Whose turns a session's first turns are.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sharing {
+    owner: u64,
+    turns: u32,
+}
+
+impl Work {
+    /// Compares the catalog with the index.
+    pub(super) fn find(catalog: &mut Catalog, rows: &HashMap<u64, Row>) -> Work {
+        let mut work = Work::default();
+        let mut present = HashSet::with_capacity(catalog.entries.len());
+        let mut is_same = true;
+        for entry in catalog.entries.iter().filter(|entry| is_indexed(entry)) {
+            let file = file_key(&entry.summary.path);
+            present.insert(file);
+            is_same &= rows.get(&file).is_some_and(|row| is_current(row, entry) && row.level == Level::All);
+        }
+        work.gone = rows.keys().copied().filter(|file| !present.contains(file)).collect();
+        if is_same && work.gone.is_empty() {
+            return work;
+        }
+        catalog.load_turn_keys();
+        let sharing = sharing(&catalog.entries);
+        for (index, entry) in catalog.entries.iter().enumerate().filter(|(_, entry)| is_indexed(entry)) {
+            let file = file_key(&entry.summary.path);
+            let Sharing { owner, turns: shared } = sharing.get(&index).copied().unwrap_or_default();
+            let row = rows.get(&file);
+            let other_share = row.is_some_and(|row| row.owner != owner || row.shared != shared);
+            match row {
+                Some(row) if is_current(row, entry) && !other_share => {
+                    if row.level < Level::All {
+                        work.jobs.push(Job {
+                            entry: index,
+                            file,
+                            shared,
+                            owner,
+                            anew: false,
+                            only_tools: true,
+                            only_end: false,
+                        });
+                        work.bytes += entry.stamp.size;
+                    }
+                }
+                row => {
+                    let grown = row.is_some_and(|row| has_grown(row, entry)) && !other_share;
+                    let only_end = grown && row.is_some_and(|row| row.level == Level::All);
+                    let known = row.and_then(|row| row.last).filter(|_| grown).unwrap_or(0);
+                    work.jobs.push(Job {
+                        entry: index,
+                        file,
+                        shared,
+                        owner,
+                        anew: !grown,
+                        only_tools: false,
+                        only_end,
+                    });
+                    work.bytes += entry.stamp.size.saturating_sub(known);
+                }
+            }
+        }
+        // What was said last is looked for first.
+        work.jobs.sort_by_key(|job| std::cmp::Reverse(catalog.entries[job.entry].stamp.modified));
+        work
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty() && self.gone.is_empty()
+    }
+
+    /// How many sessions are missing altogether, and of how many only tool text is.
+    pub(super) fn missing(&self) -> Missing {
+        let tools = self.jobs.iter().filter(|job| job.only_tools).count();
+        Missing { sessions: self.jobs.len() - tools, tools }
+    }
+}
+
+/// What is not in the index yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Missing {
+    /// Sessions of which something that was said is missing.
+    pub sessions: usize,
+    /// Sessions of which only tool text is missing.
+    pub tools: usize,
+}
+
+fn is_indexed(entry: &Entry) -> bool {
+    !entry.summary.is_subagent && !entry.summary.is_empty
+}
+
+fn is_current(row: &Row, entry: &Entry) -> bool {
+    let stamp = &entry.stamp;
+    row.complete
+        && (row.size, row.modified, row.inode) == (stamp.size, stamp.modified, stamp.inode)
+        && row.title == title_hash(entry)
+}
+
+/// Whether what is in the index still holds, and there is only more.
+fn has_grown(row: &Row, entry: &Entry) -> bool {
+    let summary = &entry.summary;
+    row.inode == entry.stamp.inode
+        && row.size <= entry.stamp.size
+        && row.last.is_some()
+        && summary.plain.is_some()
+        && row.turns >= 1
+        && row.turns <= summary.turns
+        && keys_hash(&summary.turn_keys, row.turns) == row.keys
+}
+
+/// The fingerprints of all turns up to this one.
+fn keys_hash(keys: &[u64], turns: u32) -> u64 {
+    let keys = keys.get(..turns as usize).unwrap_or(keys);
+    xxhash_rust::xxh3::xxh3_64(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<u8>>())
+}
+
+fn title_hash(entry: &Entry) -> u64 {
+    title(entry).map_or(0, |title| xxhash_rust::xxh3::xxh3_64(title.as_bytes()))
+}
+
+/// A title that is more than the beginning of the first prompt.
+fn title(entry: &Entry) -> Option<&str> {
+    [&entry.summary.custom_title, &entry.summary.agent_title].into_iter().flatten().map(String::as_str).next()
+}
+
+/// The sessions that begin with turns of an older one, with that one and the number of turns.
+fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
+    // By agent and first turn; most sessions are alone there.
+    let mut families: HashMap<(Agent, u64), Vec<usize>> = HashMap::new();
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| is_indexed(entry)) {
+        if let Some(first) = entry.summary.turn_keys.first() {
+            families.entry((entry.summary.agent, *first)).or_default().push(index);
+        }
+    }
+    let mut sharing = HashMap::new();
+    for mut family in families.into_values().filter(|family| family.len() > 1) {
+        family.sort_by_key(|index| age(&entries[*index]));
+        for (position, child) in family.iter().enumerate().skip(1) {
+            let keys = &entries[*child].summary.turn_keys;
+            let common = |other: &usize| {
+                let theirs = &entries[*other].summary.turn_keys;
+                keys.iter().zip(theirs).take_while(|(a, b)| a == b).count()
+            };
+            // The oldest of those that share most has these turns, or has them from an older one in its turn.
+            let most = family[..position].iter().map(common).max().unwrap_or(0);
+            let owner = family[..position].iter().find(|other| common(other) == most);
+            if let Some(owner) = owner.filter(|_| most > 0) {
+                let owner = file_key(&entries[*owner].summary.path);
+                sharing.insert(*child, Sharing { owner, turns: u32::try_from(most).unwrap_or(u32::MAX) });
+            }
+        }
+    }
+    sharing
+}
+
+/// The order in which sessions came to be, as lineage sees it.
+fn age(entry: &Entry) -> (i64, &str) {
+    crate::lineage::age(entry)
+}
+
+/// What an update came to.
+#[derive(Debug, Default)]
+pub(super) struct Updated {
+    /// What is still to be done.
+    pub missing: Missing,
+    /// Transcripts that could not be read.
+    pub unreadable: Vec<(std::path::PathBuf, std::io::ErrorKind)>,
+}
+
+/// How far an update goes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    /// Whether tool text is read, too, where there is much of it.
+    pub tools: bool,
+    /// When to stop.
+    pub until: Option<Instant>,
+}
+
+/// Does the work, as far as the budget goes.
+pub(super) fn update(
+    words: &mut Words,
+    catalog: &Catalog,
+    work: &Work,
+    stores: &[Box<dyn Store>],
+    budget: Budget,
+    progress: &dyn IndexProgress,
+) -> Result<Updated, Trouble> {
+    let mut updated = Updated { missing: work.missing(), ..Updated::default() };
+    if work.is_empty() {
+        return Ok(updated);
+    }
+    let small = work.bytes <= SMALL;
+    let threads = if small { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(4) };
+    let mut writer = words.writer(threads, if small { 15_000_000 } else { MEMORY * threads })?;
+    for file in &work.gone {
+        writer.delete_term(Term::from_field_u64(words.fields.file, *file));
+        words.table.rows.remove(file);
+    }
+    let run = Run { catalog, stores, until: budget.until, progress };
+    if small {
+        run.pass(words, &mut writer, &work.jobs, Level::All, "all", &mut updated)?;
+    } else {
+        let ends: Vec<Job> = work.jobs.iter().filter(|job| job.only_end).cloned().collect();
+        run.pass(words, &mut writer, &ends, Level::All, "what is new", &mut updated)?;
+        let said: Vec<Job> = work.jobs.iter().filter(|job| !job.only_tools && !job.only_end).cloned().collect();
+        run.pass(words, &mut writer, &said, Level::Prose, "what was said", &mut updated)?;
+        if budget.tools && !run.is_late() {
+            words.commit(&mut writer)?;
+            let rest: Vec<Job> = work
+                .jobs
+                .iter()
+                .filter(|job| is_done(words, job))
+                .map(|job| Job { only_tools: true, ..job.clone() })
+                .collect();
+            run.pass(words, &mut writer, &rest, Level::All, "what tools did", &mut updated)?;
+        }
+    }
+    words.commit(&mut writer)?;
+    writer.wait_merging_threads()?;
+    let name = words.committed()?;
+    words.settle(&name)?;
+    let missing = |job: &&Job| words.table.rows.get(&job.file).is_none_or(|row| !row.complete);
+    let sessions = work.jobs.iter().filter(missing).count();
+    let partly = |job: &&Job| words.table.rows.get(&job.file).is_some_and(|row| row.complete && row.level < Level::All);
+    updated.missing = Missing { sessions, tools: work.jobs.iter().filter(partly).count() };
+    Ok(updated)
+}
+
+fn is_done(words: &Words, job: &Job) -> bool {
+    words.table.rows.get(&job.file).is_some_and(|row| row.complete && row.level < Level::All)
+}
+
+struct Run<'a> {
+    catalog: &'a Catalog,
+    stores: &'a [Box<dyn Store>],
+    until: Option<Instant>,
+    progress: &'a dyn IndexProgress,
+}
+
+impl Run<'_> {
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    /// Reads the given sessions with as many threads as there are cores.
+    fn pass(
+        &self,
+        words: &mut Words,
+        writer: &mut IndexWriter<TurnDocument>,
+        jobs: &[Job],
+        level: Level,
+        name: &'static str,
+        updated: &mut Updated,
+    ) -> Result<(), Trouble> {
+        let total: u64 = jobs.iter().map(|job| self.catalog.entries[job.entry].stamp.size).sum();
+        let mut done = 0;
+        let mut rest = jobs;
+        // In portions, so that a long run is durable now and then.
+        while !rest.is_empty() && !self.is_late() {
+            let begun = Instant::now();
+            let next = AtomicUsize::new(0);
+            let failed = AtomicBool::new(false);
+            let threads = std::thread::available_parallelism().map_or(1, usize::from).min(rest.len());
+            let pending = Arc::new(AtomicUsize::new(0));
+            let mut finished = 0;
+            let (fields, rows) = (words.fields, &mut words.table.rows);
+            let known: Vec<Option<Row>> = rest.iter().map(|job| rows.get(&job.file).cloned()).collect();
+            std::thread::scope(|scope| {
+                let (sender, receiver) = std::sync::mpsc::channel();
+                let shared: &IndexWriter<TurnDocument> = writer;
+                for _ in 0..threads {
+                    let sender = sender.clone();
+                    let (next, failed, pending, known) = (&next, &failed, &pending, &known);
+                    scope.spawn(move || {
+                        let sink = |document: TurnDocument| {
+                            while pending.load(Ordering::Relaxed) > PENDING && !failed.load(Ordering::Relaxed) {
+                                std::thread::sleep(Duration::from_micros(200));
+                            }
+                            let added = shared.add_document(document).is_ok();
+                            failed.fetch_or(!added, Ordering::Relaxed);
+                            added
+                        };
+                        while !self.is_late() && begun.elapsed() < COMMIT && !failed.load(Ordering::Relaxed) {
+                            let position = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(job) = rest.get(position) else { return };
+                            let read =
+                                self.session(job, known[position].as_ref(), level, fields, shared, pending, &sink);
+                            if sender.send((position, read)).is_err() {
+                                return;
+                            }
+                        }
+                    });
+                }
+                drop(sender);
+                for (position, read) in receiver {
+                    let job = &rest[position];
+                    finished = finished.max(position + 1);
+                    done += self.catalog.entries[job.entry].stamp.size;
+                    self.progress.read(name, done, total);
+                    match read {
+                        Ok(row) => {
+                            rows.insert(job.file, row);
+                        }
+                        Err((path, kind)) => {
+                            updated.unreadable.push((path, kind));
+                            rows.remove(&job.file);
+                        }
+                    }
+                }
+            });
+            if failed.load(Ordering::Relaxed) {
+                return Err(Trouble::Damaged("nothing more could be written into it".into()));
+            }
+            rest = &rest[finished.min(rest.len())..];
+            if !rest.is_empty() {
+                words.commit(writer)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one session's share of what the pass holds")]
+    fn session(
+        &self,
+        job: &Job,
+        row: Option<&Row>,
+        level: Level,
+        fields: super::index::Fields,
+        writer: &IndexWriter<TurnDocument>,
+        pending: &Arc<AtomicUsize>,
+        sink: &dyn Fn(TurnDocument) -> bool,
+    ) -> Result<Row, (std::path::PathBuf, std::io::ErrorKind)> {
+        let entry = &self.catalog.entries[job.entry];
+        let summary = &entry.summary;
+        let store = self.stores.iter().find(|store| store.agent() == summary.agent);
+        let failed = |kind| (summary.path.clone(), kind);
+        let store = store.ok_or_else(|| failed(std::io::ErrorKind::Unsupported))?;
+        let known = summary.plain.map(|size| Known { size, defects: summary.defects.clone() });
+        // What has grown is read from its last turn on; a second pass replaces what the first one put in. A session
+        // whose tool text is still missing cannot have half of it.
+        let from = row
+            .filter(|row| !job.anew && !job.only_tools && row.level == level)
+            .and_then(|row| Some(Mark { turn: row.turns, offset: row.last? }));
+        let part = Part { from, until: None, prose_only: level == Level::Prose };
+        let mut blocks = store.read_part(&summary.path, &part, known.as_ref()).map_err(|error| failed(error.kind()))?;
+        match from {
+            Some(from) => {
+                writer.delete_term(Term::from_field_u64(fields.place, place_key(job.file, from.turn)));
+                writer.delete_term(Term::from_field_u64(fields.place, place_key(job.file, 0)));
+            }
+            None if row.is_some() => {
+                writer.delete_term(Term::from_field_u64(fields.file, job.file));
+            }
+            None => {}
+        }
+        let is_late = || self.is_late();
+        let mut maker = Maker::new(fields, job.file, level, job.shared, pending, sink, &is_late);
+        if let Some(title) = title(entry) {
+            maker.title(title);
+        }
+        let read = maker.read(blocks.as_mut(), from);
+        Ok(Row {
+            size: entry.stamp.size,
+            modified: entry.stamp.modified,
+            inode: entry.stamp.inode,
+            level,
+            complete: read.complete,
+            turns: read.turns,
+            last: read.last,
+            keys: keys_hash(&summary.turn_keys, read.turns),
+            title: title_hash(entry),
+            shared: job.shared,
+            owner: job.owner,
+        })
+    }
+}

@@ -1,0 +1,347 @@
+//! What a word is: the one place that decides it, for the index, for queries and for marking hits in a snippet.
+//!
+//! Identifiers are found by their parts: `parseConfig` and `parse_config` are `parse`, `config` and `parseconfig`.
+//! Scripts without spaces are taken apart into pairs of characters.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use frostem::{Algorithm, Stemmer};
+
+/// Longer words are no words that anybody types: hashes, keys, base64.
+const LONGEST: usize = 64;
+
+/// Words that are in nearly every text; a query of nothing else says nothing.
+const COMMON: &[&str] = &[
+    "a", "an", "and", "are", "as", "at", "be", "by", "can", "did", "do", "does", "for", "from", "had", "has", "have",
+    "how", "i", "if", "in", "is", "it", "its", "me", "my", "not", "of", "on", "or", "our", "so", "that", "the", "then",
+    "there", "these", "this", "to", "was", "we", "were", "what", "when", "where", "which", "why", "will", "with",
+    "you", "your",
+];
+
+/// Whether a word says nothing by itself.
+pub(super) fn is_common(word: &str) -> bool {
+    COMMON.binary_search(&word).is_ok()
+}
+
+/// A word of a text: its parts, and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    /// The parts in lower case, in order; one for most words.
+    pub parts: Vec<String>,
+    /// All parts together, where there are several.
+    pub whole: Option<String>,
+    /// Where it begins and ends in the text.
+    pub range: std::ops::Range<usize>,
+}
+
+/// Takes a text apart into words, each with its place.
+pub(super) fn words(text: &str) -> Vec<Word> {
+    let mut found = Vec::new();
+    let mut run = Run::default();
+    runs(text, &mut run, &mut |run, range| {
+        let parts: Vec<String> = run.parts().map(str::to_owned).collect();
+        let whole = run.whole().map(str::to_owned);
+        found.push(Word { parts, whole, range });
+    });
+    found
+}
+
+/// Calls `found` with every term of a text: the parts of its words, and words of several parts as a whole.
+pub(super) fn each_term(text: &str, mut found: impl FnMut(&str)) {
+    thread_local! {
+        static RUN: RefCell<Run> = RefCell::default();
+    }
+    RUN.with_borrow_mut(|kept| {
+        runs(text, kept, &mut |run, _| {
+            for part in run.parts() {
+                found(part);
+            }
+            if let Some(whole) = run.whole() {
+                found(whole);
+            }
+        });
+    });
+}
+
+/// The stem of a word in lower case.
+pub(super) fn stem(word: &str) -> Cow<'_, str> {
+    thread_local! {
+        static STEMMER: Stemmer = Stemmer::new(Algorithm::English);
+    }
+    // Snowball's English knows nothing of digits or of other scripts.
+    if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Cow::Borrowed(word);
+    }
+    STEMMER.with(|stemmer| Cow::Owned(stemmer.stem(word).into_owned()))
+}
+
+/// One run of letters, digits and underscores, in lower case and without the underscores.
+#[derive(Default)]
+struct Run {
+    text: String,
+    /// Where each part but the first begins in `text`.
+    cuts: Vec<usize>,
+    /// Pairs of characters overlap, so they are kept as they are.
+    pairs: Vec<String>,
+}
+
+impl Run {
+    fn parts(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(0).chain(self.cuts.iter().copied());
+        let ends = self.cuts.iter().copied().chain(std::iter::once(self.text.len()));
+        let cut = starts.zip(ends).map(|(start, end)| &self.text[start..end]);
+        cut.filter(|part| !part.is_empty() && part.len() <= LONGEST).chain(self.pairs.iter().map(String::as_str))
+    }
+
+    fn whole(&self) -> Option<&str> {
+        (!self.cuts.is_empty() && self.text.len() <= LONGEST).then_some(self.text.as_str())
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.cuts.clear();
+        self.pairs.clear();
+    }
+
+    fn cut(&mut self) {
+        if !self.text.is_empty() && self.cuts.last() != Some(&self.text.len()) {
+            self.cuts.push(self.text.len());
+        }
+    }
+}
+
+/// What kind of character came last in a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Nothing,
+    Lower,
+    Upper,
+    Digit,
+}
+
+fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, std::ops::Range<usize>)) {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        // Between words: most bytes of tool output are no letters.
+        let byte = bytes[at];
+        if byte < 0x80 && !byte.is_ascii_alphanumeric() {
+            at += 1;
+            continue;
+        }
+        let start = at;
+        run.clear();
+        let mut last = Last::Nothing;
+        let mut too_long = false;
+        while at < bytes.len() {
+            let byte = bytes[at];
+            if byte.is_ascii_lowercase() {
+                // `HTTPServer`: the last capital begins the word that follows.
+                if last == Last::Upper && run.text.len() > 1 + run.cuts.last().copied().unwrap_or(0) {
+                    let begin = run.text.len() - 1;
+                    run.cuts.push(begin);
+                }
+                run.text.push(byte as char);
+                (last, at) = (Last::Lower, at + 1);
+            } else if byte.is_ascii_digit() {
+                run.text.push(byte as char);
+                (last, at) = (Last::Digit, at + 1);
+            } else if byte.is_ascii_uppercase() {
+                if matches!(last, Last::Lower | Last::Digit) {
+                    run.cut();
+                }
+                run.text.push(byte.to_ascii_lowercase() as char);
+                (last, at) = (Last::Upper, at + 1);
+            } else if byte == b'_' {
+                run.cut();
+                (last, at) = (Last::Nothing, at + 1);
+            } else if byte < 0x80 {
+                break;
+            } else {
+                let Some(c) = text[at..].chars().next() else { break };
+                if is_unspaced(c) {
+                    // A run of its own.
+                    if at == start {
+                        at = pairs(text, at, run);
+                        last = Last::Nothing;
+                    }
+                    break;
+                }
+                if !c.is_alphanumeric() && !is_mark(c) {
+                    break;
+                }
+                run.text.extend(c.to_lowercase());
+                (last, at) = (Last::Lower, at + c.len_utf8());
+            }
+            if run.text.len() > 4 * LONGEST {
+                too_long = true;
+                run.clear();
+            }
+        }
+        if at == start {
+            at += text[at..].chars().next().map_or(1, char::len_utf8);
+            continue;
+        }
+        if run.cuts.last() == Some(&run.text.len()) {
+            run.cuts.pop();
+        }
+        if !too_long && !(run.text.is_empty() && run.pairs.is_empty()) {
+            found(run, start..at);
+        }
+    }
+}
+
+/// Takes a run of a script without spaces apart into pairs; returns where it ends.
+fn pairs(text: &str, start: usize, run: &mut Run) -> usize {
+    let mut before: Option<char> = None;
+    let mut end = start;
+    for c in text[start..].chars().take_while(|c| is_unspaced(*c)) {
+        if let Some(before) = before {
+            run.pairs.push(String::from_iter([before, c]));
+        }
+        before = Some(c);
+        end += c.len_utf8();
+    }
+    if run.pairs.is_empty() {
+        run.pairs.extend(before.map(String::from));
+    }
+    end
+}
+
+/// Chinese, Japanese, Thai and the like.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{2fa1f}')
+}
+
+/// Accents and vowels that are characters of their own inside a word.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{0300}'..='\u{036f}' | '\u{0900}'..='\u{0dff}' | '\u{200c}' | '\u{200d}')
+}
+
+/// Terms put together for the index, separated by spaces.
+#[derive(Default)]
+pub(super) struct Terms {
+    pub text: String,
+    seen: std::collections::HashSet<u64, std::hash::BuildHasherDefault<Same>>,
+}
+
+/// The values are hashes already.
+#[derive(Default)]
+struct Same(u64);
+
+impl std::hash::Hasher for Same {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _bytes: &[u8]) {}
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
+
+impl Terms {
+    /// Adds every term, as often as it occurs.
+    pub(super) fn add(&mut self, text: &str, stems: Option<&mut Terms>) {
+        let out = &mut self.text;
+        match stems {
+            Some(stems) => each_term(text, |term| {
+                push(out, term);
+                push(&mut stems.text, &stem(term));
+            }),
+            None => each_term(text, |term| push(out, term)),
+        }
+    }
+
+    /// Adds every term that is not there yet: of tool output only this is kept.
+    pub(super) fn add_new(&mut self, text: &str) {
+        let (out, seen) = (&mut self.text, &mut self.seen);
+        each_term(text, |term| {
+            if seen.insert(hash(term.as_bytes())) {
+                push(out, term);
+            }
+        });
+    }
+
+    /// Adds one term as it is, once.
+    pub(super) fn add_exact(&mut self, term: &str) {
+        if !term.is_empty() && term.len() < 1000 && self.seen.insert(hash(term.as_bytes())) {
+            if !self.text.is_empty() {
+                self.text.push(' ');
+            }
+            // Spaces separate terms.
+            self.text.extend(term.chars().map(|c| if c.is_whitespace() { '\u{a0}' } else { c }));
+        }
+    }
+
+    /// Takes what was put together and begins anew.
+    pub(super) fn take(&mut self) -> String {
+        self.seen.clear();
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// One term as it stands in a field of exact terms.
+pub(super) fn exact(term: &str) -> String {
+    term.chars().map(|c| if c.is_whitespace() { '\u{a0}' } else { c }).collect()
+}
+
+fn push(out: &mut String, term: &str) {
+    if !out.is_empty() {
+        out.push(' ');
+    }
+    out.push_str(term);
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        each_term(text, |term| found.push(term.to_owned()));
+        found
+    }
+
+    #[test]
+    fn identifiers_are_found_by_their_parts() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(terms(text), expected, "{text}");
+        check("parseConfig", &["parse", "config", "parseconfig"]);
+        check("parse_config", &["parse", "config", "parseconfig"]);
+        check("ParseConfig __init__", &["parse", "config", "parseconfig", "init"]);
+        check("HTTPServer2 PARSE_URL", &["http", "server2", "httpserver2", "parse", "url", "parseurl"]);
+        check("src/auth.rs:41", &["src", "auth", "rs", "41"]);
+        check("don't stop-words", &["don", "t", "stop", "words"]);
+        check("Größe ÄRGER naïve", &["größe", "ärger", "naïve"]);
+        check("設定を読む a設定", &["設定", "定を", "を読", "読む", "a", "設定"]);
+        check("utf8 e2e x86_64", &["utf8", "e2e", "x86", "64", "x8664"]);
+        check("", &[]);
+        check("— … \u{1b}[31m", &["31m"]);
+        check(&"x".repeat(5000), &[]);
+        check(&format!("{} b", "a".repeat(70)), &["b"]);
+    }
+
+    #[test]
+    fn words_know_their_places() {
+        let text = "a näher parseConfig()";
+        let places: Vec<&str> = words(text).into_iter().map(|word| &text[word.range]).collect();
+        assert_eq!(places, ["a", "näher", "parseConfig"]);
+    }
+
+    #[test]
+    fn common_words_are_sorted_for_the_search_in_them() {
+        assert!(COMMON.is_sorted());
+    }
+
+    #[test]
+    fn stems_are_english() {
+        assert_eq!(stem("redirects"), stem("redirected"));
+        assert_eq!(stem("größe"), "größe");
+    }
+}

@@ -1,0 +1,64 @@
+//! `tine index`: bring the search index up to date.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use engine::Missing;
+use transcript::render::to_json_pretty;
+use transcript::text;
+
+use super::Desk;
+use crate::Outcome;
+use crate::ui::{self, Bar, IndexBar};
+
+/// Bring the search index up to date
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+`tine search` does this by itself, as far as a few seconds go; this returns when all is in.
+The index is a cache: deleted or damaged, it is built anew.
+
+Examples:
+  tine index
+  tine index --status --json
+  tine index --rebuild")]
+pub(crate) struct Args {
+    /// Words alone
+    #[arg(long)]
+    pub words: bool,
+    /// Tell what is in it, and change nothing
+    #[arg(long, conflicts_with = "rebuild")]
+    pub status: bool,
+    /// Throw it away and build it anew
+    #[arg(long)]
+    pub rebuild: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let status = match args.status {
+        true => desk.tine.index_status(&Bar::new())?,
+        false => desk.tine.update_index(None, args.rebuild, &Bar::new(), &IndexBar::new())?,
+    };
+    let mut out = ui::out();
+    if args.json {
+        writeln!(out, "{}", to_json_pretty(&status))?;
+    } else {
+        for notice in &status.notices {
+            ui::say(&text::one_line(notice));
+        }
+        let Missing { sessions, tools } = status.missing;
+        let missing = match (sessions, tools) {
+            (0, 0) => "complete".to_owned(),
+            (0, tools) => format!("tool text of {} is missing", ui::count(tools as u64, "session")),
+            (sessions, _) => format!("{} missing", ui::count(sessions as u64, "session")),
+        };
+        let sessions = ui::count(status.sessions as u64, "session");
+        let path = ui::path(&desk.surface, std::path::Path::new(&status.path));
+        writeln!(out, "{sessions}, {}, {missing}", ui::bytes(status.bytes))?;
+        writeln!(out, "{path}{}", if status.is_written { " (being written now)" } else { "" })?;
+    }
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,245 @@
+//! `tine search`: find past conversations.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use engine::{Answer, Found, Limits, Missing, Now, Query, Snippet, query_time};
+use serde_json::json;
+use transcript::render::to_json_pretty;
+use transcript::{Agent, text};
+
+use super::Desk;
+use crate::Outcome;
+use crate::cli::agent_parser;
+use crate::failure::Failure;
+use crate::ui::{self, Bar, IndexBar, Paint};
+
+/// How long the index is worked on after the answer is out.
+const AFTERWARDS: Duration = Duration::from_secs(2);
+
+/// Find past conversations by what was said and done in them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Words are looked for in all sessions, whatever the directory. What people and agents said ranks before what tools did.
+Identifiers are found by their parts: `config` finds `parseConfig` and `parse_config`.
+
+In the query: \"an exact phrase\", -without, +required, and filters as below:
+agent:codex  file:src/auth.rs  tool:Bash  branch:main  dir:.  since:2w  until:2026-11-01
+
+Examples:
+  tine search redirect after login
+  tine search '\"connection reset\" since:2w -windows'
+  tine search --file src/auth.rs            sessions that touched a file
+  tine search parse config --json | jq -r '.results[].session.id'")]
+pub(crate) struct Args {
+    /// What to look for
+    #[arg(value_name = "QUERY", allow_hyphen_values = true, trailing_var_arg = false)]
+    pub query: Vec<String>,
+    /// At most this many sessions
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    pub limit: usize,
+    /// Only sessions of this agent
+    #[arg(long, value_name = "AGENT", value_parser = agent_parser())]
+    pub agent: Option<Agent>,
+    /// Only sessions of this directory, its repository and its worktrees
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Only what was said since: `3d`, `2w`, `2026-11-01`
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// Only what was said before
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Only sessions on this git branch
+    #[arg(long, value_name = "BRANCH")]
+    pub branch: Option<String>,
+    /// Only where this file was read or written
+    #[arg(long, value_name = "PATH")]
+    pub file: Option<String>,
+    /// Only where this tool was used
+    #[arg(long, value_name = "NAME")]
+    pub tool: Option<String>,
+    /// What answers
+    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    pub engine: Engine,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What answers a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// The best there is
+    Auto,
+    /// Words and meaning together
+    Hybrid,
+    /// Words alone
+    Words,
+    /// An existing qmd collection
+    Qmd,
+}
+
+pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    if let Engine::Hybrid | Engine::Qmd = args.engine {
+        let name = if args.engine == Engine::Qmd { "qmd" } else { "hybrid" };
+        return Err(Failure::Other {
+            kind: "no_such_engine",
+            message: format!("the engine `{name}` is not in this version"),
+            hint: Some("`--engine words` is".into()),
+        });
+    }
+    let now = Now { time: desk.tine.context().clock.now(), zone: desk.surface.zone.clone() };
+    let given = limits(desk, args, &now)?;
+    let mut query = Query::parse(&args.query.join(" "), &given, &now)?;
+    // A directory inside of the query is where the person stands, too.
+    query.limits.directory = query.limits.directory.map(|directory| desk.tine.context().cwd.join(directory));
+    let answer = desk.tine.search(&query, &given, args.limit, &Bar::new(), &IndexBar::new())?;
+    let mut out = ui::out();
+    if args.json {
+        writeln!(out, "{}", to_json_pretty(&as_json(&answer)))?;
+    } else {
+        tell(desk, &answer, &mut out)?;
+    }
+    out.flush()?;
+    drop(out);
+    // The answer is out; what tools did is read as far as a person may wait for the next prompt.
+    if answer.missing != Missing::default() {
+        let _ = desk.tine.update_index(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn limits(desk: &Desk, args: &Args, now: &Now) -> Result<Limits, Failure> {
+    let time = |value: &Option<String>, option: &str| {
+        let read = value.as_deref().map(|value| query_time(value, now)).transpose();
+        read.map_err(|message| Failure::Other {
+            kind: "bad_time",
+            message: format!("{option}: {}", text::one_line(&message)),
+            hint: None,
+        })
+    };
+    Ok(Limits {
+        agent: args.agent,
+        directory: args.dir.as_ref().map(|dir| desk.tine.context().cwd.join(dir)),
+        since: time(&args.since, "--since")?,
+        until: time(&args.until, "--until")?,
+        branch: args.branch.clone(),
+        file: args.file.clone(),
+        tool: args.tool.clone(),
+    })
+}
+
+fn as_json(answer: &Answer) -> serde_json::Value {
+    let result = |(rank, found): (usize, &Found)| {
+        json!({
+            "rank": rank + 1,
+            "score": rounded(found.score),
+            "session": found.session.view,
+            "turn": found.turn,
+            "snippet": found.snippet.text,
+            "can_fork": found.can_fork,
+            "warning": found.warning,
+            "forks": found.forks,
+        })
+    };
+    let errors: Vec<_> =
+        notices(answer).into_iter().map(|message| json!({ "engine": answer.engine, "message": message })).collect();
+    json!({
+        "query": answer.query,
+        "engine": answer.engine,
+        "results": answer.results.iter().enumerate().map(result).collect::<Vec<_>>(),
+        "errors": errors,
+    })
+}
+
+/// Three digits say all there is to say.
+fn rounded(score: f32) -> f64 {
+    (f64::from(score) * 1000.0).round() / 1000.0
+}
+
+/// What stands beside the results: nothing of it is a failure.
+fn notices(answer: &Answer) -> Vec<String> {
+    let mut notices = answer.notices.clone();
+    for correction in &answer.corrections {
+        notices.push(format!("nothing says `{}`; looked for `{}` instead", correction.asked, correction.taken));
+    }
+    for word in &answer.unknown {
+        notices.push(format!("nothing says `{word}`"));
+    }
+    let missing = answer.missing;
+    if missing.sessions > 0 {
+        let sessions = ui::count(missing.sessions as u64, "session");
+        notices.push(format!("{sessions} could not be searched yet; `tine index` reads all"));
+    } else if missing.tools > 0 {
+        let sessions = ui::count(missing.tools as u64, "session");
+        notices.push(format!("only what was said was searched in {sessions}; `tine index` reads what tools did, too"));
+    }
+    notices
+}
+
+fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<()> {
+    let paint = Paint(desk.surface.color);
+    let now = desk.tine.context().clock.now();
+    for found in &answer.results {
+        let view = &found.session.view;
+        let label = match &view.name {
+            Some(name) => paint.name(name.as_str()),
+            None => paint.bold(&text::clip(&ui::title(view), 50)),
+        };
+        let mut facts = vec![label];
+        if view.name.is_none() {
+            facts.push(ui::label(view).to_owned());
+        }
+        facts.push(view.agent.as_str().to_owned());
+        facts.extend(view.cwd.as_deref().map(|cwd| ui::path(&desk.surface, cwd)));
+        facts.extend(view.updated.map(|time| ui::short_age(time, now, &desk.surface.zone)));
+        facts.push(format!("turn {} of {}", found.turn, view.turns));
+        facts.push(format!("{:.2}", found.score));
+        let line = facts.join(&paint.dim(" · "));
+        let line = match desk.surface.width {
+            Some(width) => ui::clip_painted(&line, width),
+            None => line,
+        };
+        writeln!(out, "{line}")?;
+        if !found.snippet.text.is_empty() {
+            writeln!(out, "    {}", marked(&found.snippet, paint))?;
+        }
+        if !found.forks.is_empty() {
+            let forks = text::one_line(&found.forks.join(", "));
+            writeln!(
+                out,
+                "    {}",
+                paint.dim(&format!("also in {}: {forks}", ui::count(found.forks.len() as u64, "fork")))
+            )?;
+        }
+        if let Some(warning) = &found.warning {
+            writeln!(out, "    {}", paint.note(&text::one_line(warning)))?;
+        }
+    }
+    out.flush()?;
+    for notice in notices(answer) {
+        ui::say(&text::one_line(&notice));
+    }
+    if answer.results.is_empty() {
+        ui::say("nothing was found");
+    }
+    Ok(())
+}
+
+/// The snippet with its words marked: by colour, or by stars where there is none.
+fn marked(snippet: &Snippet, paint: Paint) -> String {
+    let mut line = String::new();
+    let mut at = 0;
+    for mark in &snippet.marks {
+        line.push_str(&snippet.text[at..mark.start]);
+        let word = &snippet.text[mark.clone()];
+        line.push_str(&if paint.0 { paint.note(word) } else { format!("*{word}*") });
+        at = mark.end;
+    }
+    line.push_str(&snippet.text[at..]);
+    line
+}

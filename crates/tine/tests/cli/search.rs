@@ -1,0 +1,383 @@
+//! `tine search` and `tine index`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use testkit::build::{ClaudeSession, CodexSession};
+
+use crate::world::{COOKIE, EXPORT, LOGIN, STREAM, World, is_harmless};
+
+/// The ids and turns that a search finds, best first.
+fn found(world: &World, arguments: &[&str]) -> Vec<(String, u64)> {
+    let answer = world.json(["search", "--json"].iter().chain(arguments));
+    let results = answer["results"].as_array().unwrap();
+    results
+        .iter()
+        .map(|one| (one["session"]["id"].as_str().unwrap().to_owned(), one["turn"].as_u64().unwrap()))
+        .collect()
+}
+
+fn ids(world: &World, arguments: &[&str]) -> Vec<String> {
+    found(world, arguments).into_iter().map(|(id, _)| id).collect()
+}
+
+fn messages(answer: &Value) -> String {
+    answer["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|error| error["message"].as_str().unwrap().to_owned() + "\n")
+        .collect()
+}
+
+fn cache(world: &World) -> PathBuf {
+    let found = world.sandbox.environment().into_iter().find(|(name, _)| *name == "XDG_CACHE_HOME");
+    Path::new(&found.unwrap().1).join("tine")
+}
+
+fn index(world: &World) -> PathBuf {
+    cache(world).join("index/words-1")
+}
+
+#[test]
+fn what_was_said_is_found_with_its_turn() {
+    let world = World::new();
+    let before = world.agents_files();
+    assert_eq!(found(&world, &["hidden field"]), [(LOGIN.to_owned(), 2)]);
+    assert_eq!(found(&world, &["stream"])[0], (STREAM.to_owned(), 2));
+    assert_eq!(found(&world, &["a test that passes"])[0], (LOGIN.to_owned(), 3));
+    assert_eq!(found(&world, &["agent:codex", "export"])[0], (EXPORT.to_owned(), 1));
+    assert_eq!(world.agents_files(), before);
+    insta::assert_snapshot!(world.run(["search", "redirect", "login"]).whole());
+    let json = world.run(["search", "redirect", "login", "--json"]).out;
+    insta::assert_snapshot!(json);
+}
+
+#[test]
+fn a_shared_history_is_found_once_with_its_forks_named() {
+    let world = World::new();
+    let answer = world.json(["search", "--json", "undefined"]);
+    assert_eq!(answer["results"].as_array().unwrap().len(), 1);
+    let (first, second) =
+        (&answer["results"][0], if answer["results"][0]["session"]["id"] == LOGIN { COOKIE } else { LOGIN });
+    assert_eq!(first["forks"].as_array().unwrap().len(), 1);
+    assert!(second.starts_with(first["forks"][0].as_str().unwrap()), "{first}");
+    // Codex's fork refers to its source.
+    let answer = world.json(["search", "--json", "CSV"]);
+    assert_eq!(answer["results"].as_array().unwrap().len(), 1, "{answer}");
+    assert_eq!(answer["results"][0]["session"]["id"], EXPORT);
+    // When the session is gone in which it was said, the fork has it.
+    let owner =
+        PathBuf::from(world.json(["search", "--json", "undefined"])["results"][0]["session"]["path"].as_str().unwrap());
+    fs::remove_file(owner).unwrap();
+    assert_eq!(ids(&world, &["undefined"]), [second]);
+}
+
+#[test]
+fn a_fork_is_shown_where_only_it_is_asked_for() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    let source =
+        ClaudeSession::new(LOGIN).cwd(&world.shop).turn(|turn| turn.prompt("the marmalade question").text("yes"));
+    source.write(&claude);
+    source.branch(COOKIE).cwd(&world.blog).turn(|turn| turn.prompt("more").text("yes")).write(&claude);
+    assert_eq!(ids(&world, &["marmalade"]), [LOGIN]);
+    assert_eq!(ids(&world, &["marmalade", "--dir", "../blog"]), [COOKIE]);
+}
+
+#[test]
+fn filters_stand_beside_the_query_and_inside() {
+    let world = World::new();
+    let check = |arguments: &[&str], expected: &[&str]| assert_eq!(ids(&world, arguments), expected, "{arguments:?}");
+    check(&["redirect", "--agent", "codex"], &[]);
+    check(&["redirect agent:claude"], &[LOGIN]);
+    check(&["redirect", "--branch", "fix/login"], &[LOGIN]);
+    check(&["redirect branch:main"], &[]);
+    check(&["redirect", "--dir", "../blog"], &[]);
+    check(&["redirect dir:."], &[LOGIN]);
+    check(&["--tool", "bash"], &[LOGIN]);
+    check(&["tool:exec_command"], &[EXPORT]);
+    check(&["redirect since:1w"], &[LOGIN]);
+    check(&["redirect", "--since", "2026-11-12"], &[]);
+    check(&["redirect", "--until", "2026-11-12"], &[LOGIN]);
+    check(&["redirect", "-login"], &[]);
+    check(&["\"hidden field\""], &[LOGIN]);
+    check(&["\"field hidden\""], &[]);
+    check(&["done -\"hidden field\""], &[]);
+    check(&["\"a target that the form\""], &[LOGIN]);
+    check(&["+cookie +undefined"], &[]);
+}
+
+#[test]
+fn identifiers_paths_commands_and_tool_output_are_found() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| {
+            turn.prompt("Where is it?")
+                .tool(
+                    "Read",
+                    json!({"file_path": "/home/me/shop/src/auth/tokenStore.ts"}),
+                    "export function parseConfigFile(a_b) {}",
+                )
+                .tool(
+                    "Bash",
+                    json!({"command": "cargo test --package zebra && cat docs/plan.md"}),
+                    "error[E0308]: mismatched types",
+                )
+                .text("There.")
+        })
+        .write(&world.sandbox.claude_home());
+    for query in
+        ["parseConfigFile", "parse_config_file", "parseconfigfile", "config", "E0308", "zebra", "tokenstore", "store"]
+    {
+        assert_eq!(ids(&world, &[query]), [LOGIN], "{query}");
+    }
+    for file in [
+        "src/auth/tokenStore.ts",
+        "tokenStore.ts",
+        "/home/me/shop/src/auth/tokenStore.ts",
+        "docs/plan.md",
+        "./docs/plan.md",
+    ] {
+        assert_eq!(ids(&world, &["--file", file]), [LOGIN], "{file}");
+    }
+    assert!(ids(&world, &["--file", "store.ts"]).is_empty());
+}
+
+#[test]
+fn prose_ranks_before_tool_output() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("Look.").tool("Bash", json!({"command": "x"}), "walrus walrus walrus").text("Seen."))
+        .write(&claude);
+    ClaudeSession::new(COOKIE).cwd(&world.shop).turn(|turn| turn.prompt("Is it a walrus?").text("Yes.")).write(&claude);
+    assert_eq!(ids(&world, &["walrus"]), [COOKIE, LOGIN]);
+}
+
+#[test]
+fn changes_are_noticed() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    let session = ClaudeSession::new(LOGIN).cwd(&world.shop).turn(|turn| turn.prompt("apricot").text("one"));
+    let path = session.clone().write(&claude);
+    assert_eq!(found(&world, &["apricot"]), [(LOGIN.to_owned(), 1)]);
+    // Grown.
+    let session = session.turn(|turn| turn.prompt("blueberry").text("two"));
+    session.clone().write(&claude);
+    assert_eq!(found(&world, &["blueberry"]), [(LOGIN.to_owned(), 2)]);
+    assert_eq!(found(&world, &["apricot"]), [(LOGIN.to_owned(), 1)]);
+    session.turn(|turn| turn.prompt("cranberry").text("three")).write(&claude);
+    assert_eq!(found(&world, &["cranberry"]), [(LOGIN.to_owned(), 3)]);
+    assert_eq!(found(&world, &["blueberry"]), [(LOGIN.to_owned(), 2)]);
+    let documents = world.json(["index", "--status", "--json"])["documents"].clone();
+    assert_eq!(documents, 3);
+    // Rewritten.
+    ClaudeSession::new(LOGIN).cwd(&world.shop).seed(9).turn(|turn| turn.prompt("damson").text("one")).write(&claude);
+    assert_eq!(found(&world, &["damson"]), [(LOGIN.to_owned(), 1)]);
+    assert!(ids(&world, &["+cranberry"]).is_empty());
+    // Moved.
+    let elsewhere = path.parent().unwrap().with_file_name("-elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::rename(&path, elsewhere.join(path.file_name().unwrap())).unwrap();
+    assert_eq!(ids(&world, &["damson"]), [LOGIN]);
+    // Deleted.
+    fs::remove_dir_all(&elsewhere).unwrap();
+    assert!(ids(&world, &["+damson"]).is_empty());
+    assert_eq!(world.json(["index", "--status", "--json"])["documents"], 0);
+}
+
+#[test]
+fn secrets_are_neither_indexed_nor_shown() {
+    let world = World::empty();
+    let secret = format!("ghp_{}", "a1b2c3d4e5f6g7h8".repeat(2));
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| {
+            turn.prompt(format!("the quince key is {secret} here"))
+                .tool("Bash", json!({"command": format!("curl -H {secret}")}), format!("quince\n{secret}\n"))
+                .text("ok")
+        })
+        .write(&world.sandbox.claude_home());
+    let told = world.run(["search", "quince"]);
+    assert!(told.out.contains("[secret]") && !told.out.contains(&secret), "{}", told.out);
+    assert!(ids(&world, &[&format!("+{}", &secret[4..])]).is_empty());
+    for entry in fs::read_dir(index(&world)).unwrap().flatten() {
+        let bytes = fs::read(entry.path()).unwrap();
+        assert!(!bytes.windows(20).any(|window| window == &secret.as_bytes()[4..24]), "{:?}", entry.path());
+    }
+}
+
+#[test]
+fn nothing_of_a_transcript_controls_the_terminal() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .title("\u{1b}]0;owned\u{7}title")
+        .turn(|turn| turn.prompt("\u{1b}[2Jred \u{9b}31mpapaya\u{202e}\r\n\u{8}").text("\u{1b}]52;c;aGk=\u{7}papaya"))
+        .write(&world.sandbox.claude_home());
+    for arguments in [
+        &["search", "papaya"][..],
+        &["search", "papaya", "--json"],
+        &["search", "\u{1b}[31mpapaya"],
+        &["search", "title"],
+    ] {
+        let told = world.run(arguments);
+        assert_eq!(told.code, 0, "{told:?}");
+        assert!(told.out.contains("papaya") || told.out.contains("title"), "{told:?}");
+        assert!(is_harmless(&told.raw) && is_harmless(&told.err), "{told:?}");
+    }
+}
+
+#[test]
+fn names_and_ids_are_found() {
+    let world = World::new();
+    assert_eq!(world.run(["rename", EXPORT, "csv-work"]).code, 0);
+    assert_eq!(ids(&world, &["csv-work"])[0], EXPORT);
+    assert_eq!(ids(&world, &["work on csv"])[0], EXPORT);
+    assert_eq!(ids(&world, &[LOGIN])[0], LOGIN);
+    assert_eq!(ids(&world, &[&COOKIE[..8]])[0], COOKIE);
+    assert_eq!(ids(&world, &["Login by cookie"])[0], COOKIE);
+}
+
+#[test]
+fn a_slip_finds_something_and_says_so() {
+    let world = World::new();
+    let answer = world.json(["search", "--json", "undefimed"]);
+    assert_eq!(answer["results"].as_array().unwrap().len(), 1);
+    assert_eq!(messages(&answer), "nothing says `undefimed`; looked for `undefined` instead\n");
+    let answer = world.json(["search", "--json", "xylophonist", "redirect"]);
+    assert_eq!(answer["results"][0]["session"]["id"], LOGIN);
+    assert_eq!(messages(&answer), "nothing says `xylophonist`\n");
+    insta::assert_snapshot!(world.run(["search", "xylophonist"]).whole());
+}
+
+#[test]
+fn bad_queries_are_told_with_the_place() {
+    let world = World::new();
+    for (name, query) in [
+        ("a quote", "login \"not closed"),
+        ("an agent", "login agent:codx"),
+        ("a time", "since:soon login"),
+        ("nothing", "  "),
+        ("common words", "how to do it"),
+        ("signs", ".*+?^${}()|[]\\"),
+    ] {
+        insta::assert_snapshot!(name, world.run(["search", query]).whole());
+    }
+    let long = world.run(["search", &"word ".repeat(20_000)]);
+    assert_eq!(long.code, 1);
+    assert!(long.err.contains("too long"), "{}", long.err);
+    let told = world.run(["search", "x", "--engine", "qmd", "--json"]);
+    assert_eq!(told.code, 1);
+    assert!(told.out.contains("no_such_engine"), "{}", told.out);
+}
+
+#[test]
+fn a_damaged_index_is_built_anew_and_said_so() {
+    let world = World::new();
+    assert_eq!(ids(&world, &["undefined"]).len(), 1);
+    let files =
+        || -> Vec<PathBuf> { fs::read_dir(index(&world)).unwrap().flatten().map(|entry| entry.path()).collect() };
+    for damage in [&b""[..], b"garbage that is not an index at all, but long enough to be one"] {
+        let names: Vec<PathBuf> = files();
+        for path in names.iter().filter(|path| path.extension().is_some() || path.ends_with("meta.json")) {
+            if !path.exists() || path.file_name().unwrap().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            fs::write(path, damage).unwrap();
+            let answer = world.json(["search", "--json", "undefined"]);
+            assert_eq!(answer["results"].as_array().unwrap().len(), 1, "{path:?} {answer}");
+            assert!(messages(&answer).contains("built anew"), "{path:?} {answer}");
+        }
+    }
+    // One bit.
+    let path = files().into_iter().find(|path| path.extension().is_some_and(|kind| kind == "idx")).unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[3] ^= 0x40;
+    fs::write(&path, bytes).unwrap();
+    let answer = world.json(["search", "--json", "undefined"]);
+    assert!(messages(&answer).contains("built anew"), "{answer}");
+    assert_eq!(answer["results"].as_array().unwrap().len(), 1);
+    // Deleted.
+    fs::remove_dir_all(cache(&world)).unwrap();
+    assert_eq!(ids(&world, &["undefined"]).len(), 1);
+    // A newer tine's is left alone.
+    let newer = index(&world).with_file_name("words-99");
+    fs::create_dir(&newer).unwrap();
+    assert_eq!(world.run(["index", "--rebuild"]).code, 0);
+    assert_eq!(ids(&world, &["undefined"]).len(), 1);
+    assert!(newer.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn only_its_owner_can_read_the_index() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    assert_eq!(world.run(["index"]).code, 0);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&index(&world)), 0o700);
+    for entry in fs::read_dir(index(&world)).unwrap().flatten() {
+        assert_eq!(mode(&entry.path()), 0o600, "{:?}", entry.path());
+    }
+}
+
+#[test]
+fn several_at_once_find_the_same() {
+    let world = World::new();
+    for number in 0..30 {
+        ClaudeSession::new(&format!("{number:08x}-0000-4000-8000-000000000000"))
+            .cwd(&world.shop)
+            .seed(number)
+            .turn(|turn| turn.prompt(format!("pomegranate {number}")).text("yes"))
+            .write(&world.sandbox.claude_home());
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(ids(&world, &["pomegranate", "-n", "100"]).len(), 30));
+        }
+    });
+    let status = world.json(["index", "--status", "--json"]);
+    assert_eq!((&status["sessions"], &status["missing"]["sessions"]), (&json!(34), &json!(0)));
+}
+
+#[test]
+fn a_writer_that_was_killed_leaves_no_lock() {
+    let world = World::new();
+    let mut child = world.command(["index"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let _ = child.kill();
+    let _ = child.wait();
+    assert_eq!(ids(&world, &["undefined"]).len(), 1);
+    assert_eq!(world.json(["index", "--status", "--json"])["is_written"], false);
+}
+
+#[test]
+fn subagents_belong_to_their_parents_turn() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("first").text("yes"))
+        .turn(|turn| {
+            turn.prompt("second")
+                .subagent("explore", |sub| sub.prompt("look for it").text("a persimmon was there"))
+                .text("ok")
+        })
+        .write(&world.sandbox.claude_home());
+    assert_eq!(found(&world, &["persimmon"]), [(LOGIN.to_owned(), 2)]);
+}
+
+#[test]
+fn codex_sessions_grow_and_are_read_from_the_middle() {
+    let world = World::empty();
+    let codex = world.sandbox.codex_home();
+    let session = CodexSession::new(EXPORT).cwd(&world.shop).turn(|turn| turn.prompt("apricot").text("one"));
+    session.clone().write(&codex);
+    assert_eq!(found(&world, &["apricot"]), [(EXPORT.to_owned(), 1)]);
+    session.turn(|turn| turn.prompt("blueberry").text("two")).write(&codex);
+    assert_eq!(found(&world, &["blueberry"]), [(EXPORT.to_owned(), 2)]);
+    assert!(world.run(["search", "blueberry"]).out.contains("*blueberry*"));
+}
