@@ -221,6 +221,10 @@ impl Words {
             fs::remove_dir_all(&folder)?;
         }
         private::create_folder(&folder)?;
+        // tantivy would make these for everybody to read.
+        for lock in [".tantivy-meta.lock", ".tantivy-writer.lock"] {
+            private::open_file(&folder.join(lock))?;
+        }
         let (schema, fields) = schema();
         let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
         let builder = Index::builder().schema(schema).settings(settings);

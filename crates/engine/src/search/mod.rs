@@ -428,7 +428,7 @@ impl Sessions {
         }
         let words: HashSet<&str> =
             query.words.iter().flat_map(|asked| asked.word.parts.iter().map(String::as_str)).collect();
-        let mut found = Vec::new();
+        let mut found: Vec<(usize, f32)> = Vec::new();
         for index in &self.asked {
             let summary = &look.catalog.entries[*index].summary;
             let id = summary.id.as_str();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use agents::{Known, Mark, Part, Store};
 use tantivy::{IndexWriter, Term};
-use transcript::Agent;
+use transcript::{Agent, SessionId};
 
 use super::document::{Maker, TurnDocument};
 use super::index::{Level, Row, Trouble, Words, file_key, place_key};
@@ -190,7 +190,14 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
     }
     let mut sharing = HashMap::new();
     for mut family in families.into_values().filter(|family| family.len() > 1) {
-        family.sort_by_key(|index| age(&entries[*index]));
+        let ids: HashMap<&SessionId, usize> =
+            family.iter().map(|index| (&entries[*index].summary.id, *index)).collect();
+        // A file's age is a hint, an agent's own pointer is a word.
+        let depth = |index: usize| {
+            let parent = |index: &usize| ids.get(&entries[*index].summary.parent.as_ref()?.id).copied();
+            std::iter::successors(parent(&index), parent).take(64).count()
+        };
+        family.sort_by_cached_key(|index| (depth(*index), age(&entries[*index])));
         for (position, child) in family.iter().enumerate().skip(1) {
             let keys = &entries[*child].summary.turn_keys;
             let common = |other: &usize| {

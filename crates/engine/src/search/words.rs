@@ -164,7 +164,6 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, std::ops::Range<u
                     // A run of its own.
                     if at == start {
                         at = pairs(text, at, run);
-                        last = Last::Nothing;
                     }
                     break;
                 }

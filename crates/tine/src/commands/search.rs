@@ -36,7 +36,7 @@ Examples:
   tine search parse config --json | jq -r '.results[].session.id'")]
 pub(crate) struct Args {
     /// What to look for
-    #[arg(value_name = "QUERY", allow_hyphen_values = true, trailing_var_arg = false)]
+    #[arg(value_name = "QUERY")]
     pub query: Vec<String>,
     /// At most this many sessions
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
