@@ -1,6 +1,6 @@
 //! Asking the index: which turns hold the words, and how well.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
@@ -80,17 +80,11 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     if together {
         hits = searcher.search(&matcher.build(&asked, true), &collector)?;
     }
-    let sessions: std::collections::HashSet<u64> = hits.iter().map(|hit| hit.file).collect();
+    let sessions: HashSet<u64> = hits.iter().map(|hit| hit.file).collect();
     if !together || sessions.len() < 10 {
         let more = searcher.search(&matcher.build(&asked, false), &collector)?;
-        let known: HashMap<(u64, u32, u64), f32> =
-            hits.iter().map(|hit| ((hit.file, hit.turn, hit.score.to_bits() as u64), hit.score)).collect();
-        if known.is_empty() {
-            hits = more;
-        } else {
-            let all: std::collections::HashSet<(u64, u32)> = hits.iter().map(|hit| (hit.file, hit.turn)).collect();
-            hits.extend(more.into_iter().filter(|hit| !all.contains(&(hit.file, hit.turn))));
-        }
+        let known: HashSet<(u64, u32)> = hits.iter().map(|hit| (hit.file, hit.turn)).collect();
+        hits.extend(more.into_iter().filter(|hit| !known.contains(&(hit.file, hit.turn))));
     }
     for hit in &mut hits {
         hit.score = if best > 0.0 { (hit.score / best).clamp(0.0, 1.0) } else { 1.0 };

@@ -185,7 +185,8 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, std::ops::Range<u
         if run.cuts.last() == Some(&run.text.len()) {
             run.cuts.pop();
         }
-        if !too_long && !(run.text.is_empty() && run.pairs.is_empty()) {
+        let is_empty = run.text.is_empty() && run.pairs.is_empty();
+        if !too_long && !is_empty {
             found(run, start..at);
         }
     }

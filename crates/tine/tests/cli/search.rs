@@ -163,11 +163,11 @@ fn changes_are_noticed() {
     let world = World::empty();
     let claude = world.sandbox.claude_home();
     let session = ClaudeSession::new(LOGIN).cwd(&world.shop).turn(|turn| turn.prompt("apricot").text("one"));
-    let path = session.clone().write(&claude);
+    let path = session.write(&claude);
     assert_eq!(found(&world, &["apricot"]), [(LOGIN.to_owned(), 1)]);
     // Grown.
     let session = session.turn(|turn| turn.prompt("blueberry").text("two"));
-    session.clone().write(&claude);
+    session.write(&claude);
     assert_eq!(found(&world, &["blueberry"]), [(LOGIN.to_owned(), 2)]);
     assert_eq!(found(&world, &["apricot"]), [(LOGIN.to_owned(), 1)]);
     session.turn(|turn| turn.prompt("cranberry").text("three")).write(&claude);
@@ -373,7 +373,7 @@ fn codex_sessions_grow_and_are_read_from_the_middle() {
     let world = World::empty();
     let codex = world.sandbox.codex_home();
     let session = CodexSession::new(EXPORT).cwd(&world.shop).turn(|turn| turn.prompt("apricot").text("one"));
-    session.clone().write(&codex);
+    session.write(&codex);
     assert_eq!(found(&world, &["apricot"]), [(EXPORT.to_owned(), 1)]);
     session.turn(|turn| turn.prompt("blueberry").text("two")).write(&codex);
     assert_eq!(found(&world, &["blueberry"]), [(EXPORT.to_owned(), 2)]);
