@@ -45,6 +45,14 @@ pub enum Error {
         /// Why.
         message: String,
     },
+    /// A file of an export cannot be written.
+    #[error("cannot export to {}: {source}", .folder.display())]
+    Export {
+        /// Where to.
+        folder: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// No session is known by that.
     #[error("no session `{}`", transcript::text::one_line(.spec))]
     UnknownSession {
@@ -543,6 +551,7 @@ impl Error {
             Error::OnlyCommonWords(_) => "only_common_words",
             Error::QueryTooLong { .. } => "query_too_long",
             Error::Index { .. } => "index",
+            Error::Export { .. } => "export",
             Error::NoTurn { .. } => "no_such_turn",
             Error::BadPoint(_) => "bad_turn",
             Error::BadName(_) => "bad_name",
@@ -638,6 +647,7 @@ impl Error {
             }
             Error::OnlyCommonWords(_) => Some("add a word that is not, or put it in quotes: \"to be or not\"".into()),
             Error::QueryTooLong { .. } => Some("say it in a sentence".into()),
+            Error::Export { .. } => Some("is the disk full, or the folder somebody else's?".into()),
             Error::Index { .. } => Some("is the disk full, or the folder read-only? TINE_CACHE names another".into()),
             Error::NoLastSession => Some("name one; `tine list` shows them".into()),
             Error::NoTurn { source: PointError::OutOfRange { turns, .. }, session } => Some(match turns {

@@ -9,6 +9,8 @@ use crate::commands::{
     resume, send, setup, show, start, status, tree, undo, wait,
     adopt, clone, completions, delete, demo, doctor, fork, hook, index, info, list, log, rename, resume, search, setup,
     show, start, status, tree, undo,
+    adopt, clone, completions, delete, demo, doctor, export, fork, hook, index, info, list, log, rename, resume,
+    search, setup, show, start, status, tree, undo,
 };
 
 /// Branch any conversation with a coding agent
@@ -62,6 +64,7 @@ pub(crate) enum Command {
     Info(info::Args),
     Search(search::Args),
     Index(index::Args),
+    Export(export::Args),
     Status(status::Args),
     Send(send::Args),
     Read(read::Args),
@@ -99,6 +102,7 @@ impl Command {
             Command::Info(args) => args.json,
             Command::Search(args) => args.json,
             Command::Index(args) => args.json,
+            Command::Export(args) => args.json,
             Command::Status(args) => args.json,
             Command::Send(args) => args.json,
             Command::Read(args) => args.json,

@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
+use serde_json::Value;
+
+use crate::BlockKind;
 
 /// What stands in the place of a secret. Not longer than any secret, so that text never grows.
 pub const MARK: &str = "[secret]";
@@ -74,6 +77,47 @@ pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
         Cow::Owned(text) => Cow::Owned(mask_named(text, &mut count).into_owned()),
     };
     (named, count)
+}
+
+/// Replaces every secret in the texts of a block, and tells how many there were.
+pub fn mask_block(kind: &mut BlockKind) -> usize {
+    let mut count = 0;
+    let mut replace = |text: &mut String| {
+        if let (Cow::Owned(masked), found) = mask(text) {
+            count += found;
+            *text = masked;
+        }
+    };
+    match kind {
+        BlockKind::Prompt { text, .. }
+        | BlockKind::Answer { text, .. }
+        | BlockKind::Thinking { text }
+        | BlockKind::Output { text, .. }
+        | BlockKind::Notice { text, .. }
+        | BlockKind::Compaction { summary: text } => replace(text),
+        BlockKind::Subagent { description, .. } => description.iter_mut().for_each(replace),
+        BlockKind::Call { input, .. } => {
+            let (masked, found) = mask_json(input);
+            count += found;
+            if let Cow::Owned(masked) = masked {
+                *input = masked;
+            }
+        }
+        BlockKind::Media { .. } => {}
+    }
+    count
+}
+
+/// Replaces every secret in a JSON value, and tells how many there were. What a value is called counts, too.
+pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
+    let text = value.to_string();
+    match mask(&text) {
+        (_, 0) => (Cow::Borrowed(value), 0),
+        (masked, count) => {
+            let value = serde_json::from_str(&masked).unwrap_or_else(|_| Value::String(masked.into_owned()));
+            (Cow::Owned(value), count)
+        }
+    }
 }
 
 fn mask_named<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
@@ -146,5 +190,21 @@ mod tests {
         ] {
             assert_eq!(mask(text), (Cow::Borrowed(text), 0));
         }
+    }
+
+    #[test]
+    fn a_value_is_secret_by_what_it_is_called() {
+        let check = |value: Value, expected: Value, count: usize| {
+            let mut kind = BlockKind::Call { id: String::new(), name: "http".into(), input: value.clone() };
+            assert_eq!(mask_block(&mut kind), count, "{value}");
+            assert_eq!(kind, BlockKind::Call { id: String::new(), name: "http".into(), input: expected });
+        };
+        let plain = serde_json::json!({"command": "ls", "lines": [1, "two"]});
+        check(plain.clone(), plain, 0);
+        check(
+            serde_json::json!({"a": {"password": "hunter2hunter2"}, "b": "x\ny"}),
+            serde_json::json!({"a": {"password": "[secret]"}, "b": "x\ny"}),
+            1,
+        );
     }
 }

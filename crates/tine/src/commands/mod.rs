@@ -8,6 +8,7 @@ pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod export;
 pub(crate) mod fork;
 pub(crate) mod hook;
 pub(crate) mod index;
@@ -65,6 +66,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Info(args) => info::run(&desk, &args),
         Command::Search(args) => search::run(&desk, &args),
         Command::Index(args) => index::run(&desk, &args),
+        Command::Export(args) => export::run(&desk, &args),
         Command::Status(args) => status::run(&desk, &args),
         Command::Send(args) => send::run(&desk, &args),
         Command::Read(args) => read::run(&desk, &args),
