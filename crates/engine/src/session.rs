@@ -92,6 +92,13 @@ impl Knowledge {
         Some(&own.1)
     }
 
+    /// Gives a session the title that its agent keeps elsewhere.
+    pub(crate) fn title(&self, summary: &mut Summary) {
+        if let Some(title) = self.notes.get(&summary.agent).and_then(|notes| notes.titles.get(&summary.id)) {
+            summary.custom_title = Some(title.clone());
+        }
+    }
+
     /// The name of a session, of whose path nothing is known.
     fn name_of(&self, agent: Agent, id: &SessionId) -> Option<SessionName> {
         let named = |id: &SessionId| self.names.get(id)?.iter().find(|(key, _)| key.agent == agent);
@@ -102,9 +109,7 @@ impl Knowledge {
     /// Puts one session together.
     pub(crate) fn session(&self, entry: Entry) -> Session {
         let mut summary = *entry.summary;
-        if let Some(title) = self.notes.get(&summary.agent).and_then(|notes| notes.titles.get(&summary.id)) {
-            summary.custom_title = Some(title.clone());
-        }
+        self.title(&mut summary);
         let updated = updated(&entry.stamp, &summary);
         let live = self.live.get(&summary.agent).and_then(|live| live.sessions.get(&summary.id));
         let live = live.filter(|live| is_of_project(live, &summary)).cloned();

@@ -97,11 +97,11 @@ impl<'a> Maker<'a> {
     /// Adds the document of a session's title.
     pub(super) fn title(&mut self, title: &str) {
         self.turn.number = 0;
-        prose(&mut self.turn, title);
+        self.prose(title);
         self.flush();
     }
 
-    /// Reads blocks to their end, or until time is up at the beginning of a turn.
+    /// Reads blocks to their end, or until time is up. A turn that was begun then is begun again the next time.
     pub(super) fn read(&mut self, blocks: &mut dyn Blocks, from: Option<Mark>) -> Progress {
         let mut progress =
             Progress { turns: from.map_or(0, |from| from.turn.saturating_sub(1)), ..Progress::default() };
@@ -113,9 +113,6 @@ impl<'a> Maker<'a> {
             if !begun || number != self.turn.number {
                 if begun {
                     self.flush();
-                    if progress.last.is_some() && (self.is_late)() {
-                        return progress;
-                    }
                 }
                 begun = true;
                 let began = blocks.turn_began().filter(|mark| mark.turn == number).map(|mark| mark.offset);
@@ -123,6 +120,11 @@ impl<'a> Maker<'a> {
                 self.turn.offset = began;
                 progress.turns = number;
                 progress.last = began;
+            }
+            // Without a mark to go on from, nothing would be gained by stopping.
+            if progress.last.is_some() && (self.is_late)() {
+                self.flush();
+                return progress;
             }
             if number > self.shared {
                 self.block(&block);
@@ -137,25 +139,25 @@ impl<'a> Maker<'a> {
     }
 
     fn block(&mut self, block: &Block) {
-        let turn = &mut self.turn;
-        if turn.at.is_none() {
-            turn.at = block.at.map(|at| at.as_second());
+        if self.turn.at.is_none() {
+            self.turn.at = block.at.map(|at| at.as_second());
         }
+        let turn = &mut self.turn;
         let all = self.level == Level::All;
         match &block.kind {
             // What a seed tells is found where it was said.
             BlockKind::Prompt { text, .. } if text.starts_with(SEED_MARKER) => {}
             BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. } | BlockKind::Thinking { text } => {
-                prose(turn, text);
+                self.prose(text);
             }
-            BlockKind::Compaction { summary } => prose(turn, summary),
-            BlockKind::Subagent { description, .. } => prose(turn, description.as_deref().unwrap_or_default()),
+            BlockKind::Compaction { summary } => self.prose(summary),
+            BlockKind::Subagent { description, .. } => self.prose(description.as_deref().unwrap_or_default()),
             BlockKind::Notice { notice: NoticeKind::Unreadable, .. } | BlockKind::Media { .. } => {}
             BlockKind::Notice { text, .. } if all => turn.tools.add_new(&secrets::mask(text).0),
             BlockKind::Call { name, input, .. } if all => {
                 turn.names.add_exact(&name.to_lowercase());
                 turn.tools.add_new(name);
-                call(turn, "", input, 0);
+                call(turn, "", &secrets::mask_json(input).0, 0);
             }
             BlockKind::Output { text, exit_code, .. } if all => {
                 turn.tools.add_new(&secrets::mask(text).0);
@@ -165,6 +167,12 @@ impl<'a> Maker<'a> {
             }
             BlockKind::Notice { .. } | BlockKind::Call { .. } | BlockKind::Output { .. } => {}
         }
+    }
+
+    /// Takes what somebody said: all prose comes through here, while it is known which transcript and turn it is of and
+    /// where that turn begins. What is to be found by meaning is cut into chunks here.
+    fn prose(&mut self, text: &str) {
+        self.turn.prose.add(&secrets::mask(text).0, Some(&mut self.turn.stems));
     }
 
     fn flush(&mut self) {
@@ -206,20 +214,15 @@ impl Turn {
     }
 }
 
-fn prose(turn: &mut Turn, text: &str) {
-    turn.prose.add(&secrets::mask(text).0, Some(&mut turn.stems));
-}
-
-/// What a tool was told: every value, and the files that it names.
+/// What a tool was told, without secrets: every value, and the files that it names.
 fn call(turn: &mut Turn, key: &str, value: &Value, depth: u8) {
     match value {
         Value::String(text) => {
-            let text = secrets::mask(text).0;
-            turn.tools.add_new(&text);
+            turn.tools.add_new(text);
             if is_path_key(key) {
-                path(turn, &text);
+                path(turn, text);
             } else {
-                named_paths(turn, &text);
+                named_paths(turn, text);
             }
         }
         Value::Number(number) => turn.tools.add_new(&number.to_string()),

@@ -17,6 +17,8 @@ use super::words;
 const PROSE: f32 = 3.0;
 const STEM: f32 = 1.5;
 const TOOLS: f32 = 0.7;
+/// With so many sessions that have all words, those that have only some are of no interest.
+const ENOUGH: usize = 10;
 
 /// A turn that was found.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,14 +78,11 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
     let best = matcher.best_score(&asked)?;
     let collector = Turns { since: limits.since.map(|t| t.as_second()), until: limits.until.map(|t| t.as_second()) };
-    let mut hits = Vec::new();
-    if together {
-        hits = searcher.search(&matcher.build(&asked, true), &collector)?;
-    }
+    let mut hits = if together { searcher.search(&matcher.build(&asked, true), &collector)? } else { Vec::new() };
     let sessions: HashSet<u64> = hits.iter().map(|hit| hit.file).collect();
-    if !together || sessions.len() < 10 {
-        let more = searcher.search(&matcher.build(&asked, false), &collector)?;
+    if sessions.len() < ENOUGH {
         let known: HashSet<(u64, u32)> = hits.iter().map(|hit| (hit.file, hit.turn)).collect();
+        let more = searcher.search(&matcher.build(&asked, false), &collector)?;
         hits.extend(more.into_iter().filter(|hit| !known.contains(&(hit.file, hit.turn))));
     }
     for hit in &mut hits {

@@ -99,8 +99,10 @@ pub(super) struct Row {
     pub turns: u32,
     /// Where that turn begins.
     pub last: Option<u64>,
-    /// The fingerprints of all turns before it; other ones mean that the history was changed.
+    /// The fingerprints of all turns up to it; other ones mean that the history was changed.
     pub keys: u64,
+    /// The bytes right before it; other ones mean that the file was rewritten.
+    pub seam: u64,
     pub title: u64,
     /// The first turns are those of another session and are found there.
     pub shared: u32,
@@ -194,7 +196,8 @@ impl Words {
         // Another process may commit in between and take the old table away.
         let mut tries = 0;
         let table = loop {
-            let payload = index.load_metas()?.payload.unwrap_or_default();
+            // Nothing was committed yet.
+            let payload = index.load_metas()?.payload.ok_or(Trouble::Missing)?;
             match Table::read(&folder, &payload) {
                 Ok(table) => break table,
                 Err(_) if tries < 20 => {

@@ -33,6 +33,8 @@ use crate::{Tine, private};
 
 /// How long a search works on the index before it answers.
 const BEFORE: Duration = Duration::from_secs(5);
+/// How long it waits for another process that works on the index.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How many turns are opened to look for a phrase.
 const OPENED: usize = 300;
 
@@ -164,6 +166,7 @@ impl Tine {
     /// What there is of the index, without changing it.
     pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
         let (mut catalog, knowledge) = self.survey(progress)?;
+        catalog.entries.iter_mut().for_each(|entry| knowledge.title(&mut entry.summary));
         let mut notices = Vec::new();
         let words = match Words::open(&self.context().paths.cache) {
             Ok(words) => Some(words),
@@ -198,6 +201,7 @@ impl Tine {
     /// One look at the sessions and the index, which is brought up to date as far as the budget goes.
     fn look(&self, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
         let (mut catalog, knowledge) = self.survey(progress)?;
+        catalog.entries.iter_mut().for_each(|entry| knowledge.title(&mut entry.summary));
         let cache = self.context().paths.cache.clone();
         let mut notices = Vec::new();
         let opened = Words::open(&cache);
@@ -210,7 +214,7 @@ impl Tine {
             }
             other => other,
         };
-        let Some(lock) = self.write_lock()? else {
+        let Some(lock) = self.wait_for_lock()? else {
             let words = words.ok().or_else(|| wait_for_first(&cache));
             let rows = words.as_ref().map_or(&none, |words| &words.table.rows);
             let missing = Work::find(&mut catalog, rows).missing();
@@ -259,6 +263,17 @@ impl Tine {
         }
     }
 
+    /// The right to write; most of those who have it are done in a moment.
+    fn wait_for_lock(&self) -> Result<Option<WriteLock>> {
+        let begun = Instant::now();
+        loop {
+            match self.write_lock()? {
+                None if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),
+                taken => return Ok(taken),
+            }
+        }
+    }
+
     fn write_lock(&self) -> Result<Option<WriteLock>> {
         let cache = &self.context().paths.cache;
         private::create_folder(cache)
@@ -298,8 +313,9 @@ impl Tine {
                 let session = view(entry);
                 let snippet = snippet::of_text(session.view.title.as_deref().unwrap_or_default(), &wanted);
                 let turn = session.view.turns;
-                let can_fork = turn > 0;
-                let (more, warning, forks) = (0, None, Vec::new());
+                let warning = incomplete(&look.catalog.entries[entry]);
+                let can_fork = warning.is_none() && turn > 0;
+                let (more, forks) = (0, Vec::new());
                 answer.results.push(Found { score, session, turn, more, snippet, can_fork, warning, forks });
             }
         }
@@ -341,6 +357,7 @@ impl Tine {
             };
             seen.insert(entry);
             let session = view(entry);
+            let warning = warning.or_else(|| incomplete(at));
             let can_fork = warning.is_none() && session.view.turns > 0;
             let forks = sessions.forks_with(hit).into_iter().filter(|fork| *fork != entry);
             let forks = forks.map(|fork| view(fork).view.label().to_owned()).collect();
@@ -353,6 +370,14 @@ impl Tine {
             found.more = turns.saturating_sub(1);
         }
     }
+}
+
+/// What is wrong with a session whose beginning stands in the file of another one.
+fn incomplete(entry: &Entry) -> Option<String> {
+    let missing = entry.summary.missing_base.as_deref()?;
+    let gone = entry.summary.bases.iter().find(|base| !base.exists());
+    let which = gone.map_or_else(|| missing.to_owned(), |base| base.display().to_string());
+    Some(format!("a part of its transcript is gone: {}", transcript::text::one_line(&which)))
 }
 
 fn is_shown(entry: &Entry) -> bool {
@@ -434,10 +459,11 @@ impl Sessions {
             let id = summary.id.as_str();
             let name = look.knowledge.name(summary).map(transcript::SessionName::as_str);
             let is_id = id == asked || asked.len() >= 8 && id.starts_with(asked);
-            let by_words = |name: &str| name.split('-').all(|part| words.contains(part)) && !words.is_empty();
+            let has_all = |name: &str| name.split('-').all(|part| words.contains(part));
+            let is_in = |name: &str| words.iter().all(|word| name.split('-').any(|part| part == *word));
             if is_id || name == Some(asked) {
                 found.push((*index, 1.0));
-            } else if name.is_some_and(by_words) {
+            } else if name.is_some_and(|name| has_all(name) || is_in(name)) {
                 found.push((*index, 0.95));
             }
         }

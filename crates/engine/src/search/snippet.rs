@@ -113,7 +113,7 @@ fn said(kind: &BlockKind) -> (Cow<'_, str>, bool) {
         BlockKind::Output { text, .. } | BlockKind::Notice { text, .. } => (Cow::Borrowed(text), false),
         BlockKind::Call { name, input, .. } => {
             let mut line = format!("{name}:");
-            values(input, &mut line, 0);
+            values(&secrets::mask_json(input).0, &mut line, 0);
             (Cow::Owned(line), false)
         }
         BlockKind::Media { .. } => (Cow::Borrowed(""), false),

@@ -4,6 +4,9 @@
 //! early. A transcript that grew is read from the beginning of its last turn, if it is its own history in its own order.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -22,6 +25,8 @@ const SMALL: u64 = 16 << 20;
 const PENDING: usize = 16 << 20;
 /// tantivy's own memory for each thread.
 const MEMORY: usize = 40_000_000;
+/// How many bytes before the end are compared to know that a transcript was only added to.
+const SEAM: u64 = 4096;
 /// How often a long run makes what it did durable.
 const COMMIT: Duration = Duration::from_secs(10);
 
@@ -162,6 +167,18 @@ fn has_grown(row: &Row, entry: &Entry) -> bool {
         && row.turns >= 1
         && row.turns <= summary.turns
         && keys_hash(&summary.turn_keys, row.turns) == row.keys
+        && seam(&summary.path, row.last) == Some(row.seam)
+}
+
+/// A fingerprint of the bytes before an offset, as a sign that the file was only added to.
+fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
+    let Some(offset) = offset else { return Some(0) };
+    let mut file = File::open(path).ok()?;
+    let length = offset.min(SEAM);
+    file.seek(SeekFrom::Start(offset - length)).ok()?;
+    let mut bytes = Vec::new();
+    file.take(length).read_to_end(&mut bytes).ok()?;
+    Some(xxhash_rust::xxh3::xxh3_64(&bytes))
 }
 
 /// The fingerprints of all turns up to this one.
@@ -364,10 +381,8 @@ impl Run<'_> {
                         Ok(row) => {
                             rows.insert(job.file, row);
                         }
-                        Err((path, kind)) => {
-                            updated.unreadable.push((path, kind));
-                            rows.remove(&job.file);
-                        }
+                        // What was read of it before stays, and its row, which tells that it is not up to date.
+                        Err(unreadable) => updated.unreadable.push(unreadable),
                     }
                 }
             });
@@ -431,6 +446,7 @@ impl Run<'_> {
             turns: read.turns,
             last: read.last,
             keys: keys_hash(&summary.turn_keys, read.turns),
+            seam: seam(&summary.path, read.last).unwrap_or(0),
             title: title_hash(entry),
             shared: job.shared,
             owner: job.owner,
