@@ -1,5 +1,6 @@
 //! Asking the index: which turns hold the words, and how well.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use tantivy::collector::{Collector, SegmentCollector};
@@ -11,6 +12,7 @@ use tantivy::{DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
 use super::document::normal_path;
 use super::index::{Fields, Words};
 use super::query::{Asked, Limits, Query};
+use super::slips::Slips;
 use super::words;
 
 /// Prose ranks before what tools did.
@@ -107,7 +109,7 @@ fn terms_of(asked: &Asked) -> Vec<String> {
     let mut terms: Vec<String> = word.whole.iter().cloned().collect();
     if word.parts.len() == 1 {
         terms.extend(word.parts.iter().cloned());
-        terms.extend(word.parts.iter().map(|part| words::stem(part).into_owned()));
+        terms.extend(word.parts.iter().map(|part| words::stem(part)));
     } else {
         terms.extend(word.parts.iter().cloned());
     }
@@ -171,8 +173,7 @@ impl Match<'_> {
         let word = &asked.word;
         let mut ways: Vec<Clause> = Vec::new();
         for (field, boost) in [(self.fields.prose, PROSE), (self.fields.stem, STEM), (self.fields.tools, TOOLS)] {
-            let form =
-                |part: &str| if field == self.fields.stem { words::stem(part).into_owned() } else { part.to_owned() };
+            let form = |part: &str| if field == self.fields.stem { words::stem(part) } else { part.to_owned() };
             if let Some(whole) = &word.whole {
                 ways.push((Occur::Should, boosted(term(field, &form(whole)), boost)));
             }
@@ -252,26 +253,18 @@ fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Re
 
 /// The most common of the words that one slip away lead to this one; two slips in long words.
 fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<Option<String>> {
-    let letters: Vec<char> = word.chars().collect();
-    let most = match letters.len() {
-        0..=3 => return Ok(None),
-        4..=7 => 1,
-        _ => 2,
-    };
-    let mut best: Option<(usize, std::cmp::Reverse<u32>, String)> = None;
+    let Some(slips) = Slips::of(word) else { return Ok(None) };
+    let mut best: Option<(usize, Reverse<u32>, String)> = None;
     for field in [fields.prose, fields.tools] {
         for reader in searcher.segment_readers() {
             let inverted = reader.inverted_index(field)?;
-            let mut stream = inverted.terms().stream()?;
+            let mut stream = inverted.terms().search(&slips).into_stream()?;
             while stream.advance() {
-                let bytes = stream.key();
-                if bytes.len().abs_diff(word.len()) > 4 * most {
+                let Some((text, count)) = std::str::from_utf8(stream.key()).ok().zip(slips.count(stream.key())) else {
                     continue;
-                }
-                let Ok(text) = std::str::from_utf8(bytes) else { continue };
-                let Some(distance) = slips(&letters, text, most) else { continue };
-                let rank = (distance, std::cmp::Reverse(stream.value().doc_freq));
-                if best.as_ref().is_none_or(|(slips, count, _)| rank < (*slips, *count)) {
+                };
+                let rank = (count, Reverse(stream.value().doc_freq));
+                if best.as_ref().is_none_or(|(count, docs, _)| rank < (*count, *docs)) {
                     best = Some((rank.0, rank.1, text.to_owned()));
                 }
             }
@@ -281,36 +274,6 @@ fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<O
         }
     }
     Ok(best.map(|(_, _, text)| text))
-}
-
-/// How many letters are wrong, missing, too many or swapped; nothing where it is more than `most`.
-fn slips(a: &[char], b: &str, most: usize) -> Option<usize> {
-    let b: Vec<char> = b.chars().take(a.len() + most + 1).collect();
-    if a.len().abs_diff(b.len()) > most {
-        return None;
-    }
-    let width = b.len() + 1;
-    let mut rows = vec![0; width * (a.len() + 1)];
-    for (j, cell) in rows.iter_mut().enumerate().take(width) {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        rows[i * width] = i;
-        let mut least = i;
-        for j in 1..width {
-            let change = rows[(i - 1) * width + j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut cell = change.min(rows[(i - 1) * width + j] + 1).min(rows[i * width + j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                cell = cell.min(rows[(i - 2) * width + j - 2] + 1);
-            }
-            rows[i * width + j] = cell;
-            least = least.min(cell);
-        }
-        if least > most {
-            return None;
-        }
-    }
-    Some(rows[width * (a.len() + 1) - 1]).filter(|slips| *slips <= most)
 }
 
 /// Collects every turn that matches, with what is needed to show it.
@@ -372,23 +335,5 @@ impl SegmentCollector for SegmentTurns {
 
     fn harvest(self) -> Vec<Hit> {
         self.hits
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slips_are_counted_as_people_make_them() {
-        let check = |a: &str, b: &str, expected: Option<usize>| {
-            assert_eq!(slips(&a.chars().collect::<Vec<_>>(), b, 2), expected, "{a} {b}");
-        };
-        check("redirect", "redirect", Some(0));
-        check("redirct", "redirect", Some(1));
-        check("rediretc", "redirect", Some(1));
-        check("größe", "grösse", Some(2));
-        check("login", "logout", None);
-        check("abc", "abcdefgh", None);
     }
 }

@@ -8,6 +8,7 @@ mod document;
 mod find;
 mod index;
 mod query;
+mod slips;
 mod snippet;
 mod update;
 mod words;
@@ -153,7 +154,7 @@ impl Tine {
     ) -> Result<IndexStatus> {
         if rebuild {
             let cache = &self.context().paths.cache;
-            let Some(_lock) = self.write_lock()? else {
+            let Some(_lock) = self.wait_for_lock(PATIENCE)? else {
                 return Err(self.index_error("another tine is writing it now"));
             };
             let _ = std::fs::remove_dir_all(index::folder(cache));
@@ -214,7 +215,9 @@ impl Tine {
             }
             other => other,
         };
-        let Some(lock) = self.wait_for_lock()? else {
+        // Who wants all of it waits for it; who asks something wants an answer.
+        let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
+        let Some(lock) = self.wait_for_lock(patience)? else {
             let words = words.ok().or_else(|| wait_for_first(&cache));
             let rows = words.as_ref().map_or(&none, |words| &words.table.rows);
             let missing = Work::find(&mut catalog, rows).missing();
@@ -264,11 +267,11 @@ impl Tine {
     }
 
     /// The right to write; most of those who have it are done in a moment.
-    fn wait_for_lock(&self) -> Result<Option<WriteLock>> {
+    fn wait_for_lock(&self, patience: Duration) -> Result<Option<WriteLock>> {
         let begun = Instant::now();
         loop {
             match self.write_lock()? {
-                None if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),
+                None if begun.elapsed() < patience => std::thread::sleep(Duration::from_millis(10)),
                 taken => return Ok(taken),
             }
         }

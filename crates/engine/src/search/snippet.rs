@@ -147,10 +147,13 @@ fn folded(text: &str) -> String {
 
 /// Which of the words a word of the text is.
 fn which(word: &words::Word, wanted: &Wanted<'_>) -> Option<usize> {
-    wanted.terms.iter().position(|terms| {
-        let has = |term: &str| terms.iter().any(|wanted| wanted == term);
-        word.whole.as_deref().is_some_and(has) || word.parts.iter().any(|part| has(part) || has(&words::stem(part)))
-    })
+    let index = |term: &str| wanted.terms.iter().position(|terms| terms.iter().any(|wanted| wanted == term));
+    // A stem begins as its word does.
+    let could_be =
+        |part: &str| wanted.terms.iter().flatten().any(|term| term.as_bytes().first() == part.as_bytes().first());
+    let by_stem = |part: &String| could_be(part).then(|| words::with_stem(part, index)).flatten();
+    let whole = word.whole.as_deref().and_then(index);
+    whole.or_else(|| word.parts.iter().find_map(|part| index(part).or_else(|| by_stem(part))))
 }
 
 /// The place with the most of the words close together, and how many there are.

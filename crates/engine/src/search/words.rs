@@ -3,13 +3,16 @@
 //! Identifiers are found by their parts: `parseConfig` and `parse_config` are `parse`, `config` and `parseconfig`.
 //! Scripts without spaces are taken apart into pairs of characters.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 
 use frostem::{Algorithm, Stemmer};
 
 /// Longer words are no words that anybody types: hashes, keys, base64.
 const LONGEST: usize = 64;
+/// How many stems each thread remembers.
+const REMEMBERED: usize = 20_000;
 
 /// Words that are in nearly every text; a query of nothing else says nothing.
 const COMMON: &[&str] = &[
@@ -64,16 +67,29 @@ pub(super) fn each_term(text: &str, mut found: impl FnMut(&str)) {
     });
 }
 
-/// The stem of a word in lower case.
-pub(super) fn stem(word: &str) -> Cow<'_, str> {
+/// Calls `found` with the stem of a word in lower case.
+pub(super) fn with_stem<T>(word: &str, found: impl FnOnce(&str) -> T) -> T {
     thread_local! {
         static STEMMER: Stemmer = Stemmer::new(Algorithm::English);
+        static KNOWN: RefCell<HashMap<u64, String, BuildHasherDefault<Same>>> = RefCell::default();
     }
     // Snowball's English knows nothing of digits or of other scripts.
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return Cow::Borrowed(word);
+        return found(word);
     }
-    STEMMER.with(|stemmer| Cow::Owned(stemmer.stem(word).into_owned()))
+    // People use few words, and finding a stem takes ten times as long as remembering it.
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        let stem = || STEMMER.with(|stemmer| stemmer.stem(word).into_owned());
+        found(known.entry(hash(word.as_bytes())).or_insert_with(stem))
+    })
+}
+
+/// The stem of a word in lower case.
+pub(super) fn stem(word: &str) -> String {
+    with_stem(word, str::to_owned)
 }
 
 /// One run of letters, digits and underscores, in lower case and without the underscores.
@@ -94,8 +110,11 @@ impl Run {
         cut.filter(|part| !part.is_empty() && part.len() <= LONGEST).chain(self.pairs.iter().map(String::as_str))
     }
 
+    /// Nobody leaves out what stands before a number: `test_7880` is found by its parts alone.
     fn whole(&self) -> Option<&str> {
-        (!self.cuts.is_empty() && self.text.len() <= LONGEST).then_some(self.text.as_str())
+        let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_whole = !self.cuts.is_empty() && self.text.len() <= LONGEST && !self.parts().any(is_number);
+        is_whole.then_some(self.text.as_str())
     }
 
     fn clear(&mut self) {
@@ -170,8 +189,11 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, std::ops::Range<u
                 if !c.is_alphanumeric() && !is_mark(c) {
                     break;
                 }
+                if c.is_uppercase() && matches!(last, Last::Lower | Last::Digit) {
+                    run.cut();
+                }
                 run.text.extend(c.to_lowercase());
-                (last, at) = (Last::Lower, at + c.len_utf8());
+                (last, at) = (if c.is_uppercase() { Last::Nothing } else { Last::Lower }, at + c.len_utf8());
             }
             if run.text.len() > 4 * LONGEST {
                 too_long = true;
@@ -223,8 +245,12 @@ fn is_mark(c: char) -> bool {
 #[derive(Default)]
 pub(super) struct Terms {
     pub text: String,
-    seen: std::collections::HashSet<u64, std::hash::BuildHasherDefault<Same>>,
+    seen: Seen,
+    /// Runs of letters that were taken apart already.
+    runs: Seen,
 }
+
+type Seen = HashSet<u64, BuildHasherDefault<Same>>;
 
 /// The values are hashes already.
 #[derive(Default)]
@@ -249,7 +275,7 @@ impl Terms {
         match stems {
             Some(stems) => each_term(text, |term| {
                 push(out, term);
-                push(&mut stems.text, &stem(term));
+                with_stem(term, |stem| push(&mut stems.text, stem));
             }),
             None => each_term(text, |term| push(out, term)),
         }
@@ -258,11 +284,22 @@ impl Terms {
     /// Adds every term that is not there yet: of tool output only this is kept.
     pub(super) fn add_new(&mut self, text: &str) {
         let (out, seen) = (&mut self.text, &mut self.seen);
-        each_term(text, |term| {
-            if seen.insert(hash(term.as_bytes())) {
-                push(out, term);
+        let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(skipped) = bytes[at..].iter().position(is_inside) {
+            let start = at + skipped;
+            let length = bytes[start..].iter().position(|byte| !is_inside(byte)).unwrap_or(bytes.len() - start);
+            at = start + length;
+            // Tools repeat themselves: most runs were there before and are not taken apart again.
+            if self.runs.insert(hash(&bytes[start..at])) {
+                each_term(&text[start..at], |term| {
+                    if seen.insert(hash(term.as_bytes())) {
+                        push(out, term);
+                    }
+                });
             }
-        });
+        }
     }
 
     /// Adds one term as it is, once.
@@ -279,6 +316,7 @@ impl Terms {
     /// Takes what was put together and begins anew.
     pub(super) fn take(&mut self) -> String {
         self.seen.clear();
+        self.runs.clear();
         std::mem::take(&mut self.text)
     }
 }
@@ -318,13 +356,24 @@ mod tests {
         check("HTTPServer2 PARSE_URL", &["http", "server2", "httpserver2", "parse", "url", "parseurl"]);
         check("src/auth.rs:41", &["src", "auth", "rs", "41"]);
         check("don't stop-words", &["don", "t", "stop", "words"]);
-        check("Größe ÄRGER naïve", &["größe", "ärger", "naïve"]);
+        check("Größe ÄRGER Ärger naïve", &["größe", "ärger", "ärger", "naïve"]);
+        check("caféConfig größeÜber", &["café", "config", "caféconfig", "größe", "über", "größeüber"]);
         check("設定を読む a設定", &["設定", "定を", "を読", "読む", "a", "設定"]);
-        check("utf8 e2e x86_64", &["utf8", "e2e", "x86", "64", "x8664"]);
+        check("utf8 e2e x86_64", &["utf8", "e2e", "x86", "64"]);
+        check("2026-11-03T10:18", &["2026", "11", "03", "t10", "18"]);
         check("", &[]);
         check("— … \u{1b}[31m", &["31m"]);
         check(&"x".repeat(5000), &[]);
         check(&format!("{} b", "a".repeat(70)), &["b"]);
+    }
+
+    #[test]
+    fn of_tool_text_every_term_is_kept_once() {
+        let mut kept = Terms::default();
+        kept.add_new("parseConfig x—y parse_config, x parseConfig\u{2502}config");
+        assert_eq!(kept.take(), "parse config parseconfig x y");
+        kept.add_new("parse");
+        assert_eq!(kept.take(), "parse");
     }
 
     #[test]

@@ -379,3 +379,107 @@ fn codex_sessions_grow_and_are_read_from_the_middle() {
     assert_eq!(found(&world, &["blueberry"]), [(EXPORT.to_owned(), 2)]);
     assert!(world.run(["search", "blueberry"]).out.contains("*blueberry*"));
 }
+
+#[test]
+fn a_rewritten_history_with_the_same_prompts_is_noticed() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    let say = |first: &str, turns: usize| {
+        let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop).turn(|turn| turn.prompt("one").text(first));
+        for number in 1..turns {
+            session = session.turn(|turn| turn.prompt(format!("number {number}")).text("ok"));
+        }
+        session.write(&claude)
+    };
+    let path = say("an apricot", 3);
+    assert_eq!(found(&world, &["apricot"]), [(LOGIN.to_owned(), 1)]);
+    say("now a cranberry", 4);
+    assert_eq!(found(&world, &["cranberry"]), [(LOGIN.to_owned(), 1)]);
+    assert!(ids(&world, &["+apricot"]).is_empty());
+    // Cut off in the middle of its last turn, and then before it.
+    let content = fs::read_to_string(&path).unwrap();
+    let at = content.find("number 3").unwrap();
+    fs::write(&path, &content[..at]).unwrap();
+    assert!(ids(&world, &["+number +3"]).is_empty());
+    let at = content.find("number 1").unwrap();
+    fs::write(&path, &content[..at]).unwrap();
+    assert!(ids(&world, &["+number"]).is_empty());
+    assert_eq!(found(&world, &["cranberry"]), [(LOGIN.to_owned(), 1)]);
+    assert_eq!(world.json(["index", "--status", "--json"])["documents"], 1);
+}
+
+#[test]
+fn a_title_that_codex_keeps_elsewhere_is_found() {
+    let world = World::empty();
+    let session = CodexSession::new(EXPORT).cwd(&world.shop).turn(|turn| turn.prompt("hello").text("yes"));
+    session.write(&world.sandbox.codex_home());
+    assert!(ids(&world, &["+gooseberry"]).is_empty());
+    session.name("the gooseberry thread").write(&world.sandbox.codex_home());
+    assert_eq!(ids(&world, &["+gooseberry"]), [EXPORT]);
+}
+
+#[test]
+fn a_transcript_that_cannot_be_read_keeps_nobody_from_the_others() {
+    let world = World::new();
+    let path = PathBuf::from(world.json(["info", COOKIE, "--json"])["path"].as_str().unwrap());
+    fs::remove_file(&path).unwrap();
+    // Its first byte cannot be read, whoever asks.
+    std::os::unix::fs::symlink("/proc/self/mem", &path).unwrap();
+    let told = world.run(["search", "undefined", "--json"]);
+    assert_eq!(told.code, 0, "{told:?}");
+    assert!(told.out.contains(LOGIN), "{told:?}");
+    assert_eq!(world.run(["index"]).code, 0);
+}
+
+#[test]
+fn a_session_whose_history_is_gone_says_so() {
+    let world = World::new();
+    let base = PathBuf::from(world.json(["info", EXPORT, "--json"])["path"].as_str().unwrap());
+    fs::remove_file(base).unwrap();
+    let answer = world.json(["search", "--json", "streams"]);
+    let first = &answer["results"][0];
+    assert_eq!((&first["session"]["id"], &first["can_fork"]), (&json!(STREAM), &json!(false)), "{answer}");
+    assert!(first["warning"].as_str().unwrap().contains("is gone"), "{answer}");
+}
+
+#[test]
+fn a_query_of_a_megabyte_is_refused() {
+    let world = World::new();
+    let mut arguments = vec!["search".to_owned()];
+    arguments.extend((0..1000).map(|number| format!("{number:0>1000}")));
+    let told = world.run(&arguments);
+    assert_eq!(told.code, 1);
+    assert!(told.err.contains("too long") && told.err.len() < 500, "{}", told.err);
+}
+
+/// A file system of one megabyte that nobody else sees, over the folder of the cache.
+#[test]
+fn a_full_disk_is_told_and_loses_nothing() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    let words = |from: usize, to: usize| (from..to).map(|number| format!("word{number} ")).collect::<String>();
+    for number in 0..20 {
+        ClaudeSession::new(&format!("{number:08x}-0000-4000-8000-000000000000"))
+            .cwd(&world.shop)
+            .seed(number)
+            .turn(|turn| turn.prompt("pomegranate").text(words(number as usize * 9000, number as usize * 9000 + 9000)))
+            .write(&claude);
+    }
+    let before = world.agents_files();
+    fs::create_dir_all(cache(&world)).unwrap();
+    let script = "mount -t tmpfs -o size=1m none \"$1\" && { \"$2\" index --json; echo $?; \"$2\" search pomegranate; echo $?; }";
+    let run = |separate: &[&str]| {
+        let mut command = world.sandbox.command("unshare");
+        command.args(separate).args(["sh", "-c", script, "sh"]).arg(cache(&world)).arg(env!("CARGO_BIN_EXE_tine"));
+        command.current_dir(&world.shop).output().unwrap()
+    };
+    let mut output = run(&["--mount"]);
+    if String::from_utf8_lossy(&output.stderr).contains("unshare") {
+        output = run(&["--user", "--map-root-user", "--mount"]);
+    }
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(out.contains("No space left") && !err.contains("panicked"), "{out}\n{err}");
+    // With room it works again.
+    assert_eq!(ids(&world, &["pomegranate", "-n", "100"]).len(), 20);
+    assert_eq!(world.agents_files(), before);
+}
