@@ -46,7 +46,7 @@ pub(crate) fn run(bench: &Bench) {
     report_memory("index, peak memory", build.memory, 300_000_000);
     let prose = best(3, || {
         anew();
-        tine(&["search", "needle7x"])
+        tine(&["search", "handler"])
     });
     report("index, until prose is searchable", prose.first, "cat | wc -l", wc.time, Some(2.5));
     once(&mut tine(&["index"]));

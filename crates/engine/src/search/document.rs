@@ -172,7 +172,7 @@ impl<'a> Maker<'a> {
     /// Takes what somebody said: all prose comes through here, while it is known which transcript and turn it is of and
     /// where that turn begins. What is to be found by meaning is cut into chunks here.
     fn prose(&mut self, text: &str) {
-        self.turn.prose.add(&secrets::mask(text).0, Some(&mut self.turn.stems));
+        self.turn.prose.add(&secrets::mask(text).0, &mut self.turn.stems);
     }
 
     fn flush(&mut self) {

@@ -168,22 +168,33 @@ impl Match<'_> {
         BooleanQuery::new(clauses)
     }
 
-    /// A word in any field; an identifier as a whole or by all of its parts.
+    /// A word in any field, or one with its stem; an identifier as a whole or by all of its parts.
     fn word(&self, asked: &Asked) -> Box<dyn Matcher> {
+        let Fields { prose, stem, tools, .. } = self.fields;
         let word = &asked.word;
         let mut ways: Vec<Clause> = Vec::new();
-        for (field, boost) in [(self.fields.prose, PROSE), (self.fields.stem, STEM), (self.fields.tools, TOOLS)] {
-            let form = |part: &str| if field == self.fields.stem { words::stem(part) } else { part.to_owned() };
-            if let Some(whole) = &word.whole {
-                ways.push((Occur::Should, boosted(term(field, &form(whole)), boost)));
+        let mut way = |query: Box<dyn Matcher>, boost: f32| {
+            ways.push((Occur::Should, Box::new(BoostQuery::new(query, boost)) as Box<dyn Matcher>));
+        };
+        if let [only] = word.parts.as_slice() {
+            let root = words::stem(only);
+            if root == *only {
+                way(term(prose, only), PROSE + STEM);
+            } else {
+                way(term(prose, only), PROSE);
+                way(term(prose, &root), STEM);
+                way(term(tools, &root), TOOLS * 0.5);
             }
-            let mut parts: Vec<Clause> =
-                word.parts.iter().map(|part| (Occur::Must, term(field, &form(part)))).collect();
-            let parts = match parts.len() {
-                1 => parts.remove(0).1,
-                _ => Box::new(BooleanQuery::new(parts)) as Box<dyn Matcher>,
-            };
-            ways.push((Occur::Should, boosted(parts, boost)));
+            way(term(stem, &root), STEM);
+            way(term(tools, only), TOOLS);
+        } else {
+            for (field, boost) in [(prose, PROSE + STEM), (tools, TOOLS)] {
+                if let Some(whole) = &word.whole {
+                    way(term(field, whole), boost);
+                }
+                let parts = word.parts.iter().map(|part| (Occur::Must, term(field, part))).collect();
+                way(Box::new(BooleanQuery::new(parts)), boost);
+            }
         }
         Box::new(BooleanQuery::new(ways))
     }
@@ -218,10 +229,6 @@ fn exact(field: Field, text: &str) -> Box<dyn Matcher> {
     Box::new(ConstScoreQuery::new(Box::new(term), 0.0))
 }
 
-fn boosted(query: Box<dyn Matcher>, boost: f32) -> Box<dyn Matcher> {
-    Box::new(BoostQuery::new(query, boost))
-}
-
 enum Known {
     Yes,
     Like(String),
@@ -239,8 +246,14 @@ fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Re
     }
     let mut all = true;
     for part in &word.parts {
-        let stem = words::stem(part);
-        all &= count(fields.prose, part)? + count(fields.stem, &stem)? + count(fields.tools, part)? > 0;
+        let root = words::stem(part);
+        let forms = [(fields.prose, part), (fields.tools, part), (fields.stem, &root)];
+        let roots = [(fields.prose, &root), (fields.tools, &root)];
+        let mut is_known = false;
+        for (field, form) in forms.into_iter().chain(roots) {
+            is_known = is_known || count(field, form)? > 0;
+        }
+        all &= is_known;
     }
     if all {
         return Ok(Known::Yes);

@@ -35,6 +35,7 @@ pub(super) struct Fields {
     /// Where the turn begins in the transcript; [`NO_OFFSET`] where that is not known.
     pub offset: Field,
     pub prose: Field,
+    /// The stems of prose, where they are not the words themselves.
     pub stem: Field,
     pub tools: Field,
     /// The ends of the paths that were read or written.

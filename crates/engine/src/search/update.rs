@@ -23,8 +23,8 @@ use crate::catalog::{Catalog, Entry};
 const SMALL: u64 = 16 << 20;
 /// What may wait to be indexed, in bytes.
 const PENDING: usize = 16 << 20;
-/// tantivy's own memory for each thread.
-const MEMORY: usize = 40_000_000;
+/// tantivy's own memory.
+const MEMORY: usize = 120_000_000;
 /// How many bytes before the end are compared to know that a transcript was only added to.
 const SEAM: u64 = 4096;
 /// How often a long run makes what it did durable.
@@ -270,8 +270,10 @@ pub(super) fn update(
         return Ok(updated);
     }
     let small = work.bytes <= SMALL;
-    let threads = if small { 1 } else { std::thread::available_parallelism().map_or(1, usize::from).min(4) };
-    let mut writer = words.writer(threads, if small { 15_000_000 } else { MEMORY * threads })?;
+    // Reading takes twice as long as indexing, and has as many threads as there are cores.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = if small { 1 } else { cores.div_ceil(3).min(4) };
+    let mut writer = words.writer(threads, if small { 15_000_000 } else { MEMORY })?;
     for file in &work.gone {
         writer.delete_term(Term::from_field_u64(words.fields.file, *file));
         words.table.rows.remove(file);

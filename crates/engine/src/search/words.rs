@@ -269,16 +269,16 @@ impl std::hash::Hasher for Same {
 }
 
 impl Terms {
-    /// Adds every term, as often as it occurs.
-    pub(super) fn add(&mut self, text: &str, stems: Option<&mut Terms>) {
-        let out = &mut self.text;
-        match stems {
-            Some(stems) => each_term(text, |term| {
-                push(out, term);
-                with_stem(term, |stem| push(&mut stems.text, stem));
-            }),
-            None => each_term(text, |term| push(out, term)),
-        }
+    /// Adds every term, as often as it occurs, and to `stems` the stems that are not terms already.
+    pub(super) fn add(&mut self, text: &str, stems: &mut Terms) {
+        each_term(text, |term| {
+            push(&mut self.text, term);
+            with_stem(term, |stem| {
+                if stem != term {
+                    push(&mut stems.text, stem);
+                }
+            });
+        });
     }
 
     /// Adds every term that is not there yet: of tool output only this is kept.
