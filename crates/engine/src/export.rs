@@ -112,8 +112,6 @@ impl Tine {
                 renderer.block(&block)?;
             }
             renderer.end(blocks.defects())?;
-            drop(renderer);
-            out.flush()?;
             fs::rename(&beside, path)?;
             Ok(masked)
         };
@@ -197,7 +195,7 @@ fn header(out: &mut impl Write, view: &SessionView, mark: &str) -> io::Result<()
     writeln!(out, "---\n{MARK}{mark}\nsession: {}\nagent: {}", quoted(view.id.as_str()), view.agent)?;
     let facts = [
         ("name", view.name.as_ref().map(|name| name.as_str().to_owned())),
-        ("title", view.title.as_deref().map(|title| text::clip(title, 200).to_string())),
+        ("title", view.title.as_deref().map(|title| text::clip(title, 200))),
         ("directory", view.cwd.as_deref().map(|cwd| cwd.to_string_lossy().into_owned())),
         ("branch", view.branch.clone()),
         ("created", view.created.map(|time| time.to_string())),

@@ -247,8 +247,10 @@ impl Tine {
             }
             Err(trouble) => {
                 // What was committed before is still there.
-                notices.push(self.trouble(trouble).to_string());
-                words = Words::open(&cache).map_err(|trouble| self.trouble(trouble))?;
+                let error = self.trouble(trouble);
+                let Ok(before) = Words::open(&cache) else { return Err(error) };
+                notices.push(error.to_string());
+                words = before;
                 Work::find(&mut catalog, &words.table.rows).missing()
             }
         };

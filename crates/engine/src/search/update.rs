@@ -389,6 +389,8 @@ impl Run<'_> {
                 }
             });
             if failed.load(Ordering::Relaxed) {
+                // Why a thread of tantivy gave up is told by the commit that needs it.
+                writer.prepare_commit()?;
                 return Err(Trouble::Damaged("nothing more could be written into it".into()));
             }
             rest = &rest[finished.min(rest.len())..];

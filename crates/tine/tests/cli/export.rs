@@ -20,7 +20,7 @@ fn files(world: &World) -> BTreeMap<String, String> {
 fn every_session_becomes_a_file_with_its_facts_at_the_top() {
     let world = World::new();
     let before = world.agents_files();
-    assert_eq!(world.run(["export", "out"]).whole(), "4 written, 0 unchanged\n");
+    assert_eq!(world.run(["export", "out"]).out, "4 written, 0 unchanged\n");
     let files = files(&world);
     assert_eq!(files.len(), 4);
     let login = &files[&format!("claude-{LOGIN}.md")];
@@ -30,7 +30,7 @@ fn every_session_becomes_a_file_with_its_facts_at_the_top() {
         format!("session: \"{LOGIN}\""),
         "agent: claude".into(),
         format!("directory: \"{}\"", cwd.display()),
-        "created: \"2026-11-10T12:00:00Z\"".into(),
+        "created: \"2026-11-10T12:00:00.001Z\"".into(),
         "## Turn 3".into(),
     ] {
         assert!(login.lines().any(|other| other == line), "{line}\n{login}");
@@ -45,8 +45,8 @@ fn only_what_changed_is_written_again() {
     assert_eq!(world.run(["export", "out"]).code, 0);
     assert_eq!(world.run(["export", "out"]).out, "0 written, 4 unchanged\n");
     assert_eq!(world.run(["rename", LOGIN, "login-fix"]).code, 0);
-    // The fork names its parent by the id, so only the session itself is another one.
-    assert_eq!(world.run(["export", "out", "--agent", "claude"]).out, "1 written, 1 unchanged\n");
+    // Its fork names it, too.
+    assert_eq!(world.run(["export", "out"]).out, "2 written, 2 unchanged\n");
     assert!(files(&world)[&format!("claude-{LOGIN}.md")].contains("name: \"login-fix\""));
     assert_eq!(world.run(["export", "out", "--agent", "claude", "--tools"]).out, "2 written, 0 unchanged\n");
     assert!(files(&world)[&format!("claude-{LOGIN}.md")].contains("res.redirect(next)"));

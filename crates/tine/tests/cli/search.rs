@@ -467,7 +467,7 @@ fn a_full_disk_is_told_and_loses_nothing() {
     }
     let before = world.agents_files();
     fs::create_dir_all(cache(&world)).unwrap();
-    let script = "mount -t tmpfs -o size=1m none \"$1\" && { \"$2\" index --json; echo $?; \"$2\" search pomegranate; echo $?; }";
+    let script = "mount -t tmpfs -o size=400k none \"$1\" && { \"$2\" index --json; echo $?; \"$2\" search pomegranate; echo $?; }";
     let run = |separate: &[&str]| {
         let mut command = world.sandbox.command("unshare");
         command.args(separate).args(["sh", "-c", script, "sh"]).arg(cache(&world)).arg(env!("CARGO_BIN_EXE_tine"));
