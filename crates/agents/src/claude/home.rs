@@ -45,6 +45,7 @@ pub(super) fn discover(projects: &Path) -> Discovery {
             return found;
         }
     };
+    let mut project_folders = Vec::new();
     for folder in folders.flatten() {
         // A link to a folder is followed, unless it leads to another folder of this listing.
         let is_folder = match folder.file_type() {
@@ -53,9 +54,26 @@ pub(super) fn discover(projects: &Path) -> Discovery {
             Err(_) => false,
         };
         if is_folder {
-            discover_project(&folder.path(), &mut found);
+            project_folders.push(folder.path());
         }
     }
+    // Looking up thousands of files is most of what a listing does, so it is shared with a second thread.
+    let (here, there) = project_folders.split_at(project_folders.len() / 2);
+    let others = std::thread::scope(|scope| {
+        let others = (!there.is_empty()).then(|| scope.spawn(|| discover_projects(there)));
+        let own = discover_projects(here);
+        found.files = own.files;
+        found.unreadable.extend(own.unreadable);
+        others.and_then(|others| others.join().ok()).unwrap_or_default()
+    });
+    found.files.extend(others.files);
+    found.unreadable.extend(others.unreadable);
+    found
+}
+
+fn discover_projects(folders: &[PathBuf]) -> Discovery {
+    let mut found = Discovery::default();
+    folders.iter().for_each(|folder| discover_project(folder, &mut found));
     found
 }
 

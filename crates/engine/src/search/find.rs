@@ -19,6 +19,8 @@ use super::words;
 const PROSE: f32 = 3.0;
 const STEM: f32 = 1.5;
 const TOOLS: f32 = 0.7;
+/// How many hits are put in order at once.
+const AT_ONCE: usize = 500;
 /// With so many sessions that have all words, those that have only some are of no interest.
 const ENOUGH: usize = 10;
 
@@ -42,16 +44,38 @@ pub struct Correction {
     pub taken: String,
 }
 
-/// Everything that the index says to a query, best first.
+/// Everything that the index says to a query.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
+    /// In order only as far as [`Hits::best_first`] was asked.
     pub hits: Vec<Hit>,
+    sorted: usize,
     /// Words that are nowhere, and what was looked for instead.
     pub corrections: Vec<Correction>,
     /// Words that are nowhere, with nothing like them.
     pub unknown: Vec<String>,
     /// The terms that count as hits in a text: as they are, and their stems.
     pub terms: Vec<Vec<String>>,
+}
+
+impl Hits {
+    /// The hit at this place, best first. Of tens of thousands only the first few are asked for.
+    pub(super) fn best_first(&mut self, position: usize) -> Hit {
+        let order = |a: &Hit, b: &Hit| {
+            let by_score = b.score.total_cmp(&a.score).then(b.at.cmp(&a.at));
+            by_score.then(a.file.cmp(&b.file)).then(a.turn.cmp(&b.turn))
+        };
+        while position >= self.sorted && self.sorted < self.hits.len() {
+            let rest = &mut self.hits[self.sorted..];
+            let count = rest.len().min(AT_ONCE);
+            if count < rest.len() {
+                rest.select_nth_unstable_by(count, order);
+            }
+            rest[..count].sort_unstable_by(order);
+            self.sorted += count;
+        }
+        self.hits[position]
+    }
 }
 
 /// Looks for what was asked in the turns that `limits` leave.
@@ -90,7 +114,6 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     for hit in &mut hits {
         hit.score = if best > 0.0 { (hit.score / best).clamp(0.0, 1.0) } else { 1.0 };
     }
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.at.cmp(&a.at)).then(a.turn.cmp(&b.turn)));
     found.hits = hits;
     Ok(found)
 }

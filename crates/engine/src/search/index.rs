@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
+use std::hash::BuildHasherDefault;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy};
 
 use super::document::TurnDocument;
+use super::words::Same;
 use crate::private;
 
 /// Changes with every change of what is indexed or how; another number means another folder.
@@ -110,10 +112,13 @@ pub(super) struct Row {
     pub owner: u64,
 }
 
+/// Rows by [`file_key`].
+pub(super) type Rows = HashMap<u64, Row, BuildHasherDefault<Same>>;
+
 /// All rows, and what the index's files looked like.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Table {
-    pub rows: HashMap<u64, Row>,
+    pub rows: Rows,
     files: Vec<(String, u64, i64)>,
 }
 

@@ -67,8 +67,6 @@ pub struct Found {
     pub session: Session,
     /// The turn that fits best.
     pub turn: u32,
-    /// Other turns of it that were found.
-    pub more: usize,
     /// Why it was found.
     pub snippet: Snippet,
     /// Whether it can be forked.
@@ -137,7 +135,7 @@ impl Tine {
             let searched = reader.and_then(|reader| find::find(words, &reader.searcher(), query, &limits));
             found = searched.map_err(|error| self.index_error(&error.to_string()))?;
         }
-        self.results(&look, query, &limits, &found, limit, &mut answer);
+        self.results(&look, query, &limits, &mut found, limit, &mut answer);
         answer.corrections = found.corrections;
         answer.unknown = found.unknown;
         answer.notices = look.notices;
@@ -177,7 +175,7 @@ impl Tine {
                 None
             }
         };
-        let none = HashMap::new();
+        let none = index::Rows::default();
         let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table.rows)).missing();
         Ok(self.status_of(Look { catalog, knowledge, words, notices, missing }))
     }
@@ -189,7 +187,7 @@ impl Tine {
         let reader = look.words.as_ref().and_then(|words| words.reader().ok());
         IndexStatus {
             path: index::folder(cache).to_string_lossy().into_owned(),
-            sessions: rows.map_or(0, HashMap::len),
+            sessions: rows.map_or(0, index::Rows::len),
             with_tools: rows.map_or(0, |rows| rows.values().filter(with_tools).count()),
             documents: reader.map_or(0, |reader| reader.searcher().num_docs()),
             bytes: look.words.as_ref().map_or(0, Words::size),
@@ -206,7 +204,7 @@ impl Tine {
         let cache = self.context().paths.cache.clone();
         let mut notices = Vec::new();
         let opened = Words::open(&cache);
-        let none = HashMap::new();
+        let none = index::Rows::default();
         let rows = opened.as_ref().map_or(&none, |words| &words.table.rows);
         let work = Work::find(&mut catalog, rows);
         let words = match opened {
@@ -299,9 +297,18 @@ impl Tine {
     }
 
     /// Groups hits by session and reads what is shown of each.
-    fn results(&self, look: &Look, query: &Query, limits: &Limits, found: &Hits, limit: usize, answer: &mut Answer) {
+    fn results(
+        &self,
+        look: &Look,
+        query: &Query,
+        limits: &Limits,
+        found: &mut Hits,
+        limit: usize,
+        answer: &mut Answer,
+    ) {
         let sessions = Sessions::of(look, limits);
-        let wanted = Wanted { terms: &found.terms, phrases: &query.phrases, without: &query.without_phrases };
+        let terms = std::mem::take(&mut found.terms);
+        let wanted = Wanted { terms: &terms, phrases: &query.phrases, without: &query.without_phrases };
         let must_look = !query.phrases.is_empty() || !query.without_phrases.is_empty();
         let mut seen: HashSet<usize> = HashSet::new();
         let handles =
@@ -320,24 +327,17 @@ impl Tine {
                 let turn = session.view.turns;
                 let warning = incomplete(&look.catalog.entries[entry]);
                 let can_fork = warning.is_none() && turn > 0;
-                let (more, forks) = (0, Vec::new());
-                answer.results.push(Found { score, session, turn, more, snippet, can_fork, warning, forks });
+                let forks = Vec::new();
+                answer.results.push(Found { score, session, turn, snippet, can_fork, warning, forks });
             }
         }
-        let mut counts: HashMap<usize, HashSet<u32>> = HashMap::new();
         let mut opened = 0;
-        for hit in &found.hits {
-            let Some(entry) = sessions.shown_for(hit) else { continue };
-            if seen.contains(&entry) {
-                counts.entry(entry).or_default().insert(hit.turn);
-                continue;
-            }
+        for position in 0..found.hits.len() {
             if answer.results.len() >= limit {
-                if must_look {
-                    break;
-                }
-                continue;
+                break;
             }
+            let hit = &found.best_first(position);
+            let Some(entry) = sessions.shown_for(hit).filter(|entry| !seen.contains(entry)) else { continue };
             if must_look && opened >= OPENED {
                 answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
                 break;
@@ -366,13 +366,7 @@ impl Tine {
             let can_fork = warning.is_none() && session.view.turns > 0;
             let forks = sessions.forks_with(hit).into_iter().filter(|fork| *fork != entry);
             let forks = forks.map(|fork| view(fork).view.label().to_owned()).collect();
-            answer.results.push(Found { score: hit.score, session, turn, more: 0, snippet, can_fork, warning, forks });
-            counts.entry(entry).or_default().insert(hit.turn);
-        }
-        for found in &mut answer.results {
-            let entry = sessions.by_file.get(&file_key(&found.session.view.path));
-            let turns = entry.and_then(|entry| counts.get(entry)).map_or(0, HashSet::len);
-            found.more = turns.saturating_sub(1);
+            answer.results.push(Found { score: hit.score, session, turn, snippet, can_fork, warning, forks });
         }
     }
 }

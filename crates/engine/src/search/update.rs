@@ -16,7 +16,7 @@ use tantivy::{IndexWriter, Term};
 use transcript::{Agent, SessionId};
 
 use super::document::{Maker, TurnDocument};
-use super::index::{Level, Row, Trouble, Words, file_key, place_key};
+use super::index::{Level, Row, Rows, Trouble, Words, file_key, place_key};
 use crate::catalog::{Catalog, Entry};
 
 /// With less than this to read, one pass does everything.
@@ -24,7 +24,7 @@ const SMALL: u64 = 16 << 20;
 /// What may wait to be indexed, in bytes.
 const PENDING: usize = 16 << 20;
 /// tantivy's own memory.
-const MEMORY: usize = 120_000_000;
+const MEMORY: usize = 60_000_000;
 /// How many bytes before the end are compared to know that a transcript was only added to.
 const SEAM: u64 = 4096;
 /// How often a long run makes what it did durable.
@@ -69,7 +69,7 @@ struct Sharing {
 
 impl Work {
     /// Compares the catalog with the index.
-    pub(super) fn find(catalog: &mut Catalog, rows: &HashMap<u64, Row>) -> Work {
+    pub(super) fn find(catalog: &mut Catalog, rows: &Rows) -> Work {
         let mut work = Work::default();
         let mut present = HashSet::with_capacity(catalog.entries.len());
         let mut is_same = true;

@@ -253,8 +253,8 @@ pub(super) struct Terms {
 type Seen = HashSet<u64, BuildHasherDefault<Same>>;
 
 /// The values are hashes already.
-#[derive(Default)]
-struct Same(u64);
+#[derive(Debug, Default)]
+pub(super) struct Same(u64);
 
 impl std::hash::Hasher for Same {
     fn finish(&self) -> u64 {
