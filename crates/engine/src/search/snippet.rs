@@ -15,6 +15,8 @@ use super::words;
 const LENGTH: usize = 200;
 /// How much of a turn is looked through.
 const FURTHEST: usize = 8 << 20;
+/// How much of it where something was found already, and no phrase is left to be found.
+const FAR: usize = 128 << 10;
 /// How much of one block is looked through.
 const BLOCK: usize = 512 << 10;
 
@@ -88,8 +90,9 @@ pub(super) fn look(
                 best = Some(cut(shown, place));
             }
         }
-        let complete = best_rank > 4 * wanted.terms.len() && missing.is_empty() && excluded.is_empty();
-        if complete || seen > FURTHEST {
+        let is_settled = missing.is_empty() && excluded.is_empty();
+        let is_complete = best_rank > 4 * wanted.terms.len();
+        if is_settled && (is_complete || best_rank > 0 && seen > FAR) || seen > FURTHEST {
             break;
         }
     }
@@ -146,24 +149,20 @@ fn folded(text: &str) -> String {
 }
 
 /// Which of the words a word of the text is.
-fn which(word: &words::Word, wanted: &Wanted<'_>) -> Option<usize> {
+fn which(word: &words::Run, wanted: &Wanted<'_>) -> Option<usize> {
     let index = |term: &str| wanted.terms.iter().position(|terms| terms.iter().any(|wanted| wanted == term));
     // A stem begins as its word does.
     let could_be =
         |part: &str| wanted.terms.iter().flatten().any(|term| term.as_bytes().first() == part.as_bytes().first());
-    let by_stem = |part: &String| could_be(part).then(|| words::with_stem(part, index)).flatten();
-    let whole = word.whole.as_deref().and_then(index);
-    whole.or_else(|| word.parts.iter().find_map(|part| index(part).or_else(|| by_stem(part))))
+    let by_stem = |part: &str| could_be(part).then(|| words::with_stem(part, index)).flatten();
+    let whole = word.whole().and_then(index);
+    whole.or_else(|| word.parts().find_map(|part| index(part).or_else(|| by_stem(part))))
 }
 
 /// The place with the most of the words close together, and how many there are.
 fn best_window(text: &str, wanted: &Wanted<'_>) -> Option<(usize, Range<usize>)> {
     let mut hits: Vec<(usize, Range<usize>)> = Vec::new();
-    for word in words::words(text) {
-        if let Some(index) = which(&word, wanted) {
-            hits.push((index, word.range));
-        }
-    }
+    words::each_word(text, |word, range| hits.extend(which(word, wanted).map(|index| (index, range))));
     let mut best: Option<(usize, Range<usize>)> = None;
     let mut from = 0;
     for to in 0..hits.len() {
@@ -204,8 +203,8 @@ fn cut(text: &str, place: Range<usize>) -> String {
 }
 
 fn mark(line: String, wanted: &Wanted<'_>) -> Snippet {
-    let marks = words::words(&line).into_iter().filter(|word| which(word, wanted).is_some()).map(|word| word.range);
-    let marks = marks.collect();
+    let mut marks = Vec::new();
+    words::each_word(&line, |word, range| marks.extend(which(word, wanted).map(|_| range)));
     Snippet { text: line, marks }
 }
 

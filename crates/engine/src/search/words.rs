@@ -6,6 +6,7 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
+use std::ops::Range;
 
 use frostem::{Algorithm, Stemmer};
 
@@ -35,19 +36,23 @@ pub(super) struct Word {
     /// All parts together, where there are several.
     pub whole: Option<String>,
     /// Where it begins and ends in the text.
-    pub range: std::ops::Range<usize>,
+    pub range: Range<usize>,
 }
 
 /// Takes a text apart into words, each with its place.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let mut found = Vec::new();
-    let mut run = Run::default();
-    runs(text, &mut run, &mut |run, range| {
+    each_word(text, |run, range| {
         let parts: Vec<String> = run.parts().map(str::to_owned).collect();
         let whole = run.whole().map(str::to_owned);
         found.push(Word { parts, whole, range });
     });
     found
+}
+
+/// Calls `found` with every word of a text and its place.
+pub(super) fn each_word(text: &str, mut found: impl FnMut(&Run, Range<usize>)) {
+    runs(text, &mut Run::default(), &mut found);
 }
 
 /// Calls `found` with every term of a text: the parts of its words, and words of several parts as a whole.
@@ -94,7 +99,7 @@ pub(super) fn stem(word: &str) -> String {
 
 /// One run of letters, digits and underscores, in lower case and without the underscores.
 #[derive(Default)]
-struct Run {
+pub(super) struct Run {
     text: String,
     /// Where each part but the first begins in `text`.
     cuts: Vec<usize>,
@@ -103,7 +108,7 @@ struct Run {
 }
 
 impl Run {
-    fn parts(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.cuts.iter().copied());
         let ends = self.cuts.iter().copied().chain(std::iter::once(self.text.len()));
         let cut = starts.zip(ends).map(|(start, end)| &self.text[start..end]);
@@ -111,7 +116,7 @@ impl Run {
     }
 
     /// Nobody leaves out what stands before a number: `test_7880` is found by its parts alone.
-    fn whole(&self) -> Option<&str> {
+    pub(super) fn whole(&self) -> Option<&str> {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let is_whole = !self.cuts.is_empty() && self.text.len() <= LONGEST && !self.parts().any(is_number);
         is_whole.then_some(self.text.as_str())
@@ -139,7 +144,7 @@ enum Last {
     Digit,
 }
 
-fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, std::ops::Range<usize>)) {
+fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
