@@ -35,6 +35,7 @@ Examples:
   tine list                   the sessions of this directory and its worktrees
   tine show . --tools         the newest one here, with what its tools did
   tine show 1f3a@4 --html     up to turn 4, as a page to send to somebody
+  tine search redirect login  where was that solved?
   tine fork auth-fix@4        go on from turn 4 in a new session
   tine demo                   see what this is, in a throw-away home";
 
