@@ -5,12 +5,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, control, delete, demo, doctor, events, fork, hook, info, list, log, pane, read, rename,
-    resume, send, setup, show, start, status, tree, undo, wait,
-    adopt, clone, completions, delete, demo, doctor, fork, hook, index, info, list, log, rename, resume, search, setup,
-    show, start, status, tree, undo,
-    adopt, clone, completions, delete, demo, doctor, export, fork, hook, index, info, list, log, rename, resume,
-    search, setup, show, start, status, tree, undo,
+    adopt, clone, completions, control, delete, demo, doctor, events, export, fork, hook, index, info, list, log, pane,
+    read, rename, resume, search, send, setup, show, start, status, tree, undo, wait,
 };
 
 /// Branch any conversation with a coding agent

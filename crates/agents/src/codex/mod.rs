@@ -30,8 +30,8 @@ use transcript::{Agent, SessionId, Summary};
 use self::home::Home;
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{
-    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, ReadBack, Screen, Store, Surroundings,
-    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, Part, ReadBack, Store, Surroundings,
+    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, Part, ReadBack, Screen, Store,
+    Surroundings,
 };
 
 /// Codex's files.
