@@ -123,6 +123,10 @@ pub trait Store: Send + Sync {
     fn screen(&self, _screen: &str) -> Screen {
         Screen::Unknown
     }
+    /// A text as it has to be pasted into the agent's input line, so that it is said and not taken for a command.
+    fn literal(&self, text: &str) -> String {
+        text.to_owned()
+    }
     /// Whether an agent that runs says by itself when it can take input.
     fn tells_its_state(&self) -> bool {
         true

@@ -29,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(60);
 const TAKEN_UP_WITHIN: Duration = Duration::from_secs(20);
 /// When the key that sends a prompt is pressed again.
 const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(1500);
+/// A turn without an answer is over when it has been for so long.
+const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 /// How long a program gets to end by itself.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -132,8 +134,11 @@ impl Tine {
         let store = self.store(opening.agent);
         let open = OpenPane::new(self.context(), pane)?;
         let mut saw = None;
+        let mut last = String::new();
         while begun.elapsed() < opening.ready_within {
             let live = opening.id.and_then(|id| store.live().sessions.remove(id));
+            // An agent that has a session's file open has read it.
+            let is_loaded = opening.id.is_none() || live.is_some();
             match live.as_ref().and_then(|live| live.state) {
                 Some(State::Idle | State::Busy) => return Ok(()),
                 Some(State::Waiting) => {
@@ -145,10 +150,12 @@ impl Tine {
             if let Ok(screen) = open.screen() {
                 match store.screen(&screen) {
                     Screen::Asks(what) => return Err(Error::Asks { session: session(), what: what.to_owned() }),
-                    Screen::Ready if !store.tells_its_state() => return Ok(()),
+                    // What is still being drawn does not listen yet.
+                    Screen::Ready if !store.tells_its_state() && is_loaded && screen == last => return Ok(()),
                     Screen::Ready | Screen::Unknown => {}
                 }
                 saw = Some(last_lines(&screen)).filter(|saw| !saw.is_empty());
+                last = screen;
             } else if open.info().is_none() {
                 let said = fs::read_to_string(trouble_file(launch)).ok().or(saw);
                 return Err(Error::PaneClosed { session: session(), said });
@@ -240,8 +247,7 @@ impl Tine {
         }
         let turns = before.as_ref().map_or(0, |before| before.view.turns);
         let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
-        let session = self.until_answered(session, turns, left)?;
-        let answer = self.last_answer(&session)?.unwrap_or_default();
+        let (session, answer) = self.until_answered(session, turns, left)?;
         Ok(Sent { session, answer: Some(answer) })
     }
 
@@ -260,12 +266,7 @@ impl Tine {
         if let Screen::Asks(what) = self.store(agent).screen(&before) {
             return Err(Error::Asks { session: label.to_owned(), what: what.to_owned() });
         }
-        // At the beginning of a prompt these mean a command to the agents' own input lines.
-        let text = match text.starts_with(['/', '!']) {
-            true => format!(" {text}"),
-            false => text.to_owned(),
-        };
-        open.paste(&text)?;
+        open.paste(&self.store(agent).literal(text))?;
         let begun = Instant::now();
         let mut last = before.clone();
         while begun.elapsed() < Duration::from_secs(3) {
@@ -315,15 +316,30 @@ impl Tine {
     }
 
     /// Waits until the turn after `turns` is answered.
-    fn until_answered(&self, session: Session, turns: u32, timeout: Option<Duration>) -> Result<Session> {
+    fn until_answered(&self, session: Session, turns: u32, timeout: Option<Duration>) -> Result<(Session, String)> {
         let begun = Instant::now();
         let mut session = session;
+        let mut at_work = Instant::now();
+        let mut done_since: Option<Instant> = None;
         loop {
+            if matches!(session.view.state, State::Busy | State::Waiting) {
+                at_work = Instant::now();
+            }
+            if session.view.turns == turns && at_work.elapsed() > TAKEN_UP_WITHIN {
+                return Err(Error::NotTakenUp(session.view.label().to_owned()));
+            }
             let is_done = session.view.turns > turns
                 && !session.details.mid_turn
                 && !matches!(session.view.state, State::Busy | State::Waiting);
             if is_done || session.live.is_none() && session.view.turns > turns {
-                return Ok(session);
+                // A prompt may be written down a moment before the word that it is being worked on.
+                let since = *done_since.get_or_insert_with(Instant::now);
+                let answer = self.last_answer(&session)?;
+                if answer.is_some() || since.elapsed() > SETTLES_WITHIN {
+                    return Ok((session, answer.unwrap_or_default()));
+                }
+            } else {
+                done_since = None;
             }
             let waited = begun.elapsed();
             if timeout.is_some_and(|timeout| waited >= timeout) {

@@ -191,6 +191,10 @@ impl Store for Claude {
         }
     }
 
+    fn literal(&self, text: &str) -> String {
+        if text.starts_with(['/', '!']) { format!(" {text}") } else { text.to_owned() }
+    }
+
     fn forked_by(&self, words: &[String]) -> Option<Option<SessionId>> {
         launch::forked_by(words)
     }

@@ -170,8 +170,26 @@ impl Store for Codex {
         match () {
             () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
-            () if screen.lines().any(|line| is_input(line) == Some(true)) => Screen::Ready,
+            // Below the input stands the model, once it is known.
+            () if screen
+                .lines()
+                .skip_while(|line| is_input(line) != Some(true))
+                .skip(1)
+                .any(|line| line.contains(" · ")) =>
+            {
+                Screen::Ready
+            }
             () => Screen::Unknown,
+        }
+    }
+
+    fn literal(&self, text: &str) -> String {
+        // Spaces are taken off before a `!` is looked for, and what follows it would run in a shell; nothing that can be
+        // seen helps there.
+        match text.trim_start().chars().next() {
+            Some('/') => format!(" {text}"),
+            Some('!') => format!("\u{200b}{text}"),
+            _ => text.to_owned(),
         }
     }
 
