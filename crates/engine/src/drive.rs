@@ -139,14 +139,6 @@ impl Tine {
             let live = opening.id.and_then(|id| store.live().sessions.remove(id));
             // An agent that has a session's file open has read it.
             let is_loaded = opening.id.is_none() || live.is_some();
-            match live.as_ref().and_then(|live| live.state) {
-                Some(State::Idle | State::Busy) => return Ok(()),
-                Some(State::Waiting) => {
-                    let what = live.and_then(|live| live.waiting_for).unwrap_or_else(|| "an answer".into());
-                    return Err(Error::Asks { session: session(), what });
-                }
-                Some(State::Stopped) | None => {}
-            }
             if let Ok(screen) = open.screen() {
                 match store.screen(&screen) {
                     Screen::Asks(what) => return Err(Error::Asks { session: session(), what: what.to_owned() }),
@@ -160,6 +152,14 @@ impl Tine {
                 let said = fs::read_to_string(trouble_file(launch)).ok().or(saw);
                 return Err(Error::PaneClosed { session: session(), said });
             }
+            match live.as_ref().and_then(|live| live.state) {
+                Some(State::Idle | State::Busy) => return Ok(()),
+                Some(State::Waiting) => {
+                    let what = live.and_then(|live| live.waiting_for).unwrap_or_else(|| "an answer".into());
+                    return Err(Error::Asks { session: session(), what });
+                }
+                Some(State::Stopped) | None => {}
+            }
             thread::sleep(PAUSE);
         }
         Err(Error::NotReady { session: session(), seconds: opening.ready_within.as_secs(), saw })
@@ -168,6 +168,9 @@ impl Tine {
     /// The pane that a session runs in.
     pub fn pane_of(&self, session: &Session) -> Result<Pane> {
         let runs = session.live.is_some();
+        if !runs && self.context().surroundings.proc.is_some() {
+            return Err(Error::NoPane { session: session.view.label().to_owned(), runs });
+        }
         let by_process = session.live.as_ref().and_then(|live| live.pid);
         let found = by_process.and_then(|pid| places::pane_of(self.context(), pid));
         let found = found.or_else(|| {

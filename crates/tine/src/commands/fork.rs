@@ -12,6 +12,7 @@ use transcript::{Agent, SessionName};
 
 use super::Desk;
 use super::place::{self, PlaceArgs, PlaceChoice};
+use super::times;
 use crate::Outcome;
 use crate::cli::agent_parser;
 use crate::complete;
@@ -58,6 +59,12 @@ pub(crate) struct Args {
     /// Keep secrets in what is told to another agent
     #[arg(long)]
     pub keep_secrets: bool,
+    /// Make so many forks; with a name they are called NAME-1, NAME-2 and so on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), conflicts_with_all = ["to", "copy_to", "plan", "prompt"])]
+    pub times: Option<u32>,
+    /// What to say first in each of them: a file with one prompt a line
+    #[arg(long, value_name = "FILE")]
+    pub prompts: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
 }
@@ -117,14 +124,25 @@ pub(crate) fn timeout(text: &str) -> Result<Timeout, String> {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    if args.times.is_some() || args.prompts.is_some() {
+        return times::run(desk, args);
+    }
     let selection = desk.select(&args.session)?;
-    let workspace = match (&args.to, &args.worktree, &args.copy_to) {
-        (Some(directory), _, _) => Where::Directory(directory.clone()),
-        (_, Some(branch), _) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
-        (_, _, Some(directory)) => Where::Copy(directory.clone()),
-        (None, None, None) => Where::Same,
-    };
-    let request = |selection: Selection| {
+    // A directory is copied when nobody works in it.
+    let waits = args.options.wait.or(args.copy_to.as_ref().filter(|_| !args.options.now).map(|_| Timeout(None)));
+    fork(desk, selection, &args.options, waits, |selection| args.request(selection))
+}
+
+impl Args {
+    /// What is asked for, of the session that is meant.
+    pub(crate) fn request(&self, selection: Selection) -> Request {
+        let args = self;
+        let workspace = match (&args.to, &args.worktree, &args.copy_to) {
+            (Some(directory), _, _) => Where::Directory(directory.clone()),
+            (_, Some(branch), _) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
+            (_, _, Some(directory)) => Where::Copy(directory.clone()),
+            (None, None, None) => Where::Same,
+        };
         let mut request = Request::of(selection.session);
         request.turns = selection.turns;
         request.agent = args.agent;
@@ -135,14 +153,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             MethodChoice::Seed => Some(Method::Seed),
         };
         request.name.clone_from(&args.name);
-        request.workspace = workspace.clone();
+        request.workspace = workspace;
         request.carry = args.carry;
         request.keep_secrets = args.keep_secrets;
         request
-    };
-    // A directory is copied when nobody works in it.
-    let waits = args.options.wait.or(args.copy_to.as_ref().filter(|_| !args.options.now).map(|_| Timeout(None)));
-    fork(desk, selection, &args.options, waits, request)
+    }
 }
 
 /// Waits if asked to, plans, asks, forks, and opens the fork where it belongs.
@@ -272,7 +287,13 @@ pub(crate) fn needed(prompt: Option<&str>) -> Result<&str, Failure> {
 }
 
 /// Opens the fork in a pane. That it does not get ready there does not undo it.
-fn open_pane(desk: &Desk, plan: &Plan, forked: &Forked, spot: Spot, options: &Options) -> Result<Pane, Failure> {
+pub(crate) fn open_pane(
+    desk: &Desk,
+    plan: &Plan,
+    forked: &Forked,
+    spot: Spot,
+    options: &Options,
+) -> Result<Pane, Failure> {
     let command = desk.tine.resume_words(plan, &forked.session);
     let opening = Opening {
         agent: plan.agent,

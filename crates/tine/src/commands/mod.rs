@@ -26,6 +26,7 @@ pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod times;
 pub(crate) mod tree;
 pub(crate) mod undo;
 pub(crate) mod wait;

@@ -24,7 +24,7 @@ pub(crate) enum PlaceChoice {
 }
 
 /// The options that say so.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PlaceArgs {
     /// Where the agent runs: here, auto (the terminal around us), tmux[:pane|window|session], wezterm[:pane|tab|window],
     /// kitty[:window|tab|os-window], zellij[:pane|tab], headless or none (default: here on a terminal, otherwise none)

@@ -4,12 +4,12 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Error, Opening, Session};
+use engine::{Error, Opening, Request, Selection, Session};
 use serde_json::json;
 use transcript::State;
 use transcript::render::to_json_pretty;
 
-use super::fork::{needed, prompt};
+use super::fork::{self, needed, prompt};
 use super::place::{self, PlaceArgs, PlaceChoice};
 use super::{Desk, become_program};
 use crate::Outcome;
@@ -62,8 +62,22 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let own = session.view.cwd.clone().unwrap_or_else(|| desk.tine.context().cwd.clone());
     let directory = args.to.as_ref().map_or(own, |to| desk.tine.context().cwd.join(to));
     let runs = place != PlaceChoice::None;
-    if session.view.state != State::Stopped && runs && !args.yes && !goes_on(desk, &session)? {
-        return Ok(ExitCode::FAILURE);
+    if session.view.state != State::Stopped && runs && !args.yes {
+        match asked(desk, &session)? {
+            Choice::GoOn => {}
+            Choice::Leave => return Ok(ExitCode::FAILURE),
+            Choice::Focus => {
+                desk.tine.focus(&session)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Choice::Fork => {
+                let (prompt, place) = (args.prompt.clone(), args.place.clone());
+                let options =
+                    fork::Options { prompt, place, wait: None, now: true, plan: false, yes: false, json: args.json };
+                let selection = Selection { session, turns: None };
+                return fork::fork(desk, selection, &options, None, |selection| Request::of(selection.session));
+            }
+        }
     }
     desk.tine.remember_use(&session);
     let mut out = ui::out();
@@ -113,30 +127,37 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
 }
 
+/// What to do about a session that is open elsewhere.
+enum Choice {
+    Focus,
+    Fork,
+    GoOn,
+    Leave,
+}
+
 /// A session that is open elsewhere is not locked: two agents would write one history.
-fn goes_on(desk: &Desk, session: &Session) -> Result<bool, Failure> {
+fn asked(desk: &Desk, session: &Session) -> Result<Choice, Failure> {
     let (label, state) = (session.view.label().to_owned(), session.view.state);
     if !desk.surface.is_interactive {
         return Err(Failure::Engine(Error::OpenElsewhere { session: label, state }));
     }
-    let mut stderr = io::stderr().lock();
+    let pane = desk.tine.pane_of(session).ok();
     let process = session.live.as_ref().and_then(|live| live.pid).map(|pid| format!(" in process {pid}"));
-    writeln!(
-        stderr,
-        "{label} is open already ({}{}), and agents do not lock.",
-        state.as_str(),
-        process.unwrap_or_default()
-    )?;
-    write!(stderr, "[f]ork it, [g]o on all the same, or leave it [q]? ")?;
+    let whereabouts = match &pane {
+        Some(pane) => format!(" in {}", place::told(Some(pane))),
+        None => process.unwrap_or_default(),
+    };
+    let mut stderr = io::stderr().lock();
+    writeln!(stderr, "{label} is open already ({}{whereabouts}), and agents do not lock.", state.as_str())?;
+    let focus = if pane.is_some() { "[s]how its pane, " } else { "" };
+    write!(stderr, "{focus}[f]ork it, [g]o on all the same, or leave it [q]? ")?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    match answer.trim() {
-        "g" | "G" => Ok(true),
-        "f" | "F" => {
-            ui::say(&format!("`tine fork {label} --now` forks it at its last complete turn"));
-            Ok(false)
-        }
-        _ => Ok(false),
-    }
+    Ok(match answer.trim() {
+        "s" | "S" if pane.is_some() => Choice::Focus,
+        "f" | "F" => Choice::Fork,
+        "g" | "G" => Choice::GoOn,
+        _ => Choice::Leave,
+    })
 }

@@ -1,7 +1,6 @@
 //! Sessions in panes of a real tmux, driven by name: each answer comes from the right session, and the model sees the
 //! right histories.
 
-use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -15,10 +14,15 @@ mod claude {
     testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
         two_sessions_and_a_fork,
         what_is_sent_arrives,
-        a_dialog_is_not_answered,
         what_ends_is_stopped,
     ]);
-    use super::{a_dialog_is_not_answered, what_ends_is_stopped};
+    use super::what_ends_is_stopped;
+
+    #[test]
+    fn a_dialog_is_not_answered() {
+        super::a_dialog_is_not_answered("claude", "2.1.325");
+    }
+
     fn two_sessions_and_a_fork(version: &str) {
         super::two_sessions_and_a_fork("claude", version);
     }
@@ -31,7 +35,13 @@ mod codex {
     testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
         two_sessions_and_a_fork,
         what_is_sent_arrives,
+        a_dialog_is_not_answered,
+        many_forks_at_once,
     ]);
+    use super::many_forks_at_once;
+    fn a_dialog_is_not_answered(version: &str) {
+        super::a_dialog_is_not_answered("codex", version);
+    }
     fn two_sessions_and_a_fork(version: &str) {
         super::two_sessions_and_a_fork("codex", version);
     }
@@ -196,16 +206,42 @@ fn what_is_sent_arrives(agent: &str, version: &str) {
             assert!(told == *words, "{number}: {} characters arrived of {}: {:.200}", told.len(), words.len(), told);
         }
         // An argument does as well as standard input.
-        assert_eq!(lab.tine(&["send", "nasty", "-n", "--wait"]).trim_end().is_empty(), false);
+        lab.tine(&["send", "nasty", "-n", "--wait"]);
         assert_eq!(model.last_turn().prompt().as_deref(), Some("-n"));
     });
 }
 
-fn a_dialog_is_not_answered(version: &str) {
-    with_lab("claude", version, false, |lab, model| {
-        let refused = lab.output(&["start", "strange", "--in", "tmux:window"]);
+/// Each fork has a pane and a worktree of its own, and is told something else.
+fn many_forks_at_once(version: &str) {
+    with_lab("codex", version, true, |lab, model| {
+        model.on(|request| Some(Reply::text(format!("to {}", request.prompt()?))));
+        lab.start("base");
+        lab.tine(&["send", "base", "begin", "--wait"]);
+        let prompts = lab.sandbox.write("prompts", "try one\n\ntry two\ntry three\n");
+        let prompts = prompts.to_str().expect("a path");
+        let words =
+            ["fork", "base", "try", "--times", "3", "--prompts", prompts, "--in", "tmux:window", "--json", "--yes"];
+        let made = lab.json(&words);
+        let made = made.as_array().expect("an array");
+        let names: Vec<&str> = made.iter().map(|fork| fork["session"]["name"].as_str().expect("a name")).collect();
+        assert_eq!(names, ["try-1", "try-2", "try-3"]);
+        lab.tine(&["wait", "try-1", "try-2", "try-3", "--timeout", "60s"]);
+        for (name, said) in names.iter().zip(["try one", "try two", "try three"]) {
+            assert_eq!(lab.tine(&["read", name]), format!("to {said}\n"));
+            let seen = model.turn_requests();
+            let own = seen.iter().find(|request| request.prompt().as_deref() == Some(said)).expect("a request");
+            assert_eq!(own.prompts(), ["begin", said]);
+        }
+        let told = lab.tine(&["status"]);
+        assert_eq!(told.lines().count(), 4, "{told}");
+    });
+}
+
+fn a_dialog_is_not_answered(agent: &str, version: &str) {
+    with_lab(agent, version, false, |lab, model| {
+        let refused = lab.output(&["start", "strange", "--agent", agent, "--in", "tmux:window"]);
         let told = text(&refused.stderr);
-        assert!(!refused.status.success() && told.contains("trust this folder"), "{told}");
+        assert!(!refused.status.success() && told.contains("may trust this folder"), "{told}");
         assert!(model.turn_requests().is_empty());
     });
 }
@@ -242,6 +278,5 @@ fn what_ends_is_stopped(version: &str) {
         wait_until("stopped", PATIENCE, || lab.state("third") == "stopped");
         let refused = lab.output(&["start", "fourth", "--in", "wezterm"]);
         assert!(!refused.status.success(), "{refused:?}");
-        let _ = Path::new(&lab.around);
     });
 }
