@@ -15,8 +15,10 @@ mod claude {
         two_sessions_and_a_fork,
         what_is_sent_arrives,
         what_ends_is_stopped,
+        what_is_open_is_offered,
+        eight_sessions_at_once,
     ]);
-    use super::what_ends_is_stopped;
+    use super::{eight_sessions_at_once, what_ends_is_stopped, what_is_open_is_offered};
 
     #[test]
     fn a_dialog_is_not_answered() {
@@ -208,6 +210,56 @@ fn what_is_sent_arrives(agent: &str, version: &str) {
         // An argument does as well as standard input.
         lab.tine(&["send", "nasty", "-n", "--wait"]);
         assert_eq!(model.last_turn().prompt().as_deref(), Some("-n"));
+    });
+}
+
+/// Who resumes a session that is open is led to it, or gets a fork.
+fn what_is_open_is_offered(version: &str) {
+    with_lab("claude", version, true, |lab, model| {
+        let pane = lab.start("busy-bee");
+        model.push(Reply::text("yes"));
+        lab.tine(&["send", "busy-bee", "hello", "--wait"]);
+        let ask = |answer: &str| {
+            let mut command = lab.command(&["resume", "busy-bee"]);
+            command.env_remove("TMUX").env_remove("TMUX_PANE");
+            let asking = lab.tmux.run(&command);
+            asking.wait_for_text("is open already");
+            assert!(asking.screen().contains(&format!("in pane {pane} of tmux")), "{}", asking.screen());
+            asking.submit(answer);
+            asking
+        };
+        ask("s");
+        let shown = || lab.tmux.tell(["display-message", "-p", "-t", &pane, "#{window_active}"]);
+        wait_until("its window", PATIENCE, || shown().trim() == "1");
+        let forked = ask("f");
+        forked.wait_for_text("forked busy-bee");
+        wait_until("the fork", PATIENCE, || lab.state("busy-bee-fork-1") == "idle");
+        let refused = lab.output(&["resume", "busy-bee", "--in", "tmux"]);
+        assert!(text(&refused.stderr).contains("is open"), "{}", text(&refused.stderr));
+    });
+}
+
+fn eight_sessions_at_once(version: &str) {
+    with_lab("claude", version, true, |lab, model| {
+        model.on(|request| Some(Reply::text(format!("to {}", request.prompt()?))));
+        let names: Vec<String> = (1..=8).map(|number| format!("number-{number}")).collect();
+        std::thread::scope(|scope| {
+            for name in &names {
+                scope.spawn(move || {
+                    lab.start(name);
+                    let answer = lab.tine(&["send", name, &format!("word of {name}"), "--wait"]);
+                    assert_eq!(answer, format!("to word of {name}\n"));
+                });
+            }
+        });
+        assert_eq!(lab.tine(&["status"]).lines().count(), 8);
+        for name in &names {
+            assert_eq!(lab.tine(&["read", name]), format!("to word of {name}\n"));
+        }
+        let mut words = vec!["stop"];
+        words.extend(names.iter().map(String::as_str));
+        lab.tine(&words);
+        assert_eq!(lab.tine(&["status", "--json"]).trim(), "[]");
     });
 }
 
