@@ -1,7 +1,7 @@
 //! Sessions in panes of a real tmux, driven by name: each answer comes from the right session, and the model sees the
 //! right histories.
 
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use testkit::agents::{ClaudeDriver, CodexDriver};
@@ -58,7 +58,10 @@ struct Lab<'a> {
     environment: Vec<(&'static str, String)>,
     agent: &'a str,
     tmux: &'a Tmux,
-    around: String,
+    /// The variables that the terminal around tine sets.
+    around: Vec<(&'static str, String)>,
+    /// Where sessions are started.
+    place: &'static str,
     project: std::path::PathBuf,
 }
 
@@ -66,7 +69,7 @@ impl Lab<'_> {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_tine"));
         command.envs(self.environment.clone()).current_dir(&self.project).args(arguments);
-        command.env("TMUX", format!("{},1,0", self.tmux.socket().display())).env("TMUX_PANE", &self.around);
+        command.envs(self.around.clone());
         command
     }
 
@@ -89,7 +92,7 @@ impl Lab<'_> {
 
     #[track_caller]
     fn start(&self, name: &str) -> String {
-        let made = self.json(&["start", name, "--agent", self.agent, "--in", "tmux:window", "--json"]);
+        let made = self.json(&["start", name, "--agent", self.agent, "--in", self.place, "--json"]);
         made["place"]["pane"].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned()
     }
 
@@ -121,8 +124,9 @@ fn with_lab(agent: &str, version: &str, trusts: bool, test: impl FnOnce(&Lab<'_>
     let tmux = Tmux::new(&sandbox);
     let mut shell = sandbox.command("cat");
     shell.current_dir(&project);
-    let around = tmux.run_sized(&shell, 200, 50).id().to_owned();
-    let lab = Lab { sandbox: &sandbox, environment, agent, tmux: &tmux, around, project };
+    let pane = tmux.run_sized(&shell, 200, 50).id().to_owned();
+    let around = vec![("TMUX", format!("{},1,0", tmux.socket().display())), ("TMUX_PANE", pane)];
+    let lab = Lab { sandbox: &sandbox, environment, agent, tmux: &tmux, around, place: "tmux:window", project };
     test(&lab, &model);
 }
 
@@ -211,6 +215,83 @@ fn what_is_sent_arrives(agent: &str, version: &str) {
         lab.tine(&["send", "nasty", "-n", "--wait"]);
         assert_eq!(model.last_turn().prompt().as_deref(), Some("-n"));
     });
+}
+
+/// The same in kitty, with a screen that nobody looks at.
+#[test]
+fn sessions_in_kitty() {
+    with_lab("claude", "2.1.325", true, |lab, model| {
+        model.on(|request| Some(Reply::text(format!("to {}", request.prompt()?))));
+        let screen = Screen::start(lab.sandbox);
+        let socket = format!("unix:{}", lab.sandbox.root().join("run/kitty.sock").display());
+        // Terminals are hidden from tests that do not ask for them.
+        std::os::unix::fs::symlink("/usr/bin/kitty", lab.sandbox.bin().join("kitty")).expect("a link");
+        let mut kitty = lab.sandbox.command("kitty");
+        kitty.env("DISPLAY", &screen.display).env("LIBGL_ALWAYS_SOFTWARE", "1").current_dir(&lab.project);
+        kitty.args(["--config", "NONE", "-o", "allow_remote_control=yes", "--listen-on", &socket, "cat"]);
+        let _kitty = Ending(kitty.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("kitty"));
+        let socket_file = lab.sandbox.root().join("run/kitty.sock");
+        wait_until("kitty", PATIENCE, || {
+            let mut ask = lab.sandbox.command("kitty");
+            socket_file.exists()
+                && ask.args(["@", "--to", &socket, "ls"]).output().is_ok_and(|told| told.status.success())
+        });
+        let around = vec![("KITTY_LISTEN_ON", socket.clone()), ("KITTY_WINDOW_ID", "1".to_owned())];
+        let (sandbox, environment) = (lab.sandbox, lab.environment.clone());
+        let lab = Lab {
+            sandbox,
+            environment,
+            agent: "claude",
+            tmux: lab.tmux,
+            around,
+            place: "kitty:tab",
+            project: lab.project.clone(),
+        };
+        lab.start("one");
+        assert_eq!(
+            lab.tine(&["send", "one", "first 'words' of $one\nand more", "--wait"]),
+            "to first 'words' of $one\nand more\n"
+        );
+        let made = lab.json(&["fork", "one", "two", "--in", "auto", "--json", "--yes"]);
+        assert_eq!(made["place"]["kind"], "kitty", "{made:#}");
+        assert_eq!(lab.tine(&["send", "two", "second of two", "--wait"]), "to second of two\n");
+        assert_eq!(model.last_turn().prompts(), ["first 'words' of $one\nand more", "second of two"]);
+        assert!(lab.tine(&["read", "two", "--screen"]).contains("second of two"));
+        lab.tine(&["focus", "one"]);
+        lab.tine(&["stop", "one", "two"]);
+        assert_eq!((lab.state("one"), lab.state("two")), ("stopped".into(), "stopped".into()));
+    });
+}
+
+/// A child that ends with the test.
+struct Ending(Child);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A screen in memory.
+struct Screen {
+    display: String,
+    _server: Ending,
+}
+
+impl Screen {
+    fn start(sandbox: &Sandbox) -> Self {
+        let mut server = sandbox.command("Xvfb");
+        server.args(["-displayfd", "1", "-screen", "0", "1600x900x24", "-nolisten", "tcp"]);
+        let mut server = server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("Xvfb: run ./test once");
+        let mut number = String::new();
+        std::io::BufRead::read_line(
+            &mut std::io::BufReader::new(server.stdout.take().expect("its output")),
+            &mut number,
+        )
+        .expect("its number");
+        Screen { display: format!(":{}", number.trim()), _server: Ending(server) }
+    }
 }
 
 /// Who resumes a session that is open is led to it, or gets a fork.
