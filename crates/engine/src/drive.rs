@@ -86,6 +86,11 @@ pub enum Target {
 }
 
 impl Tine {
+    /// Whether a place is there. What needs it is not begun otherwise.
+    pub fn check_place(&self, spot: Spot) -> Result<()> {
+        places::check(self.context(), spot)
+    }
+
     /// Opens a pane with an agent in it, and waits until the agent can take input.
     pub fn open_in(&self, spot: Spot, opening: &Opening<'_>) -> Result<Pane> {
         let program = self.program_as(opening.agent, opening.profile, opening.name)?;
@@ -203,12 +208,7 @@ impl Tine {
     /// Says something in a session that runs, and waits until it has been taken up; for the answer, too, where that is
     /// wanted. A session that does not run is told without a terminal, and its answer always waited for.
     pub fn send(&self, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
-        if text.is_empty() {
-            return Err(Error::BadPrompt("is empty"));
-        }
-        if text.contains('\0') {
-            return Err(Error::BadPrompt("holds a NUL character"));
-        }
+        check_words(text)?;
         let begun = Instant::now();
         let (label, agent, before, pane) = match target {
             Target::Session(session) if session.live.is_none() => {
@@ -461,6 +461,15 @@ impl Tine {
             }
         }
         Err(Error::StillAtWork { session: label(), state: session.view.state, seconds: 2 * ENDS_WITHIN.as_secs() })
+    }
+}
+
+/// Refuses what cannot be said.
+pub fn check_words(text: &str) -> Result<()> {
+    match () {
+        () if text.trim().is_empty() => Err(Error::BadPrompt("is empty")),
+        () if text.contains('\0') => Err(Error::BadPrompt("holds a NUL character")),
+        () => Ok(()),
     }
 }
 

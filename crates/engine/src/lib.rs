@@ -46,7 +46,7 @@ pub use config::{AgentsConfig, Config, InnerPath, Program, Template, WorktreeCon
 pub use context::{Clock, Context, Environment, Paths};
 pub use directory::{CopyProgress, DirectoryCopy};
 pub use doctor::{Check, Report, Verdict};
-pub use drive::{Opening, Sent, Target, note_trouble, pane_command};
+pub use drive::{Opening, Sent, Target, check_words, note_trouble, pane_command};
 pub use error::{Error, Result};
 pub use events::HeardEvent;
 pub use export::{ExportRequest, Exported};

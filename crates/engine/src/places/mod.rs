@@ -172,8 +172,8 @@ pub(crate) trait Driver {
     fn close(&self, caller: &Caller<'_>, pane: &Pane) -> Result<()>;
 }
 
-/// Opens a place.
-pub(crate) fn open(context: &Context, spot: Spot, order: &Order<'_>) -> Result<Pane> {
+/// The server of a place and the pane of it that we are in, or why there is none.
+fn find<'a>(context: &'a Context, spot: Spot) -> Result<(Terminal, Caller<'a>, String, Option<String>)> {
     let variable = |name: &str| context.variable(name);
     let around = |terminal: Terminal| Some((terminal, terminal.driver().around(&variable)?));
     let (terminal, around) = match spot.terminal {
@@ -189,6 +189,17 @@ pub(crate) fn open(context: &Context, spot: Spot, order: &Order<'_>) -> Result<P
         Some((server, near)) => (server, Some(near)),
         None => (terminal.driver().default_server(&caller)?, None),
     };
+    Ok((terminal, caller, server, near))
+}
+
+/// Whether a place is there; nothing is opened.
+pub(crate) fn check(context: &Context, spot: Spot) -> Result<()> {
+    find(context, spot).map(|_| ())
+}
+
+/// Opens a place.
+pub(crate) fn open(context: &Context, spot: Spot, order: &Order<'_>) -> Result<Pane> {
+    let (terminal, caller, server, near) = find(context, spot)?;
     if !order.directory.is_dir() {
         return Err(Error::NoDirectory(order.directory.to_owned()));
     }

@@ -177,7 +177,7 @@ pub(crate) fn fork(
     let mut request = request(selection);
     request.now = options.now;
     request.prompt = options.prompt.as_deref().map(prompt).transpose()?;
-    request.place = match options.place.choice(desk, options.json) {
+    request.place = match options.place.choice(desk, options.json)? {
         PlaceChoice::Here => Place::Here,
         PlaceChoice::Headless => Place::Headless,
         PlaceChoice::None => Place::None,

@@ -6,6 +6,7 @@ use engine::{Pane, Spot};
 
 use super::Desk;
 use super::fork::{Timeout, timeout};
+use crate::failure::Failure;
 
 /// How long an agent may take to get ready. A large history is read before anything else.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -36,9 +37,13 @@ pub(crate) struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// What was said, or what is usual.
-    pub(crate) fn choice(&self, desk: &Desk, json: bool) -> PlaceChoice {
-        self.place.unwrap_or_else(|| desk.default_place(json))
+    /// What was said, or what is usual; a terminal that is not there is told before anything is done.
+    pub(crate) fn choice(&self, desk: &Desk, json: bool) -> Result<PlaceChoice, Failure> {
+        let place = self.place.unwrap_or_else(|| desk.default_place(json));
+        if let PlaceChoice::In(spot) = place {
+            desk.tine.check_place(spot)?;
+        }
+        Ok(place)
     }
 
     /// How long an agent may take to get ready.

@@ -52,7 +52,7 @@ pub(crate) struct Args {
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let session = desk.select_whole(&sessions, &args.session)?;
-    let place = args.place.choice(desk, args.json);
+    let place = args.place.choice(desk, args.json)?;
     let text = args.prompt.as_deref().map(prompt).transpose()?;
     let launch = desk.tine.launch_of(session.view.agent, &session.view.id, &args.args, text)?;
     let said = match place {

@@ -49,6 +49,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         io::stdin().lock().read_to_end(&mut bytes)?;
         text = String::from_utf8(bytes).map_err(|_| Failure::Engine(Error::BadPrompt("is not UTF-8")))?;
     }
+    engine::check_words(&text)?;
     let target = match desk.select(&args.session) {
         Err(Failure::Engine(Error::Unbegun(name))) => Target::Unbegun(name),
         selection => {

@@ -68,7 +68,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         args: args.args.clone(),
     };
     let launch = desk.tine.launch_for(args.agent, &request)?;
-    let place = args.place.choice(desk, args.json);
+    let place = args.place.choice(desk, args.json)?;
     // Names of sessions that were started and given up are free.
     desk.tine.all_sessions(&ui::Bar::new())?;
     let said = match place {
@@ -92,7 +92,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 
 /// Opens a clone of a session in which nothing was said.
 pub(crate) fn open(desk: &Desk, start: &Start, options: &super::fork::Options) -> Outcome {
-    let place = options.place.choice(desk, options.json);
+    let place = options.place.choice(desk, options.json)?;
     let prompt = options.prompt.as_deref().map(prompt).transpose()?;
     let answer = match (place, &prompt) {
         (PlaceChoice::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),

@@ -38,7 +38,7 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
         let tell = |session: &engine::Session, waited| waiting.tell(&session.view, waited);
         selection.session = desk.tine.wait_until_idle(selection.session, timeout, &tell)?;
     }
-    let place = match options.place.choice(desk, true) {
+    let place = match options.place.choice(desk, true)? {
         PlaceChoice::Here => {
             return Err(Failure::Other {
                 kind: "one_terminal",

@@ -4,6 +4,7 @@ mod completions;
 mod delete;
 mod demo;
 mod doctor;
+mod events;
 mod export;
 mod failure;
 mod foreign_files;
