@@ -7,6 +7,7 @@ mod hook;
 mod list;
 mod meaning;
 mod measure;
+mod panes;
 mod search;
 mod show;
 
@@ -37,7 +38,15 @@ fn main() {
         }
     }
     if wanted.is_empty() {
-        wanted = vec!["list".into(), "show".into(), "fork".into(), "hook".into(), "search".into(), "meaning".into()];
+        wanted = vec![
+            "list".into(),
+            "show".into(),
+            "fork".into(),
+            "hook".into(),
+            "panes".into(),
+            "search".into(),
+            "meaning".into(),
+        ];
     }
     let own = std::env::current_exe().expect("the benchmark's own path");
     let target = own.parent().expect("a folder");
@@ -52,10 +61,11 @@ fn main() {
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
+            "panes" => panes::run(&bench),
             "search" => search::run(&bench),
             "meaning" => meaning::run(&bench),
             meaning::QUERY => meaning::query(&bench),
-            other => panic!("no benchmark `{other}`; there are list, show, fork, hook, search and meaning"),
+            other => panic!("no benchmark `{other}`; there are list, show, fork, hook, panes, search and meaning"),
         }
     }
 }
