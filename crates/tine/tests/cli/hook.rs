@@ -220,6 +220,52 @@ fn a_cleared_session_stays_in_its_family() {
 }
 
 #[test]
+fn what_is_told_twice_happened_once() {
+    let world = World::new();
+    world.run(["adopt", LOGIN, "auth"]);
+    let path = path_of(&world, LOGIN);
+    let start = payload(LOGIN, &path, "resume");
+    let end = json!({"session_id": LOGIN, "transcript_path": path, "reason": "prompt_input_exit"});
+    let hooks = [
+        ("session-start", start.clone()),
+        ("session-start", start),
+        ("session-end", end.clone()),
+        ("session-end", end),
+    ];
+    agent(&world, "claude", &[], &hooks, &[]);
+    assert_eq!(world.run(["events", "--json"]).out.lines().count(), 2);
+}
+
+#[test]
+fn a_hook_waits_for_nobody_for_long() {
+    let world = World::new();
+    world.run(["adopt", LOGIN, "auth"]);
+    let registry = world.sandbox.root().join("data/tine/registry.db");
+    let connection = rusqlite::Connection::open(&registry).unwrap();
+    connection.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let begun = std::time::Instant::now();
+    hook(&world, "session-start", &payload(LOGIN, &path_of_locked(&world), "resume"), &[]);
+    // Two seconds are its patience; a person who waits for a listing has thirty.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    drop(connection);
+    // Nor where its directory is gone.
+    let gone = world.sandbox.directory("gone");
+    let mut command = world.sandbox.command("sh");
+    let tine = env!("CARGO_BIN_EXE_tine");
+    command.args(["-c", "rmdir \"$PWD\"; exec \"$@\"", "sh", tine, "hook", "stop", "--agent", "claude"]);
+    command.current_dir(&gone).stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let told = json!({"session_id": LOGIN, "transcript_path": path_of(&world, LOGIN)});
+    child.stdin.take().unwrap().write_all(told.to_string().as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert!(world.run(["events", "--json"]).out.contains("\"idle\""));
+}
+
+fn path_of_locked(world: &World) -> PathBuf {
+    world.sandbox.claude_home().join("projects/x/y.jsonl")
+}
+
+#[test]
 fn the_environment_file_of_another_session_is_left_alone() {
     let world = World::new();
     world.run(["adopt", LOGIN, "auth"]);
