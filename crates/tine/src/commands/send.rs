@@ -17,8 +17,9 @@ use crate::ui;
 /// Say something in a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A session that runs in a pane is told there. One that does not run is told without a terminal, and its
-agent ends with the answer. Returns when the agent has begun with it; with --wait, when it has answered.
+A session that runs in a pane is told there. One that does not run is told without a terminal,
+and its agent ends with the answer. It returns when the agent has begun with it, and with --wait
+when it has answered.
 
 Examples:
   tine send auth-fix \"now the tests\"
