@@ -29,6 +29,9 @@ pub enum Error {
     /// A query of words that are everywhere.
     #[error("the words of `{}` are in nearly every session", transcript::text::clip(.0, 60))]
     OnlyCommonWords(String),
+    /// A search by meaning in a build that has none.
+    #[error("the engine `hybrid` is not in this build of tine")]
+    NoMeaning,
     /// A query that nobody typed.
     #[error("the query is too long: {bytes} bytes, and at most {most} or 64 words are looked for")]
     QueryTooLong {
@@ -549,6 +552,7 @@ impl Error {
             Error::BadQuery { .. } => "bad_query",
             Error::EmptyQuery => "empty_query",
             Error::OnlyCommonWords(_) => "only_common_words",
+            Error::NoMeaning => "no_such_engine",
             Error::QueryTooLong { .. } => "query_too_long",
             Error::Index { .. } => "index",
             Error::Export { .. } => "export",
@@ -645,6 +649,7 @@ impl Error {
             Error::BadQuery { .. } | Error::EmptyQuery => {
                 Some("words, \"a phrase\", -without, and filters: agent:codex file:src/auth.rs since:2w".into())
             }
+            Error::NoMeaning => Some("`--engine words` is; `hybrid` needs the cargo feature `semantic`".into()),
             Error::OnlyCommonWords(_) => Some("add a word that is not, or put it in quotes: \"to be or not\"".into()),
             Error::QueryTooLong { .. } => Some("say it in a sentence".into()),
             Error::Export { .. } => Some("is the disk full, or the folder somebody else's?".into()),

@@ -61,7 +61,8 @@ pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 pub use search::{
-    Answer, Correction, Found, IndexProgress, IndexStatus, Limits, Missing, Now, Query, Snippet, query_time,
+    Answer, Correction, Engine, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, Snippet,
+    VectorStatus, query_time,
 };
 use session::Knowledge;
 pub use session::{Details, Listing, Session};

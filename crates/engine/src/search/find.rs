@@ -7,10 +7,10 @@ use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
 use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query as Matcher, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, Score, Searcher, SegmentOrdinal, SegmentReader, Term};
+use tantivy::{DocId, DocSet, Score, Searcher, SegmentOrdinal, SegmentReader, TERMINATED, Term};
 
 use super::document::normal_path;
-use super::index::{Fields, Words};
+use super::index::{Fields, Words, place_key};
 use super::query::{Asked, Limits, Query};
 use super::slips::Slips;
 use super::words;
@@ -33,6 +33,8 @@ pub(super) struct Hit {
     pub turn: u32,
     pub offset: u64,
     pub at: i64,
+    /// The chunk of the turn that is nearest in meaning.
+    pub part: Option<u32>,
 }
 
 /// A word that was taken for another one.
@@ -59,6 +61,12 @@ pub(super) struct Hits {
 }
 
 impl Hits {
+    /// Other hits in the place of these.
+    pub(super) fn replace(&mut self, hits: Vec<Hit>) {
+        self.hits = hits;
+        self.sorted = 0;
+    }
+
     /// The hit at this place, best first. Of tens of thousands only the first few are asked for.
     pub(super) fn best_first(&mut self, position: usize) -> Hit {
         let order = |a: &Hit, b: &Hit| {
@@ -103,7 +111,7 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     // Few words are meant together; a sentence is meant by its sense.
     let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
     let best = matcher.best_score(&asked)?;
-    let collector = Turns { since: limits.since.map(|t| t.as_second()), until: limits.until.map(|t| t.as_second()) };
+    let collector = Turns::within(limits);
     let mut hits = if together { searcher.search(&matcher.build(&asked, true), &collector)? } else { Vec::new() };
     let sessions: HashSet<u64> = hits.iter().map(|hit| hit.file).collect();
     if sessions.len() < ENOUGH {
@@ -312,6 +320,36 @@ fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<O
     Ok(best.map(|(_, _, text)| text))
 }
 
+/// The given turns, as the index has them; what is not in it any more is left out.
+pub(super) fn turns_at(
+    words: &Words,
+    searcher: &Searcher,
+    limits: &Limits,
+    turns: impl Iterator<Item = (u64, u32)> + Clone,
+) -> tantivy::Result<Vec<Hit>> {
+    let collector = Turns::within(limits);
+    let mut hits = Vec::new();
+    for (ordinal, reader) in searcher.segment_readers().iter().enumerate() {
+        let places = reader.inverted_index(words.fields.place)?;
+        let mut found = collector.for_segment(SegmentOrdinal::try_from(ordinal).unwrap_or(0), reader)?;
+        for (file, turn) in turns.clone() {
+            let term = Term::from_field_u64(words.fields.place, place_key(file, turn));
+            let Some(mut postings) = places.read_postings(&term, IndexRecordOption::Basic)? else { continue };
+            while postings.doc() != TERMINATED {
+                if reader.alive_bitset().is_none_or(|alive| alive.is_alive(postings.doc())) {
+                    found.collect(postings.doc(), 0.0);
+                }
+                postings.advance();
+            }
+        }
+        hits.extend(found.harvest());
+    }
+    // A turn of many words is several documents.
+    hits.sort_by_key(|hit| (hit.file, hit.turn, hit.offset));
+    hits.dedup_by_key(|hit| (hit.file, hit.turn));
+    Ok(hits)
+}
+
 /// Collects every turn that matches, with what is needed to show it.
 struct Turns {
     since: Option<i64>,
@@ -325,6 +363,12 @@ struct SegmentTurns {
     at: Column<i64>,
     range: (i64, i64),
     hits: Vec<Hit>,
+}
+
+impl Turns {
+    fn within(limits: &Limits) -> Turns {
+        Turns { since: limits.since.map(|t| t.as_second()), until: limits.until.map(|t| t.as_second()) }
+    }
 }
 
 impl Collector for Turns {
@@ -366,6 +410,7 @@ impl SegmentCollector for SegmentTurns {
             turn: u32::try_from(self.turn.first(doc).unwrap_or(0)).unwrap_or(0),
             offset: self.offset.first(doc).unwrap_or(super::index::NO_OFFSET),
             at,
+            part: None,
         });
     }
 

@@ -10,6 +10,7 @@ use std::hash::BuildHasherDefault;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tantivy::directory::MmapDirectory;
 use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
@@ -299,23 +300,33 @@ impl Table {
         if !name.starts_with("table-") || name.contains('/') {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let bytes = fs::read(folder.join(name))?;
-        let (body, sum) = bytes.split_last_chunk::<8>().ok_or(io::ErrorKind::InvalidData)?;
-        if xxhash_rust::xxh3::xxh3_64(body) != u64::from_le_bytes(*sum) {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        postcard::from_bytes(body).map_err(|_| io::ErrorKind::InvalidData.into())
+        read_table(&folder.join(name))
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
-        let mut body = postcard::to_stdvec(self).map_err(io::Error::other)?;
-        body.extend(xxhash_rust::xxh3::xxh3_64(&body).to_le_bytes());
-        let beside = path.with_extension("new");
-        let mut file = private::open_file(&beside)?;
-        file.set_len(0)?;
-        file.write_all(&body)?;
-        fs::rename(&beside, path)
+        write_table(self, path)
     }
+}
+
+/// Reads a file that [`write_table`] wrote.
+pub(super) fn read_table<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    let bytes = fs::read(path)?;
+    let (body, sum) = bytes.split_last_chunk::<8>().ok_or(io::ErrorKind::InvalidData)?;
+    if xxhash_rust::xxh3::xxh3_64(body) != u64::from_le_bytes(*sum) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    postcard::from_bytes(body).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Writes a table with its checksum, beside and then in place.
+pub(super) fn write_table<T: Serialize>(table: &T, path: &Path) -> io::Result<()> {
+    let mut body = postcard::to_stdvec(table).map_err(io::Error::other)?;
+    body.extend(xxhash_rust::xxh3::xxh3_64(&body).to_le_bytes());
+    let beside = path.with_extension("new");
+    let mut file = private::open_file(&beside)?;
+    file.set_len(0)?;
+    file.write_all(&body)?;
+    fs::rename(&beside, path)
 }
 
 /// Name, size and time of every file of the index.

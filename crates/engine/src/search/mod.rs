@@ -1,16 +1,23 @@
-//! Finding past conversations by their words.
+//! Finding past conversations by their words and by their meaning.
 //!
 //! `words` says what a word is, `query` what was asked, `document` what of a turn goes into the index, `index` keeps it,
-//! `update` brings it up to date, `find` asks it, and `snippet` shows why. Search by meaning is to stand beside `find`:
-//! it gives scores to the same turns, and both are put together in [`Tine::search`].
+//! `update` brings it up to date, `find` asks it, and `snippet` shows why. `vectors` keeps what the chunks of prose mean,
+//! and `hybrid` puts that together with what `find` found; without the feature `semantic`, `words_only` stands in.
 
 mod document;
 mod find;
+#[cfg(feature = "semantic")]
+mod hybrid;
+#[cfg(not(feature = "semantic"))]
+#[path = "words_only.rs"]
+mod hybrid;
 mod index;
 mod query;
 mod slips;
 mod snippet;
 mod update;
+#[cfg(feature = "semantic")]
+mod vectors;
 mod words;
 
 use std::collections::{HashMap, HashSet};
@@ -20,7 +27,7 @@ use std::time::{Duration, Instant};
 pub use find::Correction;
 use find::{Hit, Hits};
 use index::{Trouble, Words, WriteLock, file_key};
-pub use query::{Limits, Now, Query, time as query_time};
+pub use query::{Engine, Limits, Now, Query, time as query_time};
 pub use snippet::Snippet;
 use snippet::Wanted;
 use update::{Budget, Updated, Work};
@@ -44,8 +51,10 @@ const OPENED: usize = 300;
 pub struct Answer {
     /// What was asked.
     pub query: String,
-    /// What answered: `words`.
+    /// What answered: `words` or `hybrid`.
     pub engine: &'static str,
+    /// What the meaning of the results rests on.
+    pub grounds: Grounds,
     /// The sessions, best first.
     pub results: Vec<Found>,
     /// Words that were taken for others.
@@ -56,6 +65,30 @@ pub struct Answer {
     pub missing: Missing,
     /// What else there is to say of the index.
     pub notices: Vec<String>,
+}
+
+/// What a search by meaning rests on. Where it says nothing, on the vectors of everything that was said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Grounds {
+    /// Sessions whose vectors are not all made yet.
+    pub missing: usize,
+    /// The turns of these that were compared with the question all the same, because they are among the best by words.
+    pub reranked: usize,
+    /// Whether the question is in a language that the model does not know, so that words alone decided.
+    pub unknown_language: bool,
+}
+
+/// What there is of vectors.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct VectorStatus {
+    /// Vectors.
+    pub vectors: usize,
+    /// Sessions that have all of theirs.
+    pub sessions: usize,
+    /// Sessions that do not.
+    pub missing: usize,
+    /// Bytes on disk.
+    pub bytes: u64,
 }
 
 /// A session that was found.
@@ -92,6 +125,8 @@ pub struct IndexStatus {
     pub bytes: u64,
     /// What is not in it.
     pub missing: Missing,
+    /// The vectors; nothing, where this build has no search by meaning.
+    pub vectors: Option<VectorStatus>,
     /// Whether another process writes now.
     pub is_written: bool,
     /// What is wrong.
@@ -118,11 +153,17 @@ impl Tine {
         indexing: &dyn IndexProgress,
     ) -> Result<Answer> {
         let limits = query.limits.clone().or(given.clone());
+        let question = hybrid::Question::of(query);
+        if question.is_none() && query.engine == Engine::Hybrid && !hybrid::IS_THERE {
+            return Err(Error::NoMeaning);
+        }
         let budget = Budget { tools: false, until: Some(Instant::now() + BEFORE) };
-        let look = self.look(budget, progress, indexing)?;
+        let mut look = self.look(budget, progress, indexing)?;
+        let sessions = Sessions::of(&look, &limits);
         let mut answer = Answer {
             query: query.text.clone(),
-            engine: "words",
+            engine: if question.is_some() { "hybrid" } else { "words" },
+            grounds: Grounds::default(),
             results: Vec::new(),
             corrections: Vec::new(),
             unknown: Vec::new(),
@@ -131,11 +172,18 @@ impl Tine {
         };
         let mut found = Hits::default();
         if let Some(words) = &look.words {
-            let reader = words.reader();
-            let searched = reader.and_then(|reader| find::find(words, &reader.searcher(), query, &limits));
-            found = searched.map_err(|error| self.index_error(&error.to_string()))?;
+            let failed = |error: tantivy::TantivyError| self.index_error(&error.to_string());
+            let searcher = words.reader().map_err(failed)?.searcher();
+            found = find::find(words, &searcher, query, &limits).map_err(failed)?;
+            if let Some(question) = question {
+                let asked = hybrid::Asked { question, query, limits: &limits, sessions: &sessions };
+                let ranked = hybrid::rank(self, asked, words, &searcher, &mut look.catalog, &mut found);
+                let (grounds, notices) = ranked.map_err(failed)?;
+                answer.grounds = grounds;
+                look.notices.extend(notices);
+            }
         }
-        self.results(&look, query, &limits, &mut found, limit, &mut answer);
+        self.results(&look, query, &sessions, &mut found, limit, &mut answer);
         answer.corrections = found.corrections;
         answer.unknown = found.unknown;
         answer.notices = look.notices;
@@ -162,6 +210,27 @@ impl Tine {
         Ok(self.status_of(look))
     }
 
+    /// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`Tine::update_index`].
+    pub fn update_vectors(
+        &self,
+        time: Option<Duration>,
+        rebuild: bool,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<IndexStatus> {
+        let until = time.map(|time| Instant::now() + time);
+        let mut look = self.look(Budget { tools: true, until }, progress, indexing)?;
+        if let Some(words) = &look.words {
+            let cache = &self.context().paths.cache;
+            let work = hybrid::Making { cache, words: &words.table.rows, stores: self.stores(), until, rebuild };
+            match work.make(&mut look.catalog, indexing) {
+                Ok(notices) => look.notices.extend(notices),
+                Err(why) => look.notices.push(self.index_error(&why).to_string()),
+            }
+        }
+        Ok(self.status_of(look))
+    }
+
     /// What there is of the index, without changing it.
     pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
         let (mut catalog, knowledge) = self.survey(progress)?;
@@ -180,8 +249,11 @@ impl Tine {
         Ok(self.status_of(Look { catalog, knowledge, words, notices, missing }))
     }
 
-    fn status_of(&self, look: Look) -> IndexStatus {
+    fn status_of(&self, mut look: Look) -> IndexStatus {
         let cache = &self.context().paths.cache;
+        let none = index::Rows::default();
+        let known = look.words.as_ref().map_or(&none, |words| &words.table.rows);
+        let vectors = hybrid::status(cache, &mut look.catalog, known, &mut look.notices);
         let rows = look.words.as_ref().map(|words| &words.table.rows);
         let with_tools = |row: &&index::Row| row.level == index::Level::All && row.complete;
         let reader = look.words.as_ref().and_then(|words| words.reader().ok());
@@ -192,6 +264,7 @@ impl Tine {
             documents: reader.map_or(0, |reader| reader.searcher().num_docs()),
             bytes: look.words.as_ref().map_or(0, Words::size),
             missing: look.missing,
+            vectors,
             is_written: matches!(WriteLock::take(cache), Ok(None)),
             notices: look.notices,
         }
@@ -301,12 +374,11 @@ impl Tine {
         &self,
         look: &Look,
         query: &Query,
-        limits: &Limits,
+        sessions: &Sessions,
         found: &mut Hits,
         limit: usize,
         answer: &mut Answer,
     ) {
-        let sessions = Sessions::of(look, limits);
         let terms = std::mem::take(&mut found.terms);
         let wanted = Wanted { terms: &terms, phrases: &query.phrases, without: &query.without_phrases };
         let must_look = !query.phrases.is_empty() || !query.without_phrases.is_empty();
@@ -426,6 +498,16 @@ impl Sessions {
             }
         }
         sessions
+    }
+
+    /// The place of a transcript in the catalog.
+    fn entry(&self, file: u64) -> Option<usize> {
+        self.by_file.get(&file).copied()
+    }
+
+    /// Whether a turn is shown at all.
+    fn is_asked(&self, file: u64, turn: u32) -> bool {
+        self.shown_for(&Hit { score: 0.0, file, turn, offset: 0, at: 0, part: None }).is_some()
     }
 
     /// The session that a hit is shown for: the one in which it was said first, or a fork where only that is asked for.

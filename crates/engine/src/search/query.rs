@@ -21,12 +21,28 @@ const MOST: usize = 64;
 pub struct Query {
     /// As it was asked, made safe.
     pub text: String,
+    /// What is to answer it.
+    pub engine: Engine,
+    /// What was said in it, without filters and what must not be there.
+    pub(super) said: String,
     pub(super) words: Vec<Asked>,
     pub(super) phrases: Vec<String>,
     pub(super) without: Vec<Asked>,
     pub(super) without_phrases: Vec<String>,
     /// The filters in it.
     pub limits: Limits,
+}
+
+/// What answers a search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Engine {
+    /// The best that this build has.
+    #[default]
+    Auto,
+    /// Words alone.
+    Words,
+    /// Words and meaning together.
+    Hybrid,
 }
 
 /// One word that is asked for.
@@ -94,6 +110,10 @@ impl Query {
         let mut query = Query { text: line.clone(), ..Query::default() };
         let mut required = false;
         for piece in pieces(&line)? {
+            if matches!(piece.sort, Sort::Phrase | Sort::Words) && !piece.without {
+                query.said.push_str(&piece.text);
+                query.said.push(' ');
+            }
             match piece.sort {
                 Sort::Filter(name) => query.filter(&line, &piece, name, now)?,
                 Sort::And => {
@@ -115,6 +135,12 @@ impl Query {
             }
         }
         query.settle(given)
+    }
+
+    /// Whether a turn has to have certain words, or must not have them: what only means the same is not asked for then.
+    pub(super) fn is_strict(&self, limits: &Limits) -> bool {
+        let has_signs = !self.phrases.is_empty() || !self.without.is_empty() || !self.without_phrases.is_empty();
+        has_signs || limits.narrow_turns() || self.words.iter().any(|word| word.required)
     }
 
     /// Drops words that say nothing, as long as others say something.

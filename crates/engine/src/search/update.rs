@@ -146,7 +146,7 @@ pub struct Missing {
     pub tools: usize,
 }
 
-fn is_indexed(entry: &Entry) -> bool {
+pub(super) fn is_indexed(entry: &Entry) -> bool {
     !entry.summary.is_subagent && !entry.summary.is_empty
 }
 
@@ -158,7 +158,7 @@ fn is_current(row: &Row, entry: &Entry) -> bool {
 }
 
 /// Whether what is in the index still holds, and there is only more.
-fn has_grown(row: &Row, entry: &Entry) -> bool {
+pub(super) fn has_grown(row: &Row, entry: &Entry) -> bool {
     let summary = &entry.summary;
     row.inode == entry.stamp.inode
         && row.size <= entry.stamp.size
@@ -171,7 +171,7 @@ fn has_grown(row: &Row, entry: &Entry) -> bool {
 }
 
 /// A fingerprint of the bytes before an offset, as a sign that the file was only added to.
-fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
+pub(super) fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
     let Some(offset) = offset else { return Some(0) };
     let mut file = File::open(path).ok()?;
     let length = offset.min(SEAM);
@@ -182,7 +182,7 @@ fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
 }
 
 /// The fingerprints of all turns up to this one.
-fn keys_hash(keys: &[u64], turns: u32) -> u64 {
+pub(super) fn keys_hash(keys: &[u64], turns: u32) -> u64 {
     let keys = keys.get(..turns as usize).unwrap_or(keys);
     xxhash_rust::xxh3::xxh3_64(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<u8>>())
 }
@@ -192,7 +192,7 @@ fn title_hash(entry: &Entry) -> u64 {
 }
 
 /// A title that is more than the beginning of the first prompt.
-fn title(entry: &Entry) -> Option<&str> {
+pub(super) fn title(entry: &Entry) -> Option<&str> {
     [&entry.summary.custom_title, &entry.summary.agent_title].into_iter().flatten().map(String::as_str).next()
 }
 

@@ -126,6 +126,24 @@ impl VectorFile {
         Nearest { hits: best.into_hits(), damaged }
     }
 
+    /// How near the vectors are whose key is wanted, in the order in which they were appended.
+    pub fn cosines(&self, query: &Vector, mut is_wanted: impl FnMut(Key) -> bool) -> Nearest {
+        let mut found = Nearest { hits: Vec::new(), damaged: 0 };
+        for record in self.records().iter().map(Record) {
+            let key = record.key();
+            if !is_wanted(key) {
+                continue;
+            }
+            if record.is_intact() {
+                let score = dot(query.values(), &record.values()) as f32 * record.scale() * query.scale();
+                found.hits.push(Hit { key, score });
+            } else {
+                found.damaged += 1;
+            }
+        }
+        found
+    }
+
     /// Looks at every record. A search does so only for those that it finds.
     pub fn verify(&self) -> Result<(), Error> {
         if self.lost > 0 {

@@ -14,7 +14,8 @@ use crate::ui::{self, Bar, IndexBar};
 /// Bring the search index up to date
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`tine search` does this by itself, as far as a few seconds go; this returns when all is in.
+`tine search` does this by itself, as far as a few seconds go; this returns when all is in: first the words of what was
+said, then those of what tools did, then a vector for each piece of what was said, by which it is found in other words.
 The index is a cache: deleted or damaged, it is built anew.
 
 Examples:
@@ -39,7 +40,18 @@ pub(crate) struct Args {
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let status = match args.status {
         true => desk.tine.index_status(&Bar::new())?,
-        false => desk.tine.update_index(None, args.rebuild, &Bar::new(), &IndexBar::new())?,
+        false => {
+            let words = desk.tine.update_index(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
+            match args.words {
+                true => words,
+                false => {
+                    let mut all = desk.tine.update_vectors(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
+                    all.notices.splice(0..0, words.notices);
+                    all.notices.dedup();
+                    all
+                }
+            }
+        }
     };
     let mut out = ui::out();
     if args.json {
@@ -57,6 +69,14 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         let sessions = ui::count(status.sessions as u64, "session");
         let path = ui::path(&desk.surface, std::path::Path::new(&status.path));
         writeln!(out, "{sessions}, {}, {missing}", ui::bytes(status.bytes))?;
+        if let Some(vectors) = &status.vectors {
+            let missing = match vectors.missing {
+                0 => "complete".to_owned(),
+                missing => format!("those of {} missing", ui::count(missing as u64, "session")),
+            };
+            let count = ui::count(vectors.vectors as u64, "vector");
+            writeln!(out, "{count}, {}, {missing}", ui::bytes(vectors.bytes))?;
+        }
         writeln!(out, "{path}{}", if status.is_written { " (being written now)" } else { "" })?;
     }
     out.flush()?;

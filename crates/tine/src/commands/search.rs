@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Answer, Found, Limits, Missing, Now, Query, Snippet, query_time};
+use engine::{Answer, Found, Grounds, Limits, Missing, Now, Query, Snippet, query_time};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, text};
@@ -23,8 +23,9 @@ const AFTERWARDS: Duration = Duration::from_secs(2);
 /// Find past conversations by what was said and done in them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Words are looked for in all sessions, whatever the directory. What people and agents said ranks before what tools did.
-Identifiers are found by their parts: `config` finds `parseConfig` and `parse_config`.
+All sessions are searched, whatever the directory, by words and by meaning: a question finds what was said in other words.
+What people and agents said ranks before what tools did. Identifiers are found by their parts: `config` finds
+`parseConfig` and `parse_config`. Signs such as \"quotes\", + and - ask for words alone.
 
 In the query: \"an exact phrase\", -without, +required, and filters as below:
 agent:codex  file:src/auth.rs  tool:Bash  branch:main  dir:.  since:2w  until:2026-11-01
@@ -84,17 +85,22 @@ pub(crate) enum Engine {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    if let Engine::Hybrid | Engine::Qmd = args.engine {
-        let name = if args.engine == Engine::Qmd { "qmd" } else { "hybrid" };
-        return Err(Failure::Other {
-            kind: "no_such_engine",
-            message: format!("the engine `{name}` is not in this version"),
-            hint: Some("`--engine words` is".into()),
-        });
-    }
+    let engine = match args.engine {
+        Engine::Auto => engine::Engine::Auto,
+        Engine::Hybrid => engine::Engine::Hybrid,
+        Engine::Words => engine::Engine::Words,
+        Engine::Qmd => {
+            return Err(Failure::Other {
+                kind: "no_such_engine",
+                message: "the engine `qmd` is not in this version".into(),
+                hint: Some("`--engine words` is".into()),
+            });
+        }
+    };
     let now = Now { time: desk.tine.context().clock.now(), zone: desk.surface.zone.clone() };
     let given = limits(desk, args, &now)?;
     let mut query = Query::parse(&args.query.join(" "), &given, &now)?;
+    query.engine = engine;
     // A directory inside of the query is where the person stands, too.
     query.limits.directory = query.limits.directory.map(|directory| desk.tine.context().cwd.join(directory));
     let answer = desk.tine.search(&query, &given, args.limit, &Bar::new(), &IndexBar::new())?;
@@ -106,8 +112,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     out.flush()?;
     drop(out);
-    // The answer is out; what tools did is read as far as a person may wait for the next prompt.
-    if answer.missing != Missing::default() {
+    // The answer is out; what tools did is read, and what was said is understood, as far as a person may wait for the
+    // next prompt.
+    if answer.grounds.missing > 0 {
+        let _ = desk.tine.update_vectors(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new());
+    } else if answer.missing != Missing::default() {
         let _ = desk.tine.update_index(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new());
     }
     Ok(ExitCode::SUCCESS)
@@ -177,6 +186,17 @@ fn notices(answer: &Answer) -> Vec<String> {
     } else if missing.tools > 0 {
         let sessions = ui::count(missing.tools as u64, "session");
         notices.push(format!("only what was said was searched in {sessions}; `tine index` reads what tools did, too"));
+    }
+    let Grounds { missing, reranked, unknown_language } = answer.grounds;
+    if unknown_language {
+        notices.push("the question is in a language whose meaning is not known; words alone decided".into());
+    } else if missing > 0 {
+        let sessions = ui::count(missing as u64, "session");
+        let turns = ui::count(reranked as u64, "turn");
+        notices.push(format!(
+            "the meaning of {sessions} is not known yet: there, the best {turns} by words were compared; \
+             `tine index` makes all vectors"
+        ));
     }
     notices
 }

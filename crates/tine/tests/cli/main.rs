@@ -12,6 +12,8 @@ mod fork;
 mod hook;
 mod info;
 mod list;
+#[cfg(feature = "semantic")]
+mod meaning;
 mod moved;
 mod named;
 mod profile;

@@ -8,9 +8,9 @@ use testkit::build::{ClaudeSession, CodexSession};
 
 use crate::world::{COOKIE, EXPORT, LOGIN, STREAM, World, is_harmless};
 
-/// The ids and turns that a search finds, best first.
+/// The ids and turns that a search by words finds, best first.
 fn found(world: &World, arguments: &[&str]) -> Vec<(String, u64)> {
-    let answer = world.json(["search", "--json"].iter().chain(arguments));
+    let answer = world.json(["search", "--json", "--engine", "words"].iter().chain(arguments));
     let results = answer["results"].as_array().unwrap();
     results
         .iter()
@@ -49,27 +49,30 @@ fn what_was_said_is_found_with_its_turn() {
     assert_eq!(found(&world, &["a test that passes"])[0], (LOGIN.to_owned(), 3));
     assert_eq!(found(&world, &["agent:codex", "export"])[0], (EXPORT.to_owned(), 1));
     assert_eq!(world.agents_files(), before);
-    insta::assert_snapshot!(world.run(["search", "redirect", "login"]).whole());
-    let json = world.run(["search", "redirect", "login", "--json"]).out;
+    insta::assert_snapshot!(world.run(["search", "--engine", "words", "redirect", "login"]).whole());
+    let json = world.run(["search", "--engine", "words", "redirect", "login", "--json"]).out;
     insta::assert_snapshot!(json);
 }
 
 #[test]
 fn a_shared_history_is_found_once_with_its_forks_named() {
     let world = World::new();
-    let answer = world.json(["search", "--json", "undefined"]);
+    let answer = world.json(["search", "--json", "--engine", "words", "undefined"]);
     assert_eq!(answer["results"].as_array().unwrap().len(), 1);
     let (first, second) =
         (&answer["results"][0], if answer["results"][0]["session"]["id"] == LOGIN { COOKIE } else { LOGIN });
     assert_eq!(first["forks"].as_array().unwrap().len(), 1);
     assert!(second.starts_with(first["forks"][0].as_str().unwrap()), "{first}");
     // Codex's fork refers to its source.
-    let answer = world.json(["search", "--json", "CSV"]);
+    let answer = world.json(["search", "--json", "--engine", "words", "CSV"]);
     assert_eq!(answer["results"].as_array().unwrap().len(), 1, "{answer}");
     assert_eq!(answer["results"][0]["session"]["id"], EXPORT);
     // When the session is gone in which it was said, the fork has it.
-    let owner =
-        PathBuf::from(world.json(["search", "--json", "undefined"])["results"][0]["session"]["path"].as_str().unwrap());
+    let owner = PathBuf::from(
+        world.json(["search", "--json", "--engine", "words", "undefined"])["results"][0]["session"]["path"]
+            .as_str()
+            .unwrap(),
+    );
     fs::remove_file(owner).unwrap();
     assert_eq!(ids(&world, &["undefined"]), [second]);
 }
@@ -246,13 +249,13 @@ fn names_and_ids_are_found() {
 #[test]
 fn a_slip_finds_something_and_says_so() {
     let world = World::new();
-    let answer = world.json(["search", "--json", "undefimed"]);
+    let answer = world.json(["search", "--json", "--engine", "words", "undefimed"]);
     assert_eq!(answer["results"].as_array().unwrap().len(), 1);
     assert_eq!(messages(&answer), "nothing says `undefimed`; looked for `undefined` instead\n");
-    let answer = world.json(["search", "--json", "xylophonist", "redirect"]);
+    let answer = world.json(["search", "--json", "--engine", "words", "xylophonist", "redirect"]);
     assert_eq!(answer["results"][0]["session"]["id"], LOGIN);
     assert_eq!(messages(&answer), "nothing says `xylophonist`\n");
-    insta::assert_snapshot!(world.run(["search", "xylophonist"]).whole());
+    insta::assert_snapshot!(world.run(["search", "--engine", "words", "xylophonist"]).whole());
 }
 
 #[test]
@@ -287,7 +290,7 @@ fn a_damaged_index_is_built_anew_and_said_so() {
             let has = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().contains(kind);
             let Some(path) = files().into_iter().find(has) else { continue };
             fs::write(&path, damage).unwrap();
-            let answer = world.json(["search", "--json", "undefined"]);
+            let answer = world.json(["search", "--json", "--engine", "words", "undefined"]);
             assert_eq!(answer["results"].as_array().unwrap().len(), 1, "{path:?} {answer}");
             assert!(messages(&answer).contains("built anew"), "{path:?} {answer}");
         }
@@ -297,7 +300,7 @@ fn a_damaged_index_is_built_anew_and_said_so() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[3] ^= 0x40;
     fs::write(&path, bytes).unwrap();
-    let answer = world.json(["search", "--json", "undefined"]);
+    let answer = world.json(["search", "--json", "--engine", "words", "undefined"]);
     assert!(messages(&answer).contains("built anew"), "{answer}");
     assert_eq!(answer["results"].as_array().unwrap().len(), 1);
     // Deleted.
@@ -436,7 +439,7 @@ fn a_session_whose_history_is_gone_says_so() {
     let world = World::new();
     let base = PathBuf::from(world.json(["info", EXPORT, "--json"])["path"].as_str().unwrap());
     fs::remove_file(base).unwrap();
-    let answer = world.json(["search", "--json", "streams"]);
+    let answer = world.json(["search", "--json", "--engine", "words", "streams"]);
     let first = &answer["results"][0];
     assert_eq!((&first["session"]["id"], &first["can_fork"]), (&json!(STREAM), &json!(false)), "{answer}");
     assert!(first["warning"].as_str().unwrap().contains("is gone"), "{answer}");

@@ -1,0 +1,289 @@
+//! Words and meaning together: what a search by words found gets a second score, and what only means the same is added.
+//!
+//! A turn's meaning is that of its chunk which is nearest to the question. Where a turn has no vector, because it is not
+//! made yet or because the model cannot read it, its words speak for its meaning, too.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use agents::Store;
+use meaning::{Embedder, Vector};
+use tantivy::Searcher;
+
+use super::find::{self, Hit, Hits};
+use super::index::{NO_OFFSET, Rows, Words};
+use super::query::{Engine, Limits, Query};
+use super::update::IndexProgress;
+use super::vectors::{self, Standing, Vectors, chunks_of_turn, document, key, short, turn};
+use super::{Grounds, Sessions, VectorStatus};
+use crate::Tine;
+use crate::catalog::Catalog;
+
+/// Whether this build has it.
+pub(super) const IS_THERE: bool = true;
+
+/// What words count for; meaning is the rest.
+const WORDS: f32 = 0.4;
+/// What shares no word with the question has to be this near to it.
+const NEAR: f32 = 0.25;
+/// How many chunks that are near are looked at.
+const NEAREST: usize = 200;
+/// How many of the best turns by words are compared with the question, if they have no vectors yet,
+const RERANKED: usize = 50;
+/// by how many chunks of each,
+const CHUNKS: usize = 6;
+/// and how long that may take.
+const TIME: Duration = Duration::from_millis(800);
+/// How many chunks are made into vectors between two looks at the clock.
+const BATCH: usize = 16;
+
+/// What is asked, on its way to becoming a vector while the index is looked at.
+pub(super) struct Question(JoinHandle<(Embedder, Vector)>);
+
+impl Question {
+    /// Nothing, where words alone are to answer or there is nothing to be understood.
+    pub(super) fn of(query: &Query) -> Option<Question> {
+        if query.engine == Engine::Words || query.said.trim().is_empty() {
+            return None;
+        }
+        let said = query.said.clone();
+        let embed = move || {
+            let embedder = Embedder::new();
+            let vector = embedder.embed(&said);
+            (embedder, vector)
+        };
+        std::thread::Builder::new().spawn(embed).ok().map(Question)
+    }
+}
+
+/// A search.
+pub(super) struct Asked<'a> {
+    pub question: Question,
+    pub query: &'a Query,
+    pub limits: &'a Limits,
+    pub sessions: &'a Sessions,
+}
+
+/// How near a turn is, and by which of its chunks.
+#[derive(Debug, Clone, Copy)]
+struct Near {
+    cosine: f32,
+    part: u32,
+}
+
+type Meanings = HashMap<(u64, u32), Near>;
+
+/// Puts the hits of words and what is near in meaning in one order.
+pub(super) fn rank(
+    tine: &Tine,
+    asked: Asked<'_>,
+    words: &Words,
+    searcher: &Searcher,
+    catalog: &mut Catalog,
+    found: &mut Hits,
+) -> tantivy::Result<(Grounds, Vec<String>)> {
+    let Asked { question, query, limits, sessions } = asked;
+    let vectors = Vectors::open(&tine.context().paths.cache);
+    let standing = vectors.standing(catalog, &words.table.rows);
+    let mut grounds = Grounds { missing: standing.missing, ..Grounds::default() };
+    let mut notices: Vec<String> = vectors.damage.iter().map(|why| damaged(why)).collect();
+    let Ok((embedder, vector)) = question.0.join() else { return Ok((grounds, notices)) };
+    if vector == Vector::NOTHING {
+        grounds.unknown_language = true;
+        return Ok((grounds, notices));
+    }
+    let mut meanings = Meanings::new();
+    let bad = near_vectors(&vectors, &standing, &vector, found, sessions, query.is_strict(limits), &mut meanings);
+    if bad > 0 && vectors.damage.is_none() {
+        notices.push(damaged("a vector is not as it was written"));
+        grounds.missing = grounds.missing.max(1);
+    }
+    if standing.missing > 0 {
+        let is_missing = |hit: &Hit| standing.sessions.get(&short(hit.file)).is_none_or(|(_, until)| hit.turn > *until);
+        let candidates = best_without_vectors(found, sessions, is_missing);
+        grounds.reranked = rerank(tine, catalog, sessions, &embedder, &vector, &candidates, &mut meanings);
+    }
+    let by_words: HashSet<(u64, u32)> = found.hits.iter().map(|hit| (hit.file, hit.turn)).collect();
+    let others = meanings.iter().filter(|(place, near)| near.cosine >= NEAR && !by_words.contains(place));
+    let others: Vec<(u64, u32)> = others.map(|(place, _)| *place).collect();
+    let mut hits = std::mem::take(&mut found.hits);
+    hits.extend(find::turns_at(words, searcher, limits, others.iter().copied())?);
+    fuse(&mut hits, &meanings);
+    found.replace(hits);
+    Ok((grounds, notices))
+}
+
+fn damaged(why: &str) -> String {
+    format!("the vectors are damaged and will be made anew: {why}")
+}
+
+/// One score of two.
+fn fuse(hits: &mut [Hit], meanings: &Meanings) {
+    let best_words = hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
+    let best_cosine = meanings.values().map(|near| near.cosine).fold(0.0, f32::max);
+    for hit in hits {
+        let near = meanings.get(&(hit.file, hit.turn));
+        let meaning = match near {
+            Some(near) => near.cosine.max(0.0),
+            None if best_words > 0.0 => best_cosine * hit.score / best_words,
+            None => 0.0,
+        };
+        hit.part = near.map(|near| near.part);
+        hit.score = WORDS * hit.score + (1.0 - WORDS) * meaning;
+    }
+}
+
+/// Looks up what the vectors say of the hits of words, and what else is near. Gives how many are damaged.
+fn near_vectors(
+    vectors: &Vectors,
+    standing: &Standing,
+    question: &Vector,
+    found: &Hits,
+    sessions: &Sessions,
+    is_strict: bool,
+    meanings: &mut Meanings,
+) -> usize {
+    let Some(file) = &vectors.file else { return 0 };
+    let place = |document: u64| {
+        let (file, until) = *standing.sessions.get(&short(document))?;
+        let turn = turn(document);
+        (turn <= until).then_some((file, turn))
+    };
+    let by_words: HashSet<u64> = found.hits.iter().filter_map(|hit| document(hit.file, hit.turn)).collect();
+    let mut near = file.cosines(question, |key| by_words.contains(&key.document));
+    if !is_strict {
+        let is_asked = |place: (u64, u32)| sessions.is_asked(place.0, place.1);
+        let nearest = file.nearest(question, NEAREST, |key| place(key.document).is_some_and(is_asked));
+        near.hits.extend(nearest.hits);
+        near.damaged += nearest.damaged;
+    }
+    for hit in near.hits {
+        if let Some(place) = place(hit.key.document) {
+            take(meanings, place, Near { cosine: hit.score, part: hit.key.part });
+        }
+    }
+    near.damaged
+}
+
+/// A turn is as near as its nearest chunk.
+fn take(meanings: &mut Meanings, place: (u64, u32), near: Near) {
+    let best = meanings.entry(place).or_insert(near);
+    if near.cosine > best.cosine {
+        *best = near;
+    }
+}
+
+/// The best turns by words, as far as their meaning is not known.
+fn best_without_vectors(found: &mut Hits, sessions: &Sessions, is_missing: impl Fn(&Hit) -> bool) -> Vec<Hit> {
+    let mut candidates = Vec::new();
+    let mut count = 0;
+    for position in 0..found.hits.len() {
+        let hit = found.best_first(position);
+        if !sessions.is_asked(hit.file, hit.turn) {
+            continue;
+        }
+        if is_missing(&hit) {
+            candidates.push(hit);
+        }
+        count += 1;
+        if count >= RERANKED {
+            break;
+        }
+    }
+    candidates
+}
+
+/// Reads turns and makes vectors of them, as far as time goes. Gives how many turns that were.
+fn rerank(
+    tine: &Tine,
+    catalog: &Catalog,
+    sessions: &Sessions,
+    embedder: &Embedder,
+    question: &Vector,
+    candidates: &[Hit],
+    meanings: &mut Meanings,
+) -> usize {
+    let begun = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut queue: Vec<(u64, u32, u32, String)> = Vec::new();
+    let mut flush = |queue: &mut Vec<(u64, u32, u32, String)>| {
+        let texts: Vec<&str> = queue.iter().map(|(.., text)| text.as_str()).collect();
+        for (vector, (file, turn, part, _)) in embedder.embed_all(&texts, threads).iter().zip(&*queue) {
+            if *vector != Vector::NOTHING {
+                take(meanings, (*file, *turn), Near { cosine: question.cosine(vector), part: *part });
+            }
+        }
+        queue.clear();
+    };
+    let mut count = 0;
+    for hit in candidates {
+        if begun.elapsed() >= TIME {
+            break;
+        }
+        let Some(entry) = sessions.entry(hit.file).map(|entry| &catalog.entries[entry]) else { continue };
+        let mut taken = 0;
+        let mut take_chunk = |chunk: &str| {
+            if let Some(key) = key(hit.file, hit.turn, chunk) {
+                queue.push((hit.file, hit.turn, key.part, chunk.to_owned()));
+            }
+            taken += 1;
+            taken < CHUNKS
+        };
+        if hit.turn == 0 {
+            vectors::each_chunk(entry.summary.title().unwrap_or_default(), |chunk| {
+                take_chunk(chunk);
+            });
+        } else {
+            let offset = Some(hit.offset).filter(|offset| *offset != NO_OFFSET);
+            let store = tine.store(entry.summary.agent);
+            // What cannot be read is told where it is shown.
+            let _ = chunks_of_turn(store, &entry.summary, hit.turn, offset, take_chunk);
+        }
+        count += 1;
+        if queue.len() >= BATCH {
+            flush(&mut queue);
+        }
+    }
+    flush(&mut queue);
+    count
+}
+
+/// Vectors that are to be made.
+pub(super) struct Making<'a> {
+    pub cache: &'a Path,
+    pub words: &'a Rows,
+    pub stores: &'a [Box<dyn Store>],
+    pub until: Option<Instant>,
+    /// Whether those that are there are thrown away.
+    pub rebuild: bool,
+}
+
+impl Making<'_> {
+    /// Makes them. What there is to say of it comes back.
+    pub(super) fn make(&self, catalog: &mut Catalog, progress: &dyn IndexProgress) -> Result<Vec<String>, String> {
+        if self.rebuild {
+            vectors::throw_away(self.cache)?;
+        }
+        vectors::update(self.cache, catalog, self.words, self.stores, self.until, progress)
+    }
+}
+
+/// What there is of vectors.
+pub(super) fn status(
+    cache: &Path,
+    catalog: &mut Catalog,
+    words: &Rows,
+    notices: &mut Vec<String>,
+) -> Option<VectorStatus> {
+    let vectors = Vectors::open(cache);
+    notices.extend(vectors.damage.iter().map(|why| damaged(why)));
+    let missing = vectors.standing(catalog, words).missing;
+    Some(VectorStatus {
+        vectors: vectors.file.as_ref().map_or(0, meaning::VectorFile::len),
+        sessions: vectors.sessions(words),
+        missing,
+        bytes: std::fs::metadata(vectors::path(cache)).map_or(0, |metadata| metadata.len()),
+    })
+}

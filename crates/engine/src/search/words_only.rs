@@ -1,0 +1,67 @@
+//! Stands in for search by meaning in a build without the feature `semantic`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use agents::Store;
+use tantivy::Searcher;
+
+use super::find::Hits;
+use super::index::{Rows, Words};
+use super::query::{Limits, Query};
+use super::update::IndexProgress;
+use super::{Grounds, Sessions, VectorStatus};
+use crate::Tine;
+use crate::catalog::Catalog;
+
+/// Whether this build has it.
+pub(super) const IS_THERE: bool = false;
+
+/// There is none.
+pub(super) enum Question {}
+
+impl Question {
+    pub(super) fn of(_: &Query) -> Option<Question> {
+        None
+    }
+}
+
+#[expect(dead_code, reason = "as it is with the feature")]
+pub(super) struct Asked<'a> {
+    pub question: Question,
+    pub query: &'a Query,
+    pub limits: &'a Limits,
+    pub sessions: &'a Sessions,
+}
+
+#[expect(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "as it is with the feature")]
+pub(super) fn rank(
+    _: &Tine,
+    asked: Asked<'_>,
+    _: &Words,
+    _: &Searcher,
+    _: &mut Catalog,
+    _: &mut Hits,
+) -> tantivy::Result<(Grounds, Vec<String>)> {
+    match asked.question {}
+}
+
+#[expect(dead_code, reason = "as it is with the feature")]
+pub(super) struct Making<'a> {
+    pub cache: &'a Path,
+    pub words: &'a Rows,
+    pub stores: &'a [Box<dyn Store>],
+    pub until: Option<Instant>,
+    pub rebuild: bool,
+}
+
+impl Making<'_> {
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as it is with the feature")]
+    pub(super) fn make(&self, _: &mut Catalog, _: &dyn IndexProgress) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+}
+
+pub(super) fn status(_: &Path, _: &mut Catalog, _: &Rows, _: &mut Vec<String>) -> Option<VectorStatus> {
+    None
+}

@@ -1,0 +1,244 @@
+//! `tine search` by meaning, and the vectors that `tine index` makes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::build::{ClaudeSession, CodexSession};
+
+use crate::world::{COOKIE, EXPORT, LOGIN, World};
+
+/// What is asked shares no word with what was said.
+const QUESTION: &str = "users are stuck signing in over and over";
+
+/// Three conversations, of which one is meant.
+fn world() -> World {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    login(&world).write(&claude);
+    ClaudeSession::new(COOKIE)
+        .cwd(&world.shop)
+        .seed(2)
+        .turn(|turn| {
+            turn.prompt("The invoice PDF has the wrong font.").text("I embedded the typeface into the document.")
+        })
+        .write(&claude);
+    CodexSession::new(EXPORT)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("Make the nightly backup compress its archive.").text("It uses zstd now."))
+        .write(&world.sandbox.codex_home());
+    world
+}
+
+fn login(world: &World) -> ClaudeSession {
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("Hello there, my friend.").text("Hello! What shall we do?"))
+        .turn(|turn| {
+            turn.prompt("The login page redirects in a loop after the password is entered.")
+                .text("The authentication cookie was never set, so every visit began at the login form.")
+        })
+}
+
+fn search(world: &World, arguments: &[&str]) -> Value {
+    world.json(["search", "--json"].iter().chain(arguments))
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    answer["results"].as_array().unwrap().iter().map(|one| one["session"]["id"].as_str().unwrap()).collect()
+}
+
+fn messages(answer: &Value) -> String {
+    let errors = answer["errors"].as_array().unwrap();
+    errors.iter().map(|error| error["message"].as_str().unwrap().to_owned() + "\n").collect()
+}
+
+fn vectors(world: &World) -> PathBuf {
+    let found = world.sandbox.environment().iter().find(|(name, _)| *name == "XDG_CACHE_HOME");
+    Path::new(&found.unwrap().1).join("tine/index/vectors-1")
+}
+
+fn status(world: &World) -> Value {
+    world.json(["index", "--status", "--json"])["vectors"].clone()
+}
+
+#[test]
+fn what_was_said_in_other_words_is_found_by_meaning_and_not_by_words() {
+    let world = world();
+    let before = world.agents_files();
+    world.json(["index", "--json"]);
+    let answer = search(&world, &[QUESTION]);
+    assert_eq!((&answer["engine"], &answer["results"][0]["turn"]), (&json!("hybrid"), &json!(2)), "{answer}");
+    assert_eq!(ids(&answer)[0], LOGIN, "{answer}");
+    assert!(answer["results"][0]["snippet"].as_str().unwrap().contains("log"), "{answer}");
+    assert!(messages(&answer).lines().all(|line| line.starts_with("nothing says")), "{answer}");
+    let answer = search(&world, &[QUESTION, "--engine", "hybrid"]);
+    assert_eq!((ids(&answer)[0], &answer["engine"]), (LOGIN, &json!("hybrid")));
+    let answer = search(&world, &[QUESTION, "--engine", "words"]);
+    assert!(!ids(&answer).contains(&LOGIN) && answer["engine"] == "words", "{answer}");
+    // Signs and filters still hold.
+    assert!(ids(&search(&world, &[&format!("+marmalade {QUESTION}")])).is_empty());
+    assert!(!ids(&search(&world, &[&format!("agent:codex {QUESTION}")])).contains(&LOGIN));
+    assert!(!ids(&search(&world, &[QUESTION, "--until", "2020-01-01"])).contains(&LOGIN));
+    assert_eq!(world.agents_files(), before);
+}
+
+#[test]
+fn without_vectors_the_best_by_words_are_compared_and_it_is_said() {
+    let world = world();
+    world.json(["index", "--words", "--json"]);
+    assert!(!vectors(&world).exists());
+    assert_eq!(status(&world), json!({"vectors": 0, "sessions": 0, "missing": 3, "bytes": 0}));
+    let answer = search(&world, &["the login keeps asking for my password"]);
+    assert_eq!((ids(&answer)[0], &answer["engine"]), (LOGIN, &json!("hybrid")));
+    assert!(messages(&answer).contains("the meaning of 3 sessions is not known yet"), "{answer}");
+    // After the answer, what time allowed was made.
+    assert_eq!(status(&world)["missing"], 0);
+    assert_eq!(ids(&search(&world, &[QUESTION]))[0], LOGIN);
+}
+
+#[test]
+fn only_new_chunks_get_vectors_and_what_is_gone_is_dropped() {
+    let world = world();
+    world.json(["index", "--json"]);
+    let first = status(&world);
+    assert_eq!((&first["sessions"], &first["missing"]), (&json!(3), &json!(0)));
+    let claude = world.sandbox.claude_home();
+    // Grown: what was there stays where it is in the file.
+    let before = fs::read(vectors(&world)).unwrap();
+    let grown =
+        login(&world).turn(|turn| turn.prompt("Now translate the settings page into French.").text("Bien sûr."));
+    let path = grown.write(&claude);
+    assert_eq!(world.json(["index", "--status", "--json"])["vectors"]["missing"], 1);
+    world.json(["index", "--json"]);
+    let after = fs::read(vectors(&world)).unwrap();
+    assert_eq!(&after[64..before.len()], &before[64..]);
+    assert_eq!(status(&world)["vectors"].as_u64().unwrap(), first["vectors"].as_u64().unwrap() + 2);
+    let answer = search(&world, &["localise the preferences"]);
+    assert_eq!((ids(&answer)[0], &answer["results"][0]["turn"]), (LOGIN, &json!(3)), "{answer}");
+    // A fork has its own chunks only.
+    let fork = grown.branch("a1a1a1a1-0000-4000-8000-000000000000").cwd(&world.shop);
+    let fork = fork.turn(|turn| turn.prompt("And into Italian, too.").text("Volentieri, done."));
+    let fork = fork.write(&claude);
+    world.json(["index", "--json"]);
+    assert_eq!(status(&world)["vectors"].as_u64().unwrap(), first["vectors"].as_u64().unwrap() + 4);
+    fs::remove_file(fork).unwrap();
+    // Rewritten: nothing of what was said before is found.
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .seed(9)
+        .turn(|turn| turn.prompt("Paint the fence in the garden green.").text("It is green."))
+        .write(&claude);
+    let answer = search(&world, &[QUESTION]);
+    assert!(!ids(&answer).contains(&LOGIN), "{answer}");
+    world.json(["index", "--json"]);
+    assert_eq!(ids(&search(&world, &["colour of the hedge around the yard"]))[0], LOGIN);
+    assert!(!ids(&search(&world, &[QUESTION])).contains(&LOGIN));
+    // Deleted.
+    fs::remove_file(path).unwrap();
+    world.json(["index", "--json"]);
+    let last = status(&world);
+    assert_eq!((&last["sessions"], &last["vectors"]), (&json!(2), &json!(4)), "{last}");
+}
+
+#[test]
+fn damaged_vectors_are_made_anew_and_it_is_said() {
+    let world = world();
+    world.json(["index", "--json"]);
+    let whole = fs::read(vectors(&world)).unwrap();
+    let mut bit = whole.clone();
+    bit[200] ^= 0x10;
+    let cases: [(&str, Vec<u8>); 4] = [
+        ("garbage", b"garbage".repeat(40)),
+        ("cut", whole[..whole.len() - 100].to_vec()),
+        ("a bit", bit),
+        ("a header", whole[..30].to_vec()),
+    ];
+    for (name, bytes) in cases {
+        fs::remove_file(vectors(&world)).unwrap();
+        fs::write(vectors(&world), &bytes).unwrap();
+        let answer = search(&world, &["the login page redirects in a loop"]);
+        assert_eq!(ids(&answer)[0], LOGIN, "{name}");
+        assert!(messages(&answer).contains("made anew"), "{name}: {answer}");
+        let after = world.json(["index", "--json"])["vectors"].clone();
+        assert_eq!((&after["missing"], &after["sessions"]), (&json!(0), &json!(3)), "{name}");
+        let answer = search(&world, &[QUESTION]);
+        assert_eq!(ids(&answer)[0], LOGIN, "{name}");
+        assert!(!messages(&answer).contains("anew"), "{name}: {answer}");
+    }
+    // Deleted, with and without the table.
+    fs::remove_file(vectors(&world)).unwrap();
+    assert_eq!(world.json(["index", "--json"])["vectors"]["missing"], 0);
+    assert_eq!(ids(&search(&world, &[QUESTION]))[0], LOGIN);
+    fs::write(vectors(&world).with_file_name("vectors-1-table"), "nothing").unwrap();
+    assert_eq!(world.json(["index", "--json"])["vectors"]["missing"], 0);
+    assert_eq!(ids(&search(&world, &[QUESTION]))[0], LOGIN);
+}
+
+#[test]
+fn a_writer_of_vectors_that_is_killed_leaves_what_it_made() {
+    let world = world();
+    for number in 0..150u64 {
+        ClaudeSession::new(&format!("{number:08x}-0000-4000-8000-000000000000"))
+            .cwd(&world.shop)
+            .seed(100 + number)
+            .turn(|turn| {
+                turn.prompt(format!("Count the {number} sheep on the hill, please."))
+                    .text("There they are, all of them.")
+            })
+            .write(&world.sandbox.claude_home());
+    }
+    world.json(["index", "--words", "--json"]);
+    for pause in [150, 700, 1500] {
+        let mut child = world.command(["index"]).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(pause));
+        let _ = child.kill();
+        let _ = child.wait();
+        let answer = search(&world, &["--engine", "words", "sheep"]);
+        assert_eq!(ids(&answer).len(), 10, "{answer}");
+    }
+    // Many at once: one makes them, all are right.
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| assert_eq!(world.run(["index"]).code, 0));
+        }
+    });
+    let status = status(&world);
+    assert_eq!((&status["missing"], &status["sessions"]), (&json!(0), &json!(153)));
+    // Each chunk once, whoever was killed: two per session, and four for the first.
+    assert_eq!(status["vectors"], 150 * 2 + 8);
+    assert_eq!(ids(&search(&world, &[QUESTION]))[0], LOGIN);
+}
+
+#[test]
+fn a_language_that_the_model_does_not_know_ranks_by_words() {
+    let world = world();
+    ClaudeSession::new("b2b2b2b2-0000-4000-8000-000000000000")
+        .cwd(&world.shop)
+        .seed(3)
+        .turn(|turn| turn.prompt("数据库连接池耗尽了 怎么办").text("把最大连接数调高。"))
+        .write(&world.sandbox.claude_home());
+    world.json(["index", "--json"]);
+    let answer = search(&world, &["数据库连接池耗尽了"]);
+    assert_eq!(ids(&answer), ["b2b2b2b2-0000-4000-8000-000000000000"], "{answer}");
+    assert!(messages(&answer).contains("words alone decided"), "{answer}");
+    let by_words = search(&world, &["数据库连接池耗尽了", "--engine", "words"]);
+    assert_eq!(answer["results"], by_words["results"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn vectors_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = world();
+    world.json(["index", "--json"]);
+    for name in ["vectors-1", "vectors-1-table"] {
+        let mode = fs::metadata(vectors(&world).with_file_name(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    assert_eq!(world.run(["index", "--rebuild"]).code, 0);
+    assert_eq!(status(&world)["missing"], 0);
+    insta::assert_snapshot!(world.run(["index", "--status"]).whole());
+}
