@@ -56,6 +56,8 @@ pub(super) struct Hits {
     pub corrections: Vec<Correction>,
     /// Words that are nowhere, with nothing like them.
     pub unknown: Vec<String>,
+    /// How much of what was asked is said anywhere, from 0 to 1; rare words count more, and a word that is nowhere most.
+    pub coverage: f32,
     /// The terms that count as hits in a text: as they are, and their stems.
     pub terms: Vec<Vec<String>>,
 }
@@ -111,6 +113,9 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     // Few words are meant together; a sentence is meant by its sense.
     let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
     let best = matcher.best_score(&asked)?;
+    let nowhere = (found.unknown.len() + found.corrections.len()) as f32;
+    let rarest = (searcher.num_docs().max(1) as f32 * 2.0).ln_1p() * 2.0 * (PROSE + STEM);
+    found.coverage = if best > 0.0 { best / (best + nowhere * rarest) } else { 1.0 };
     let collector = Turns::within(limits);
     let mut hits = if together { searcher.search(&matcher.build(&asked, true), &collector)? } else { Vec::new() };
     let sessions: HashSet<u64> = hits.iter().map(|hit| hit.file).collect();

@@ -25,7 +25,7 @@ use crate::catalog::Catalog;
 pub(super) const IS_THERE: bool = true;
 
 /// What words count for; meaning is the rest.
-const WORDS: f32 = 0.4;
+const WORDS: f32 = 0.35;
 /// What shares no word with the question has to be this near to it.
 const NEAR: f32 = 0.25;
 /// How many chunks that are near are looked at.
@@ -105,12 +105,16 @@ pub(super) fn rank(
         let candidates = best_without_vectors(found, sessions, is_missing);
         grounds.reranked = rerank(tine, catalog, sessions, &embedder, &vector, &candidates, &mut meanings);
     }
+    if query.engine == Engine::Meaning {
+        found.hits.clear();
+    }
     let by_words: HashSet<(u64, u32)> = found.hits.iter().map(|hit| (hit.file, hit.turn)).collect();
     let others = meanings.iter().filter(|(place, near)| near.cosine >= NEAR && !by_words.contains(place));
     let others: Vec<(u64, u32)> = others.map(|(place, _)| *place).collect();
     let mut hits = std::mem::take(&mut found.hits);
     hits.extend(find::turns_at(words, searcher, limits, others.iter().copied())?);
-    fuse(&mut hits, &meanings);
+    let share = if query.engine == Engine::Meaning { 0.0 } else { WORDS };
+    fuse(&mut hits, &meanings, share, found.coverage);
     found.replace(hits);
     Ok((grounds, notices))
 }
@@ -119,19 +123,21 @@ fn damaged(why: &str) -> String {
     format!("the vectors are damaged and will be made anew: {why}")
 }
 
-/// One score of two.
-fn fuse(hits: &mut [Hit], meanings: &Meanings) {
+/// One score of two. Words count half by how many of them are there, and half by how they compare with the best hit, which
+/// is what lets a message that stands only in tool output win; both as far as what was asked is said anywhere at all.
+fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
     let best_words = hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
     let best_cosine = meanings.values().map(|near| near.cosine).fold(0.0, f32::max);
     for hit in hits {
+        let relative = if best_words > 0.0 { hit.score / best_words } else { 0.0 };
+        let words = coverage * (hit.score + relative) / 2.0;
         let near = meanings.get(&(hit.file, hit.turn));
         let meaning = match near {
             Some(near) => near.cosine.max(0.0),
-            None if best_words > 0.0 => best_cosine * hit.score / best_words,
-            None => 0.0,
+            None => best_cosine * relative,
         };
         hit.part = near.map(|near| near.part);
-        hit.score = WORDS * hit.score + (1.0 - WORDS) * meaning;
+        hit.score = share * words + (1.0 - share) * meaning;
     }
 }
 

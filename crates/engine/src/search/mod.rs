@@ -154,7 +154,7 @@ impl Tine {
     ) -> Result<Answer> {
         let limits = query.limits.clone().or(given.clone());
         let question = hybrid::Question::of(query);
-        if question.is_none() && query.engine == Engine::Hybrid && !hybrid::IS_THERE {
+        if question.is_none() && matches!(query.engine, Engine::Hybrid | Engine::Meaning) && !hybrid::IS_THERE {
             return Err(Error::NoMeaning);
         }
         let budget = Budget { tools: false, until: Some(Instant::now() + BEFORE) };

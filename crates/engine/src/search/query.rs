@@ -43,6 +43,8 @@ pub enum Engine {
     Words,
     /// Words and meaning together.
     Hybrid,
+    /// Meaning alone, which is weaker than both: for the evaluation.
+    Meaning,
 }
 
 /// One word that is asked for.

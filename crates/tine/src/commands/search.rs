@@ -80,6 +80,9 @@ pub(crate) enum Engine {
     Hybrid,
     /// Words alone
     Words,
+    /// Meaning alone, for the evaluation
+    #[value(hide = true)]
+    Meaning,
     /// An existing qmd collection
     Qmd,
 }
@@ -89,6 +92,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         Engine::Auto => engine::Engine::Auto,
         Engine::Hybrid => engine::Engine::Hybrid,
         Engine::Words => engine::Engine::Words,
+        Engine::Meaning => engine::Engine::Meaning,
         Engine::Qmd => {
             return Err(Failure::Other {
                 kind: "no_such_engine",
