@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
+mod evaluate;
 mod fork;
 mod hook;
 mod list;
@@ -64,8 +65,12 @@ fn main() {
             "panes" => panes::run(&bench),
             "search" => search::run(&bench),
             "meaning" => meaning::run(&bench),
+            "evaluate" => evaluate::run(&bench),
+            "--verbose" => {}
             meaning::QUERY => meaning::query(&bench),
-            other => panic!("no benchmark `{other}`; there are list, show, fork, hook, panes, search and meaning"),
+            other => {
+                panic!("no benchmark `{other}`; there are list, show, fork, hook, panes, search, meaning and evaluate")
+            }
         }
     }
 }

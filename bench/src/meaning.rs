@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::hint::black_box;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -140,6 +140,15 @@ fn whole_process(bench: &Bench) {
     });
     report("a question, from nothing to its hits", taken.time, "cat", floor.time, None);
     report_memory("its peak memory, mapped files included", taken.memory, 100_000_000);
+}
+
+/// Adds vectors of no session until there are 50,000, and tells how many there are.
+pub(crate) fn fill(path: &Path) -> u64 {
+    let mut writer = VectorWriter::open(path).expect("vectors");
+    let more = VECTORS.saturating_sub(writer.len());
+    let made = (0..more).map(|number| (Key { document: number << 20, part: 0 }, vector(number)));
+    writer.append(made).expect("appended");
+    writer.len()
 }
 
 fn file(bench: &Bench) -> PathBuf {

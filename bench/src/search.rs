@@ -9,6 +9,7 @@ use testkit::build::Corpus;
 
 use crate::Bench;
 use crate::list::size;
+use crate::meaning;
 use crate::measure::{in_turns, once, report, report_memory};
 
 const RUNS: usize = 7;
@@ -40,16 +41,16 @@ pub(crate) fn run(bench: &Bench) {
     once(&mut tine(&["list", "--all"]));
     let (floor, build) = in_turns(5, wc, || {
         anew();
-        tine(&["index"])
+        tine(&["index", "--words"])
     });
     report("index, all text", build.time, "cat | wc -l", floor.time, Some(10.0));
     report_memory("index, peak memory", build.memory, 300_000_000);
     let (floor, prose) = in_turns(5, wc, || {
         anew();
-        tine(&["search", "handler"])
+        tine(&["search", "--engine", "words", "handler"])
     });
     report("index, until prose is searchable", prose.first, "cat | wc -l", floor.time, Some(2.5));
-    once(&mut tine(&["index"]));
+    once(&mut tine(&["index", "--words"]));
     let index = size(&[cache.join("index")]);
     println!(
         "{:<44} {:>6.2} × the transcripts ({:.1} MB)  at most 0.25 ×: {}",
@@ -65,16 +66,22 @@ pub(crate) fn run(bench: &Bench) {
         ("a sentence", "why does the request handler return an error after the session was closed"),
     ];
     for (name, query) in queries {
-        let (floor, found) = in_turns(RUNS, rg, || tine(&["search", query]));
+        let (floor, found) = in_turns(RUNS, rg, || tine(&["search", "--engine", "words", query]));
         report(&format!("search, {name}"), found.time, "rg -c", floor.time, Some(limit));
         report_memory(&format!("search, {name}, peak memory"), found.memory, 300_000_000);
     }
+    println!("making vectors; for 500 MB, that takes minutes");
+    once(&mut tine(&["index"]));
+    let count = meaning::fill(&cache.join("index/vectors-1"));
+    let (floor, found) = in_turns(RUNS, rg, || tine(&["search", "--engine", "hybrid", queries[2].1]));
+    report(&format!("search, words and meaning, {count} vectors"), found.time, "rg -c", floor.time, Some(1.0));
+    report_memory("search, words and meaning, peak memory", found.memory, 300_000_000);
     let path = one_of_a_megabyte(&trees);
     let mut number = 0;
     let (floor, changed) = in_turns(RUNS, rg, || {
         number += 1;
         append(&path, number);
-        tine(&["search", "handler"])
+        tine(&["search", "--engine", "words", "handler"])
     });
     report("search, one file of 1 MB changed", changed.time, "rg -c", floor.time, Some(0.7));
 }

@@ -330,14 +330,14 @@ pub(super) fn turns_at(
     words: &Words,
     searcher: &Searcher,
     limits: &Limits,
-    turns: impl Iterator<Item = (u64, u32)> + Clone,
+    turns: &[(u64, u32)],
 ) -> tantivy::Result<Vec<Hit>> {
     let collector = Turns::within(limits);
     let mut hits = Vec::new();
     for (ordinal, reader) in searcher.segment_readers().iter().enumerate() {
         let places = reader.inverted_index(words.fields.place)?;
         let mut found = collector.for_segment(SegmentOrdinal::try_from(ordinal).unwrap_or(0), reader)?;
-        for (file, turn) in turns.clone() {
+        for &(file, turn) in turns {
             let term = Term::from_field_u64(words.fields.place, place_key(file, turn));
             let Some(mut postings) = places.read_postings(&term, IndexRecordOption::Basic)? else { continue };
             while postings.doc() != TERMINATED {

@@ -112,7 +112,7 @@ pub(super) fn rank(
     let others = meanings.iter().filter(|(place, near)| near.cosine >= NEAR && !by_words.contains(place));
     let others: Vec<(u64, u32)> = others.map(|(place, _)| *place).collect();
     let mut hits = std::mem::take(&mut found.hits);
-    hits.extend(find::turns_at(words, searcher, limits, others.iter().copied())?);
+    hits.extend(find::turns_at(words, searcher, limits, &others)?);
     let share = if query.engine == Engine::Meaning { 0.0 } else { WORDS };
     fuse(&mut hits, &meanings, share, found.coverage);
     found.replace(hits);
