@@ -29,6 +29,7 @@ mod profile;
 mod project;
 mod registry;
 mod resolve;
+#[cfg_attr(not(feature = "semantic"), allow(dead_code, reason = "what only search by meaning uses"))]
 mod search;
 mod session;
 mod setup;
