@@ -66,7 +66,9 @@ impl VectorFile {
             Header::Foreign => return Err(Error::Foreign(path.to_owned())),
             Header::Damaged => return Err(Error::damaged(path, "its header is not one")),
         };
-        let there = records.min((length - HEADER as u64) / RECORD as u64);
+        // Looked at after the header: what a writer has added since the first look is counted in there.
+        let length = file.metadata().map_err(Error::io("read", path))?.len();
+        let there = records.min(length.saturating_sub(HEADER as u64) / RECORD as u64);
         let lost = records - there;
         let size = usize::try_from(there).ok().and_then(|there| there.checked_mul(RECORD));
         let size = size.ok_or_else(|| Error::damaged(path, "it is larger than memory can be"))?;

@@ -256,6 +256,20 @@ fn names_follow_what_happens_in_codex(version: &str) {
     wait_until("the rollout", PATIENCE, || codex.rollouts().len() > known.len());
     let thread = codex.new_thread(&known);
     assert_eq!(info(&sandbox, &project, "in-a-pane")["id"], thread);
+    // A fork that is made there is named after it, and the parent stays what it was.
+    let before = info(&sandbox, &project, "in-a-pane");
+    let known = codex.rollouts();
+    pane.submit("/fork");
+    pane.wait_for(|screen| screen.to_lowercase().contains("forked"));
+    pane.submit("in the fork");
+    wait_until("the fork's answer", PATIENCE, || model.last_turn().prompts() == ["first of all", "in the fork"]);
+    wait_until("the fork's rollout", PATIENCE, || codex.rollouts().len() > known.len());
+    let fork = codex.new_thread(&known);
+    wait_until("its name", PATIENCE, || names(&sandbox, &project) == ["in-a-pane", "in-a-pane-fork-1"]);
+    let named = info(&sandbox, &project, "in-a-pane-fork-1");
+    assert_eq!((&named["id"], &named["parent"]["id"]), (&json!(fork), &json!(thread)));
+    assert_eq!(info(&sandbox, &project, "in-a-pane")["id"], before["id"]);
+    assert_eq!(info(&sandbox, &project, "in-a-pane")["turns"], before["turns"]);
     pane.close();
     wait_until("stopped", PATIENCE, || crate::told::state(&sandbox, &project, &thread) == "stopped");
 
@@ -273,7 +287,7 @@ fn names_follow_what_happens_in_codex(version: &str) {
     // Codex's own forks get their names when tine looks next.
     if version != "0.140.0" {
         let fork = codex.fork(&project, &id, "elsewhere");
-        assert_eq!(names(&sandbox, &project), ["in-a-pane", "plain", "plain-fork-1"]);
+        assert_eq!(names(&sandbox, &project), ["in-a-pane", "in-a-pane-fork-1", "plain", "plain-fork-1"]);
         let named = info(&sandbox, &project, "plain-fork-1");
         assert_eq!((&named["id"], &named["parent"]["id"]), (&json!(fork), &json!(id)));
         assert_eq!(named["profile"]["args"], json!(["--model", "mock-model"]), "a fork inherits the profile");
