@@ -1,5 +1,8 @@
 //! Codex in a pane.
 
+use std::fs;
+use std::path::PathBuf;
+
 use serde_json::json;
 use testkit::agents::CodexDriver;
 use testkit::model::{Kind, Model, Progress, Reply};
@@ -91,6 +94,11 @@ fn compact_replaces_the_history(version: &str) {
     model.summarise_as("What the double remembers.");
     pane.submit("before");
     pane.wait_for_text("ok 1");
+    // The answer is on the screen before the turn is over, and until then the command is refused.
+    wait_until("the end of the turn", PATIENCE, || {
+        let ended = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("\"task_complete\""));
+        codex.rollouts().iter().any(ended)
+    });
     pane.submit("/compact");
     pane.wait_for_text("Context compacted");
     assert_eq!(model.requests_of(Kind::Compaction).len(), 1);

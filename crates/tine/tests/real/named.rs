@@ -260,7 +260,11 @@ fn names_follow_what_happens_in_codex(version: &str) {
     let before = info(&sandbox, &project, "in-a-pane");
     let known = codex.rollouts();
     pane.submit("/fork");
-    pane.wait_for(|screen| screen.to_lowercase().contains("forked"));
+    if version == "0.166.0" {
+        pane.wait_for_text("Where should the forked conversation run?");
+        pane.press_until("Enter", |screen| !screen.contains("Where should"));
+    }
+    pane.wait_for(|screen| screen.contains("Thread forked from") || screen.contains("Fork created"));
     pane.submit("in the fork");
     wait_until("the fork's answer", PATIENCE, || model.last_turn().prompts() == ["first of all", "in the fork"]);
     wait_until("the fork's rollout", PATIENCE, || codex.rollouts().len() > known.len());
