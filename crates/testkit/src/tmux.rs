@@ -155,6 +155,26 @@ impl Pane<'_> {
         panic!("pressing {key} did not help; the screen shows:\n{}", self.screen());
     }
 
+    /// Submits a line that has to have an effect. What is typed while an agent redraws everything, as after a branch, can
+    /// get lost, Enter alone or the whole line. So Enter is pressed again, and then the line is typed again, as long as
+    /// nothing happens.
+    #[track_caller]
+    pub fn submit_until(&self, line: &str, happened: impl Fn() -> bool) {
+        let has_happened = || poll(Duration::from_secs(5), || happened().then_some(())).is_some();
+        for _ in 0..PATIENCE.as_secs() / 10 {
+            self.submit(line);
+            if has_happened() {
+                return;
+            }
+            self.send_keys(["Enter"]);
+            if has_happened() {
+                return;
+            }
+            self.send_keys(["C-u"]);
+        }
+        panic!("{line:?} had no effect; the screen shows:\n{}", self.screen());
+    }
+
     /// What is on the screen, as plain text.
     pub fn screen(&self) -> String {
         self.tmux.tell(["capture-pane", "-p", "-t", &self.id])

@@ -71,8 +71,7 @@ fn names_follow_what_happens_inside_claude(version: &str) {
     pane.wait_for_text("bypass permissions on");
     let say = |prompt: &str| {
         let before = model.turn_requests().len();
-        pane.submit(prompt);
-        wait_until("an answer", PATIENCE, || model.turn_requests().len() > before);
+        pane.submit_until(prompt, || model.turn_requests().len() > before);
         model.last_turn().session.clone().expect("a session")
     };
     let answered = |id: &str, text: &str| claude.wait_until_written(id, text);
@@ -221,7 +220,8 @@ fn quick_branches_and_background_forks_find_their_parents(version: &str) {
     wait_until("a branch", PATIENCE, || claude.transcripts().len() > before);
     pane.submit("/branch");
     wait_until("another branch", PATIENCE, || claude.transcripts().len() > before + 1);
-    pane.submit("second");
+    let is_second = || model.turn_requests().iter().any(|request| request.prompt().as_deref() == Some("second"));
+    pane.submit_until("second", is_second);
     let last = model.wait_for_prompt("second", PATIENCE).session.clone().expect("a session");
     claude.wait_until_written(&last, "second");
     let child = format!("work-fork-{}", forks + 1);
