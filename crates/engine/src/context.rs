@@ -1,6 +1,7 @@
 //! What the engine knows of the world around it: folders, clock, current directory. The binary fills it in once;
 //! nothing below asks the environment.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use agents::Surroundings;
@@ -19,9 +20,7 @@ pub struct Context {
     pub cwd: PathBuf,
     /// The time, or a fixed one in tests.
     pub clock: Clock,
-    /// The names of the variables that are set. What an agent that runs around us left among them is not passed on.
-    pub variables: Vec<String>,
-    /// The same with their values.
+    /// The variables that are set. What an agent that runs around us left among them is not passed on.
     pub environment: Environment,
     /// Variables that a session and its forks are launched with, such as a proxy's address.
     pub launch_environment: Vec<(String, String)>,
@@ -29,9 +28,16 @@ pub struct Context {
     pub search_path: Vec<PathBuf>,
 }
 
-/// Variables with their values, some of which are secret.
+/// Variables with their values, some of which are secret, and some of which are no text.
 #[derive(Clone, Default)]
-pub struct Environment(pub Vec<(String, String)>);
+pub struct Environment(pub Vec<(String, OsString)>);
+
+impl Environment {
+    /// Those whose values are text.
+    pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str()?)))
+    }
+}
 
 impl std::fmt::Debug for Environment {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -72,8 +78,8 @@ impl Clock {
 impl Context {
     /// The value of a variable that is set and not empty.
     pub fn variable(&self, name: &str) -> Option<String> {
-        let found = self.environment.0.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
+        let found = self.environment.texts().find(|(known, _)| *known == name);
+        found.map(|(_, value)| value.to_owned()).filter(|value| !value.is_empty())
     }
 
     /// Where `program` is, as a shell would find it.

@@ -22,6 +22,7 @@ use crate::private;
 use crate::profile::Profile;
 use crate::registry::Registry;
 use crate::session::Session;
+use crate::signal::{Signal, signal};
 
 /// How often a pane is looked at.
 const PAUSE: Duration = Duration::from_millis(60);
@@ -112,7 +113,8 @@ impl Tine {
     }
 
     fn write_launch(&self, program: &Program, opening: &Opening<'_>) -> Result<PathBuf> {
-        let inherited = self.context().environment.0.iter().filter(|(name, _)| !program.hidden.contains(name));
+        let inherited = self.context().environment.texts().map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let inherited = inherited.filter(|(name, _)| !program.hidden.contains(name));
         let mut words = opening.words.to_vec();
         if let Some(first) = words.first_mut() {
             *first = program.path.to_string_lossy().into_owned();
@@ -120,7 +122,7 @@ impl Tine {
         let launch = Launch {
             words,
             directory: opening.directory.to_owned(),
-            environment: inherited.chain(&program.environment).cloned().collect(),
+            environment: inherited.chain(program.environment.iter().cloned()).collect(),
             name: opening.name.cloned(),
         };
         let folder = self.context().paths.cache.join("panes");
@@ -379,13 +381,12 @@ impl Tine {
     /// A session as it is now.
     pub fn again(&self, session: &Session) -> Result<Session> {
         let key = session.key();
-        let all = self.all_sessions(&Quiet)?;
-        let same = |other: &&Session| {
+        let found = self.all_sessions(&Quiet)?.into_iter().find(|other| {
             let other = other.key();
+            // `/cd` moves a transcript while it is open.
             other == key || other.agent == key.agent && other.id == key.id && !key.path.exists()
-        };
-        let found = all.iter().find(same);
-        found.cloned().ok_or_else(|| Error::UnknownSession { spec: key.id.to_string(), similar: Vec::new() })
+        });
+        found.ok_or_else(|| Error::UnknownSession { spec: key.id.to_string(), similar: Vec::new() })
     }
 
     /// The last thing that the agent answered: what it said since its last call of a tool.
@@ -484,7 +485,7 @@ pub fn pane_command(context: &Context, file: &Path) -> Result<std::process::Comm
     let mut command = std::process::Command::new(words.next().unwrap_or_default());
     command.args(words).current_dir(&launch.directory).env_clear();
     command.envs(launch.environment.into_iter().filter(|(name, _)| !is_of_a_terminal(name)));
-    command.envs(context.environment.0.iter().filter(|(name, _)| is_of_a_terminal(name)).cloned());
+    command.envs(context.environment.texts().filter(|(name, _)| is_of_a_terminal(name)));
     if let Some(name) = &launch.name {
         // From here on this process is the agent.
         let pid = std::process::id();
@@ -520,29 +521,6 @@ fn last_lines(screen: &str) -> String {
     let last = lines[lines.len().saturating_sub(3)..].join(" ⏎ ");
     transcript::text::clip(&transcript::text::one_line(&last), 200)
 }
-
-#[derive(Debug, Clone, Copy)]
-enum Signal {
-    Interrupt,
-    End,
-    Kill,
-}
-
-#[cfg(unix)]
-fn signal(pid: u32, signal: Signal) {
-    use rustix::process::{Pid, Signal as Number, kill_process};
-    let number = match signal {
-        Signal::Interrupt => Number::INT,
-        Signal::End => Number::TERM,
-        Signal::Kill => Number::KILL,
-    };
-    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, number);
-    }
-}
-
-#[cfg(not(unix))]
-fn signal(_pid: u32, _signal: Signal) {}
 
 impl Registry {
     /// Notes in which pane a session was opened.

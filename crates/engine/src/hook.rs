@@ -518,7 +518,7 @@ fn process_had(connection: &Connection, agent: Agent, caller: &Caller) -> rusqli
 }
 
 /// Whether the process of a start still runs; one that somebody else is to run may.
-fn is_alive(launch: &str) -> bool {
+pub(crate) fn is_alive(launch: &str) -> bool {
     launch.split_once(' ').is_some_and(|(pid, start)| match pid.parse() {
         Ok(0) => true,
         Ok(pid) => agents::process_start(pid).as_deref() == Some(start),

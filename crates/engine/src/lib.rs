@@ -33,6 +33,7 @@ mod resolve;
 mod search;
 mod session;
 mod setup;
+mod signal;
 mod tree;
 mod undo;
 

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use transcript::State;
 
 use crate::Tine;
-use crate::catalog::Quiet;
 use crate::error::{Error, Result};
 use crate::session::Session;
 
@@ -48,13 +47,7 @@ impl Tine {
             }
             tell(&session, waited);
             thread::sleep(PAUSE);
-            let key = session.key();
-            let found = self.all_sessions(&Quiet)?.into_iter().find(|other| {
-                let other = other.key();
-                // `/cd` moves a transcript while it is open.
-                other == key || other.agent == key.agent && other.id == key.id && !key.path.exists()
-            });
-            session = found.ok_or_else(|| Error::UnknownSession { spec: key.id.to_string(), similar: Vec::new() })?;
+            session = self.again(&session)?;
         }
     }
 }

@@ -286,10 +286,7 @@ impl StartedRow {
     /// Whether nothing will come of it any more.
     fn is_over(&self, now: Timestamp) -> bool {
         match self.pid() {
-            Some(pid) => {
-                let begun = self.launch.split_once(' ').map(|(_, begun)| begun);
-                agents::process_start(pid).as_deref() != begun
-            }
+            Some(_) => !crate::hook::is_alive(&self.launch),
             None => now.as_millisecond() - self.created > UNBEGUN_SECONDS * 1000,
         }
     }

@@ -16,6 +16,7 @@ use crate::directory;
 use crate::error::{Error, Result};
 use crate::fork::MARK;
 use crate::operations::{Effects, Expected, Operation};
+use crate::signal::{Signal, signal};
 
 /// How long a git is waited for whose tine is gone.
 const ORPHANS_END_WITHIN: Duration = Duration::from_secs(30);
@@ -207,22 +208,12 @@ fn is_expected(store: &dyn agents::Store, path: &Path, expected: &Expected, open
 }
 
 /// Ends a process that was started for an operation, by whose mark it was found. Returns the files that it had open.
-#[cfg(unix)]
 fn end(proc: &Path, process: u32) -> Vec<PathBuf> {
-    use rustix::process::{Pid, Signal, kill_process};
-    let Some(pid) = i32::try_from(process).ok().and_then(Pid::from_raw) else {
-        return Vec::new();
-    };
     // It opens nothing more while it is looked at, and writes nothing afterwards.
-    let _ = kill_process(pid, Signal::STOP);
+    signal(process, Signal::Stop);
     let opened = agents::open_files(proc, process);
-    let _ = kill_process(pid, Signal::KILL);
+    signal(process, Signal::Kill);
     opened
-}
-
-#[cfg(not(unix))]
-fn end(_proc: &Path, _process: u32) -> Vec<PathBuf> {
-    Vec::new()
 }
 
 /// Whether somebody went on in the session since it was made.

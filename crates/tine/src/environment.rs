@@ -65,15 +65,14 @@ pub(crate) fn context() -> Result<Context, Failure> {
         Some(time) => Clock::Fixed(time),
         None => Clock::System,
     };
-    let variables = env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
-    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
-    let environment = engine::Environment(env::vars_os().filter_map(text).collect());
+    let named = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
+    let environment = engine::Environment(env::vars_os().filter_map(named).collect());
     let launch_environment = LAUNCH_VARIABLES
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), env::var(name).ok().filter(|value| !value.is_empty())?)))
         .collect();
     let program = env::current_exe().unwrap_or_else(|_| own_path().into());
-    Ok(Context { surroundings, paths, program, cwd, clock, variables, environment, launch_environment, search_path })
+    Ok(Context { surroundings, paths, program, cwd, clock, environment, launch_environment, search_path })
 }
 
 /// Goes to a directory that exists where the current one does not any more, as that of an agent in a worktree that was

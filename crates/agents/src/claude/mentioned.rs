@@ -1,12 +1,13 @@
 //! Which files beside a session belong to a fork that ends at an earlier turn: those that something in it mentions.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use aho_corasick::AhoCorasick;
-use serde::Deserialize;
+
+use super::subagents::Meta;
 
 /// A file, and the words by one of which it is mentioned.
 struct Candidate {
@@ -48,13 +49,8 @@ fn words(folder: &Path, file: &Path) -> Vec<String> {
         // Names of checkpoints stand in records of their own, and one may be the beginning of another.
         return vec![if name.contains("@v") { format!("{name}\"") } else { name.into_owned() }];
     };
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Meta {
-        tool_use_id: Option<String>,
-    }
-    let meta = fs::read(folder.join(file).with_file_name(format!("agent-{id}.meta.json"))).unwrap_or_default();
-    let call = serde_json::from_slice::<Meta>(&meta).ok().and_then(|meta| meta.tool_use_id);
+    let meta = Meta::read(&folder.join(file).with_file_name(format!("agent-{id}.meta.json")));
+    let call = meta.and_then(|meta| meta.tool_use_id);
     [id.to_owned()].into_iter().chain(call).filter(|word| !word.is_empty()).collect()
 }
 

@@ -25,12 +25,20 @@ pub(super) struct Subagents {
     by_call: Rc<HashMap<String, Subagent>>,
 }
 
+/// What stands beside a subagent's transcript.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Meta {
+pub(super) struct Meta {
     agent_type: Option<String>,
     description: Option<String>,
-    tool_use_id: Option<String>,
+    /// The call that started it.
+    pub tool_use_id: Option<String>,
+}
+
+impl Meta {
+    pub(super) fn read(path: &Path) -> Option<Meta> {
+        serde_json::from_slice(&fs::read(path).ok()?).ok()
+    }
 }
 
 impl Subagents {
@@ -43,8 +51,7 @@ impl Subagents {
             let Some(id) = name.strip_prefix("agent-").and_then(|rest| rest.strip_suffix(".meta.json")) else {
                 continue;
             };
-            let Some(meta) = fs::read(entry.path()).ok().and_then(|bytes| serde_json::from_slice::<Meta>(&bytes).ok())
-            else {
+            let Some(meta) = Meta::read(&entry.path()) else {
                 continue;
             };
             let Some(call) = meta.tool_use_id else {

@@ -23,7 +23,8 @@ impl Tine {
             _ => Some(self.context().cwd.join(&program)).filter(|path| path.is_file()),
         };
         let path = path.ok_or_else(|| Error::NoAgent { agent, program: program.to_string_lossy().into_owned() })?;
-        let hidden = self.context().variables.iter().filter(|variable| is_of_a_surrounding_agent(variable));
+        let set = self.context().environment.0.iter().map(|(name, _)| name);
+        let hidden = set.filter(|variable| is_of_a_surrounding_agent(variable));
         Ok(Program { path, hidden: hidden.cloned().collect(), environment: Vec::new() })
     }
 

@@ -213,19 +213,15 @@ fn innermost(context: &Context, around: Vec<(Terminal, (String, String))>) -> Op
         && let Some(tty) = tty_of(context, std::process::id())
     {
         let is_ours = |(terminal, (server, pane)): &&(Terminal, (String, String))| {
-            info(context, *terminal, server, pane).is_some_and(|info| info.tty.as_deref() == Some(&tty))
+            let pane = Pane { terminal: *terminal, server: server.clone(), pane: pane.clone() };
+            let info = OpenPane::new(context, &pane).ok().and_then(|open| open.info());
+            info.is_some_and(|info| info.tty.as_deref() == Some(&tty))
         };
         if let Some(found) = around.iter().find(is_ours) {
             return Some(found.clone());
         }
     }
     around.into_iter().next()
-}
-
-fn info(context: &Context, terminal: Terminal, server: &str, pane: &str) -> Option<PaneInfo> {
-    let caller = Caller::new(context, terminal).ok()?;
-    let panes = terminal.driver().list(&caller, server).ok()?;
-    panes.into_iter().find(|info| info.pane == pane)
 }
 
 /// The pane that a process runs in.
@@ -241,13 +237,14 @@ pub(crate) fn pane_of(context: &Context, pid: u32) -> Option<Pane> {
     let tty = tty_of(context, pid);
     Terminal::ALL.into_iter().find_map(|terminal| {
         let (server, pane) = terminal.driver().around(&variable)?;
-        let info = info(context, terminal, &server, &pane)?;
+        let pane = Pane { terminal, server, pane };
+        let info = OpenPane::new(context, &pane).ok()?.info()?;
         let is_it = match (&info.tty, info.pid) {
             (Some(own), _) => Some(own) == tty.as_ref(),
             (None, Some(own)) => agents::is_below(proc, pid, own),
             (None, None) => true,
         };
-        is_it.then_some(Pane { terminal, server, pane })
+        is_it.then_some(pane)
     })
 }
 

@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Forked, Method, Opening, Pane, Place, Plan, Request, Selection, Spot, Where};
+use engine::{Forked, Method, Opening, Pane, Place, Plan, Request, Selection, Session, Spot, Where};
+use serde_json::Value;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
 use super::Desk;
-use super::place::{self, PlaceArgs, PlaceChoice};
+use super::place::{self, PlaceArgs};
 use super::times;
 use crate::Outcome;
 use crate::cli::agent_parser;
@@ -168,21 +169,12 @@ pub(crate) fn fork(
     wait: Option<Timeout>,
     request: impl FnOnce(Selection) -> Request,
 ) -> Outcome {
-    if let Some(Timeout(timeout)) = wait {
-        let waiting = Waiting::new();
-        let tell = |session: &engine::Session, waited| waiting.tell(&session.view, waited);
-        selection.session = desk.tine.wait_until_idle(selection.session, timeout, &tell)?;
-    }
+    selection.session = when_idle(desk, selection.session, wait)?;
     let source = selection.session.clone();
     let mut request = request(selection);
     request.now = options.now;
     request.prompt = options.prompt.as_deref().map(prompt).transpose()?;
-    request.place = match options.place.choice(desk, options.json)? {
-        PlaceChoice::Here => Place::Here,
-        PlaceChoice::Headless => Place::Headless,
-        PlaceChoice::None => Place::None,
-        PlaceChoice::In(spot) => Place::In(spot),
-    };
+    request.place = options.place.choice(desk, options.json)?;
     let plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();
     if options.plan {
@@ -218,52 +210,81 @@ pub(crate) fn fork(
     open(desk, &plan, &forked, options)
 }
 
-/// Runs the agent where the plan says, and prints what there is to print.
-fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options) -> Outcome {
-    let json = options.json;
-    let mut out = ui::out();
-    let answer = match (plan.place, &plan.prompt) {
-        (Place::Headless, Some(prompt)) => Some(desk.tine.say(plan, &forked.session, prompt).map_err(|error| {
-            let (label, operation) = (forked.session.label(), forked.operation);
-            Failure::Other {
-                kind: "agent_failed",
-                message: error.to_string(),
-                hint: Some(format!(
-                    "the fork {label} was made; `tine resume {label}` goes on, `tine undo {operation}` takes it back"
-                )),
-            }
-        })?),
-        _ => None,
+/// The source, once it is idle where that is waited for.
+pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> Result<Session, Failure> {
+    let Some(Timeout(timeout)) = wait else {
+        return Ok(source);
     };
-    let command = desk.tine.resume_words(plan, &forked.session);
-    let pane = match plan.place {
-        Place::In(spot) => Some(open_pane(desk, plan, forked, spot, options)?),
-        _ => None,
-    };
-    if json {
-        let mut told = show::as_json(plan, Some(forked), Some(&command));
-        if let Some(pane) = &pane {
-            told["place"] = serde_json::to_value(pane).unwrap_or_default();
-        }
-        if let Some(answer) = &answer {
+    let waiting = Waiting::new();
+    let tell = |session: &Session, waited| waiting.tell(&session.view, waited);
+    Ok(desk.tine.wait_until_idle(source, timeout, &tell)?)
+}
+
+/// A fork whose agent runs where its plan says; in this terminal it still has to.
+pub(crate) struct Opened {
+    pub pane: Option<Pane>,
+    /// What it answered without a terminal.
+    pub answer: Option<String>,
+    /// What resumes it.
+    pub command: Vec<String>,
+}
+
+impl Opened {
+    /// Runs the agent. That it fails does not undo the fork.
+    pub(crate) fn of(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options) -> Result<Opened, Failure> {
+        let answer = match (plan.place, &plan.prompt) {
+            (Place::Headless, Some(prompt)) => Some(desk.tine.say(plan, &forked.session, prompt).map_err(|error| {
+                let (label, operation) = (forked.session.label(), forked.operation);
+                Failure::Other {
+                    kind: "agent_failed",
+                    message: error.to_string(),
+                    hint: Some(format!(
+                        "the fork {label} was made; `tine resume {label}` goes on, `tine undo {operation}` takes it back"
+                    )),
+                }
+            })?),
+            _ => None,
+        };
+        let command = desk.tine.resume_words(plan, &forked.session);
+        let pane = match plan.place {
+            Place::In(spot) => Some(open_pane(desk, plan, forked, spot, &command, options)?),
+            _ => None,
+        };
+        Ok(Opened { pane, answer, command })
+    }
+
+    /// All of it for programs.
+    pub(crate) fn as_json(&self, plan: &Plan, forked: &Forked) -> Value {
+        let mut told = show::as_json(plan, Some(forked), Some(&self.command));
+        told["place"] = place::as_json(plan.place, self.pane.as_ref());
+        if let Some(answer) = &self.answer {
             told["answer"] = answer.as_str().into();
         }
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        told
+    }
+}
+
+/// Runs the agent where the plan says, and prints what there is to print.
+fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options) -> Outcome {
+    let mut out = ui::out();
+    let opened = Opened::of(desk, plan, forked, options)?;
+    if options.json {
+        writeln!(out, "{}", to_json_pretty(&opened.as_json(plan, forked)))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());
         let done = format!("forked {} after turn {} as {name}", plan.source.label(), plan.turns);
-        match (plan.place, &answer) {
+        match (plan.place, &opened.answer) {
             (_, Some(answer)) => {
                 ui::say(&done);
                 writeln!(out, "{}", transcript::text::clean(answer))?;
             }
             (Place::Here, None) => ui::say(&done),
-            (Place::In(_), None) => ui::say(&format!("{done}, in {}", place::told(pane.as_ref()))),
+            (Place::In(_), None) => ui::say(&format!("{done}, in {}", place::told(opened.pane.as_ref()))),
             (_, None) => {
                 ui::say(&format!("{done}; resume it with"));
                 let variables = show::variables_of(plan);
-                writeln!(out, "{}", show::in_directory(&plan.workspace.path, &variables, &command))?;
+                writeln!(out, "{}", show::in_directory(&plan.workspace.path, &variables, &opened.command))?;
             }
         }
     }
@@ -287,21 +308,21 @@ pub(crate) fn needed(prompt: Option<&str>) -> Result<&str, Failure> {
 }
 
 /// Opens the fork in a pane. That it does not get ready there does not undo it.
-pub(crate) fn open_pane(
+fn open_pane(
     desk: &Desk,
     plan: &Plan,
     forked: &Forked,
     spot: Spot,
+    command: &[String],
     options: &Options,
 ) -> Result<Pane, Failure> {
-    let command = desk.tine.resume_words(plan, &forked.session);
     let opening = Opening {
         agent: plan.agent,
         id: Some(&forked.session.id),
         name: Some(&plan.name),
         label: plan.name.as_str(),
         directory: &plan.workspace.path,
-        words: &command,
+        words: command,
         profile: &plan.profile,
         focus: desk.surface.is_interactive,
         ready_within: options.place.ready_within(),

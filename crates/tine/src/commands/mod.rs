@@ -31,7 +31,7 @@ pub(crate) mod tree;
 pub(crate) mod undo;
 pub(crate) mod wait;
 
-use engine::{Error, Selection, Session, Tine};
+use engine::{Error, Place, Selection, Session, Tine};
 
 use transcript::text;
 
@@ -119,10 +119,10 @@ fn become_program(mut command: std::process::Command) -> Outcome {
 
 impl Desk {
     /// Where an agent runs unless it is said: in this terminal, if it is one.
-    pub(crate) fn default_place(&self, json: bool) -> place::PlaceChoice {
+    pub(crate) fn default_place(&self, json: bool) -> Place {
         match self.surface.is_interactive && self.surface.is_terminal && !json {
-            true => place::PlaceChoice::Here,
-            false => place::PlaceChoice::None,
+            true => Place::Here,
+            false => Place::None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use engine::{Pane, Spot};
+use engine::{Pane, Place, Spot};
 
 use super::Desk;
 use super::fork::{Timeout, timeout};
@@ -11,26 +11,13 @@ use crate::failure::Failure;
 /// How long an agent may take to get ready. A large history is read before anything else.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Where an agent runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlaceChoice {
-    /// In this terminal.
-    Here,
-    /// Without a terminal: the prompt is said and the answer printed.
-    Headless,
-    /// Not at all: the command that resumes it is printed.
-    None,
-    /// In a pane.
-    In(Spot),
-}
-
 /// The options that say so.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PlaceArgs {
     /// Where the agent runs: here, auto (the terminal around us), tmux[:pane|window|session], wezterm[:pane|tab|window],
     /// kitty[:window|tab|os-window], zellij[:pane|tab], headless or none (default: here on a terminal, otherwise none)
     #[arg(long = "in", value_name = "PLACE", value_parser = parse)]
-    pub place: Option<PlaceChoice>,
+    pub place: Option<Place>,
     /// How long the agent may take to get ready in its pane
     #[arg(long, value_name = "TIMEOUT", value_parser = timeout)]
     pub ready_timeout: Option<Timeout>,
@@ -38,9 +25,9 @@ pub(crate) struct PlaceArgs {
 
 impl PlaceArgs {
     /// What was said, or what is usual; a terminal that is not there is told before anything is done.
-    pub(crate) fn choice(&self, desk: &Desk, json: bool) -> Result<PlaceChoice, Failure> {
+    pub(crate) fn choice(&self, desk: &Desk, json: bool) -> Result<Place, Failure> {
         let place = self.place.unwrap_or_else(|| desk.default_place(json));
-        if let PlaceChoice::In(spot) = place {
+        if let Place::In(spot) = place {
             desk.tine.check_place(spot)?;
         }
         Ok(place)
@@ -52,26 +39,14 @@ impl PlaceArgs {
     }
 }
 
-fn parse(word: &str) -> Result<PlaceChoice, String> {
+fn parse(word: &str) -> Result<Place, String> {
     match word {
-        "here" => Ok(PlaceChoice::Here),
-        "headless" => Ok(PlaceChoice::Headless),
-        "none" => Ok(PlaceChoice::None),
-        word => Spot::of(word).map(PlaceChoice::In).ok_or_else(|| {
+        "here" => Ok(Place::Here),
+        "headless" => Ok(Place::Headless),
+        "none" => Ok(Place::None),
+        word => Spot::of(word).map(Place::In).ok_or_else(|| {
             "here, auto, tmux, wezterm, kitty, zellij, headless or none; for example `tmux:window`".to_owned()
         }),
-    }
-}
-
-impl PlaceChoice {
-    /// The word for it.
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            PlaceChoice::Here => "here",
-            PlaceChoice::Headless => "headless",
-            PlaceChoice::None => "none",
-            PlaceChoice::In(spot) => spot.terminal.map_or("auto", engine::Terminal::as_str),
-        }
     }
 }
 
@@ -81,7 +56,7 @@ pub(crate) fn told(pane: Option<&Pane>) -> String {
 }
 
 /// A place for programs.
-pub(crate) fn as_json(place: PlaceChoice, pane: Option<&Pane>) -> serde_json::Value {
+pub(crate) fn as_json(place: Place, pane: Option<&Pane>) -> serde_json::Value {
     match pane {
         Some(pane) => serde_json::to_value(pane).unwrap_or_default(),
         None => serde_json::json!({"kind": place.as_str()}),

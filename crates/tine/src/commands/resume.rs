@@ -4,13 +4,13 @@ use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Error, Opening, Request, Selection, Session};
+use engine::{Error, Opening, Place, Request, Selection, Session};
 use serde_json::json;
 use transcript::State;
 use transcript::render::to_json_pretty;
 
 use super::fork::{self, needed, prompt};
-use super::place::{self, PlaceArgs, PlaceChoice};
+use super::place::{self, PlaceArgs};
 use super::{Desk, become_program};
 use crate::Outcome;
 use crate::complete;
@@ -56,12 +56,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let text = args.prompt.as_deref().map(prompt).transpose()?;
     let launch = desk.tine.launch_of(session.view.agent, &session.view.id, &args.args, text)?;
     let said = match place {
-        PlaceChoice::Headless => Some(needed(launch.prompt.as_deref())?),
-        PlaceChoice::Here | PlaceChoice::None | PlaceChoice::In(_) => None,
+        Place::Headless => Some(needed(launch.prompt.as_deref())?),
+        Place::Here | Place::None | Place::In(_) => None,
     };
     let own = session.view.cwd.clone().unwrap_or_else(|| desk.tine.context().cwd.clone());
     let directory = args.to.as_ref().map_or(own, |to| desk.tine.context().cwd.join(to));
-    let runs = place != PlaceChoice::None;
+    let runs = place != Place::None;
     if session.view.state != State::Stopped && runs && !args.yes {
         match asked(desk, &session)? {
             Choice::GoOn => {}
@@ -93,7 +93,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let (words, command) = desk.tine.resume(&session, &directory, &launch)?;
     let variables = launch.profile.variables(session.view.name.as_ref());
     let pane = match place {
-        PlaceChoice::In(spot) => Some(desk.tine.open_in(
+        Place::In(spot) => Some(desk.tine.open_in(
             spot,
             &Opening {
                 agent: session.view.agent,
@@ -117,12 +117,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         writeln!(out, "{}", to_json_pretty(&told))?;
     } else if pane.is_some() {
         ui::say(&format!("{} goes on in {}", session.view.label(), place::told(pane.as_ref())));
-    } else if place != PlaceChoice::Here {
+    } else if place != Place::Here {
         writeln!(out, "{}", show::in_directory(&directory, &variables, &words))?;
     }
     out.flush()?;
     match place {
-        PlaceChoice::Here => become_program(command),
+        Place::Here => become_program(command),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

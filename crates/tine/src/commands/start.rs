@@ -4,13 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Error, LaunchRequest, Opening, Start};
+use engine::{Error, LaunchRequest, Opening, Place, Start};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
 use super::fork::{needed, prompt};
-use super::place::{self, PlaceArgs, PlaceChoice};
+use super::place::{self, PlaceArgs};
 use super::{Desk, become_program};
 use crate::Outcome;
 use crate::cli::agent_parser;
@@ -72,12 +72,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     // Names of sessions that were started and given up are free.
     desk.tine.all_sessions(&ui::Bar::new())?;
     let said = match place {
-        PlaceChoice::Headless => Some(needed(launch.prompt.as_deref())?),
-        PlaceChoice::Here | PlaceChoice::None | PlaceChoice::In(_) => None,
+        Place::Headless => Some(needed(launch.prompt.as_deref())?),
+        Place::Here | Place::None | Place::In(_) => None,
     };
     let start = loop {
         let start = desk.tine.plan_start(args.agent, args.name.clone(), launch.clone())?;
-        match desk.tine.register_start(&start, place == PlaceChoice::Here) {
+        match desk.tine.register_start(&start, place == Place::Here) {
             // Somebody else took the name that was free a moment ago; the next one will do.
             Err(Error::NameTaken(_)) if args.name.is_none() => {}
             registered => {
@@ -95,23 +95,16 @@ pub(crate) fn open(desk: &Desk, start: &Start, options: &super::fork::Options) -
     let place = options.place.choice(desk, options.json)?;
     let prompt = options.prompt.as_deref().map(prompt).transpose()?;
     let answer = match (place, &prompt) {
-        (PlaceChoice::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),
+        (Place::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),
         _ => None,
     };
     tell(desk, start, place, &options.place, answer.as_deref(), options.json)
 }
 
 /// Says what was started, and becomes the agent where it is to run here.
-fn tell(
-    desk: &Desk,
-    start: &Start,
-    place: PlaceChoice,
-    options: &PlaceArgs,
-    answer: Option<&str>,
-    json: bool,
-) -> Outcome {
+fn tell(desk: &Desk, start: &Start, place: Place, options: &PlaceArgs, answer: Option<&str>, json: bool) -> Outcome {
     let pane = match place {
-        PlaceChoice::In(spot) => Some(desk.tine.open_in(
+        Place::In(spot) => Some(desk.tine.open_in(
             spot,
             &Opening {
                 agent: start.agent,
@@ -142,13 +135,13 @@ fn tell(
         writeln!(out, "{}", transcript::text::clean(answer))?;
     } else if pane.is_some() {
         ui::say(&format!("started {name} in {}", place::told(pane.as_ref())));
-    } else if place == PlaceChoice::None {
+    } else if place == Place::None {
         ui::say(&format!("{name} is ready; start it with"));
         writeln!(out, "{}", show::in_directory(&start.directory, &variables, &start.words))?;
     }
     out.flush()?;
     match place {
-        PlaceChoice::Here => become_program(desk.tine.start_command(start)?),
+        Place::Here => become_program(desk.tine.start_command(start)?),
         _ => Ok(ExitCode::SUCCESS),
     }
 }

@@ -58,7 +58,6 @@ fn context(root: &Path, now: Timestamp) -> Context {
         program: "tine".into(),
         cwd: root.join("shop"),
         clock: Clock::Fixed(now),
-        variables: Vec::new(),
         environment: engine::Environment::default(),
         launch_environment: Vec::new(),
         search_path: Vec::new(),

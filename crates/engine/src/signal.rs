@@ -1,0 +1,28 @@
+//! Signals to processes that are known by their numbers.
+
+/// What a process is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    Interrupt,
+    End,
+    Stop,
+    Kill,
+}
+
+/// Tells a process; one that is gone does not hear it.
+#[cfg(unix)]
+pub(crate) fn signal(pid: u32, signal: Signal) {
+    use rustix::process::{Pid, Signal as Number, kill_process};
+    let number = match signal {
+        Signal::Interrupt => Number::INT,
+        Signal::End => Number::TERM,
+        Signal::Stop => Number::STOP,
+        Signal::Kill => Number::KILL,
+    };
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, number);
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn signal(_pid: u32, _signal: Signal) {}
