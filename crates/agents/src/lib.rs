@@ -300,6 +300,8 @@ pub struct LiveSession {
     pub pid: Option<u32>,
     /// What the agent says of its state; nothing where only the transcript can tell.
     pub state: Option<State>,
+    /// When it said so, in nanoseconds since 1970.
+    pub since: Option<i64>,
     /// What it waits for.
     pub waiting_for: Option<String>,
     /// The directory of the process's project, which tells two sessions with one id apart.

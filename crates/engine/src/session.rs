@@ -70,6 +70,8 @@ pub(crate) struct Knowledge {
     lineage: HashMap<SessionId, Vec<(Agent, Lineage)>>,
     notes: HashMap<Agent, Notes>,
     live: HashMap<Agent, Live>,
+    /// In nanoseconds since 1970.
+    now: i64,
 }
 
 impl Knowledge {
@@ -83,7 +85,8 @@ impl Knowledge {
         for ((agent, id), parent) in lineage {
             parents.entry(id).or_default().push((agent, parent));
         }
-        Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live })
+        let now = i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX);
+        Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live, now })
     }
 
     pub(crate) fn name(&self, summary: &Summary) -> Option<&SessionName> {
@@ -131,7 +134,7 @@ impl Knowledge {
             created: summary.created,
             updated,
             turns: summary.turns,
-            state: state_of(live.as_ref(), &summary),
+            state: state_of(live.as_ref(), summary.mid_turn, entry.stamp.modified, self.now),
             parent,
             id: summary.id,
             cwd: summary.cwd,
@@ -208,12 +211,20 @@ fn updated(stamp: &agents::Stamp, summary: &Summary) -> Option<Timestamp> {
     summary.updated.or_else(|| Timestamp::from_nanosecond(i128::from(stamp.modified)).ok())
 }
 
-/// The agent's own word counts; where it gives none, the transcript tells.
-fn state_of(live: Option<&LiveSession>, summary: &Summary) -> State {
+/// How many nanoseconds an agent may take to say that it is at work on what it has written down.
+const SAYS_SO_WITHIN: i64 = 5_000_000_000;
+
+/// The agent's own word counts; where it gives none, the transcript tells. A prompt is in the transcript a moment before
+/// the agent says that it is at work on it.
+fn state_of(live: Option<&LiveSession>, is_mid_turn: bool, written: i64, now: i64) -> State {
+    let is_new = |since: i64| written > since && now - written < SAYS_SO_WITHIN;
     match live {
         None => State::Stopped,
+        Some(LiveSession { state: Some(State::Idle), since: Some(since), .. }) if is_mid_turn && is_new(*since) => {
+            State::Busy
+        }
         Some(LiveSession { state: Some(state), .. }) => *state,
-        Some(_) if summary.mid_turn => State::Busy,
+        Some(_) if is_mid_turn => State::Busy,
         Some(_) => State::Idle,
     }
 }
@@ -266,4 +277,30 @@ fn beginning(id: &SessionId) -> u64 {
         *byte = given;
     }
     u64::from_be_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_just_written_down_is_being_worked_on() {
+        const SECOND: i64 = 1_000_000_000;
+        let said = |state| LiveSession {
+            pid: None,
+            state: Some(state),
+            since: Some(100 * SECOND),
+            waiting_for: None,
+            cwd: None,
+        };
+        let state =
+            |is_mid_turn, written, now| state_of(Some(&said(State::Idle)), is_mid_turn, written * SECOND, now * SECOND);
+        assert_eq!(state(true, 101, 102), State::Busy);
+        assert_eq!(state(false, 101, 102), State::Idle);
+        assert_eq!(state(true, 99, 102), State::Idle);
+        // It would have said so by now.
+        assert_eq!(state(true, 101, 120), State::Idle);
+        assert_eq!(state_of(Some(&said(State::Waiting)), true, 101 * SECOND, 102 * SECOND), State::Waiting);
+        assert_eq!(state_of(None, true, 101 * SECOND, 102 * SECOND), State::Stopped);
+    }
 }

@@ -57,7 +57,13 @@ fn with_processes(config: &Path, mut live: Live, runs: impl Fn(&Process) -> bool
             Some("waiting") => Some(State::Waiting),
             _ => None,
         };
-        let session = LiveSession { pid: Some(process.pid), state, waiting_for: process.waiting_for, cwd: process.cwd };
+        let session = LiveSession {
+            pid: Some(process.pid),
+            state,
+            since: fs::metadata(&path).ok().map(|metadata| crate::stamp(&metadata).modified),
+            waiting_for: process.waiting_for,
+            cwd: process.cwd,
+        };
         // Agents do not lock: two processes may have a session open. The one that needs attention most is shown.
         let known = live.sessions.get(&process.session_id);
         if known.is_none_or(|known| urgency(known.state) <= urgency(session.state)) {

@@ -44,7 +44,7 @@ pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
             holder.device == device(&metadata) || has_open(proc, holder.pid, &path)
         });
         if let Some(holder) = holder {
-            let session = LiveSession { pid: Some(holder.pid), state: None, waiting_for: None, cwd: None };
+            let session = LiveSession { pid: Some(holder.pid), state: None, since: None, waiting_for: None, cwd: None };
             live.sessions.insert(id, session);
         }
     }
@@ -71,7 +71,7 @@ fn open_rollouts(root: &Path, proc: &Path) -> HashMap<SessionId, LiveSession> {
             };
             let thread = path.starts_with(&root).then(|| Name::of_path(&path)).flatten();
             if let Some(id) = thread.and_then(|name| SessionId::new(name.thread).ok()) {
-                open.insert(id, LiveSession { pid: Some(pid), state: None, waiting_for: None, cwd: None });
+                open.insert(id, LiveSession { pid: Some(pid), state: None, since: None, waiting_for: None, cwd: None });
             }
         }
     }
