@@ -17,6 +17,7 @@ mod seed;
 mod tokens;
 mod workspace;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::Serialize;
@@ -116,6 +117,16 @@ impl Place {
             Place::Headless => "headless",
             Place::None => "none",
             Place::In(spot) => spot.terminal.map_or("auto", crate::places::Terminal::as_str),
+        }
+    }
+}
+
+/// As it is typed behind `--in`.
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::In(spot) => write!(formatter, "{}:{}", self.as_str(), spot.unit_word()),
+            _ => formatter.write_str(self.as_str()),
         }
     }
 }

@@ -3,41 +3,31 @@
 use std::collections::HashSet;
 
 use agents::Resumed;
-use transcript::{Agent, SessionId, SessionView, State};
+use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
-use super::{Method, Place, Plan, Request};
+use super::{Method, Place, Plan, Request, Workspace};
 use crate::Tine;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::profile::Profile;
 
+/// What is decided before anything is read.
+struct Decision {
+    agent: Agent,
+    turns: u32,
+    whole: bool,
+    name: SessionName,
+    workspace: Workspace,
+    method: Method,
+    why: String,
+}
+
 impl Tine {
     /// Decides everything about a fork. Nothing is touched.
     pub fn plan_fork(&self, request: &Request) -> Result<Plan> {
+        let Decision { agent, turns, whole, name, workspace, method, why } = self.decide(request)?;
         let source = &request.source.view;
-        let agent = request.agent.unwrap_or(source.agent);
-        let turns = self.turns_to_keep(request)?;
-        let whole = turns == source.turns;
         let now = self.context().clock.now();
-        let names = self.registry().names()?;
-        let taken: HashSet<&str> = names.values().map(|name| name.as_str()).collect();
-        let name = match &request.name {
-            Some(name) if taken.contains(name.as_str()) && !self.is_free(name)? => {
-                return Err(Error::NameTaken(name.clone()));
-            }
-            Some(name) => name.clone(),
-            None => {
-                let base = names::base_of(source);
-                names::for_fork(&base, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?
-            }
-        };
-        let workspace = self.workspace(request, &name)?;
-        let (method, why) = self.choose_method(request, agent, whole, &workspace)?;
-        if method != Method::Copy || request.place != Place::None {
-            // Whoever is to start it must be there.
-            self.program(agent)?;
-        }
-        check_prompt(request)?;
         let dirty = workspace.worktree.is_some() && !request.carry && self.is_dirty(source.cwd.as_deref());
         let store = self.store(agent);
         let id = new_id(agent, now);
@@ -102,6 +92,38 @@ impl Tine {
             );
         }
         Ok(plan)
+    }
+
+    /// Whether a fork could be made, told without a look at what was said.
+    pub fn check_fork(&self, request: &Request) -> Result<()> {
+        self.decide(request).map(drop)
+    }
+
+    fn decide(&self, request: &Request) -> Result<Decision> {
+        let source = &request.source.view;
+        let agent = request.agent.unwrap_or(source.agent);
+        let turns = self.turns_to_keep(request)?;
+        let whole = turns == source.turns;
+        let names = self.registry().names()?;
+        let taken: HashSet<&str> = names.values().map(|name| name.as_str()).collect();
+        let name = match &request.name {
+            Some(name) if taken.contains(name.as_str()) && !self.is_free(name)? => {
+                return Err(Error::NameTaken(name.clone()));
+            }
+            Some(name) => name.clone(),
+            None => {
+                let base = names::base_of(source);
+                names::for_fork(&base, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?
+            }
+        };
+        let workspace = self.workspace(request, &name)?;
+        let (method, why) = self.choose_method(request, agent, whole, &workspace)?;
+        if method != Method::Copy || request.place != Place::None {
+            // Whoever is to start it must be there.
+            self.program(agent)?;
+        }
+        check_prompt(request)?;
+        Ok(Decision { agent, turns, whole, name, workspace, method, why })
     }
 
     fn turns_to_keep(&self, request: &Request) -> Result<u32> {

@@ -96,6 +96,19 @@ impl Spot {
         };
         Some(Spot { terminal, unit })
     }
+
+    /// The word of its terminal for how large it is.
+    pub(crate) fn unit_word(self) -> &'static str {
+        match (self.terminal, self.unit) {
+            (Some(Terminal::Kitty), Unit::Pane) => "window",
+            (_, Unit::Pane) => "pane",
+            (Some(Terminal::Tmux), Unit::Tab) => "window",
+            (_, Unit::Tab) => "tab",
+            (Some(Terminal::Tmux), Unit::Window) => "session",
+            (Some(Terminal::Kitty), Unit::Window) => "os-window",
+            (_, Unit::Window) => "window",
+        }
+    }
 }
 
 /// One pane of one running terminal.

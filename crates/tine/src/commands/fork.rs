@@ -39,6 +39,21 @@ pub(crate) struct Args {
     /// The fork's name; without one, the source's with `-fork-1` behind it
     #[arg(value_parser = clap::value_parser!(SessionName))]
     pub name: Option<SessionName>,
+    #[command(flatten)]
+    pub shape: Shape,
+    /// Make so many forks; with a name they are called NAME-1, NAME-2 and so on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), conflicts_with_all = ["to", "copy_to", "plan", "prompt"])]
+    pub times: Option<u32>,
+    /// What to say first in each of them: a file with one prompt a line
+    #[arg(long, value_name = "FILE")]
+    pub prompts: Option<PathBuf>,
+    #[command(flatten)]
+    pub options: Options,
+}
+
+/// What a fork is to be, whichever session it is of.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Shape {
     /// The agent that goes on; another one is told what was said
     #[arg(long, value_parser = agent_parser())]
     pub agent: Option<Agent>,
@@ -60,17 +75,9 @@ pub(crate) struct Args {
     /// Keep secrets in what is told to another agent
     #[arg(long)]
     pub keep_secrets: bool,
-    /// Make so many forks; with a name they are called NAME-1, NAME-2 and so on
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), conflicts_with_all = ["to", "copy_to", "plan", "prompt"])]
-    pub times: Option<u32>,
-    /// What to say first in each of them: a file with one prompt a line
-    #[arg(long, value_name = "FILE")]
-    pub prompts: Option<PathBuf>,
-    #[command(flatten)]
-    pub options: Options,
 }
 
-/// What `fork` and `clone` share.
+/// What `fork`, `smart-fork` and `clone` share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// What to say first in the fork; `-` reads it from standard input
@@ -94,6 +101,17 @@ pub(crate) struct Options {
     /// Print a JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+impl Options {
+    /// Those of these options that say what the fork is to be, as they are typed.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        words.extend(self.prompt.iter().map(|prompt| format!("--prompt={prompt}")));
+        words.extend(self.place.place.map(|place| format!("--in={place}")));
+        words.extend(self.now.then(|| "--now".to_owned()));
+        words
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -129,16 +147,21 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         return times::run(desk, args);
     }
     let selection = desk.select(&args.session)?;
-    // A directory is copied when nobody works in it.
-    let waits = args.options.wait.or(args.copy_to.as_ref().filter(|_| !args.options.now).map(|_| Timeout(None)));
-    fork(desk, selection, &args.options, waits, |selection| args.request(selection))
+    let wait = args.shape.wait(&args.options);
+    fork(desk, selection, &args.options, wait, |selection| args.request(selection))
 }
 
 impl Args {
     /// What is asked for, of the session that is meant.
     pub(crate) fn request(&self, selection: Selection) -> Request {
-        let args = self;
-        let workspace = match (&args.to, &args.worktree, &args.copy_to) {
+        self.shape.request(selection, self.name.as_ref())
+    }
+}
+
+impl Shape {
+    /// A fork of this shape, of the session that is meant.
+    pub(crate) fn request(&self, selection: Selection, name: Option<&SessionName>) -> Request {
+        let workspace = match (&self.to, &self.worktree, &self.copy_to) {
             (Some(directory), _, _) => Where::Directory(directory.clone()),
             (_, Some(branch), _) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
             (_, _, Some(directory)) => Where::Copy(directory.clone()),
@@ -146,28 +169,71 @@ impl Args {
         };
         let mut request = Request::of(selection.session);
         request.turns = selection.turns;
-        request.agent = args.agent;
-        request.method = match args.method {
+        request.agent = self.agent;
+        request.method = match self.method {
             MethodChoice::Auto => None,
             MethodChoice::Native => Some(Method::Native),
             MethodChoice::Copy => Some(Method::Copy),
             MethodChoice::Seed => Some(Method::Seed),
         };
-        request.name.clone_from(&args.name);
+        request.name = name.cloned();
         request.workspace = workspace;
-        request.carry = args.carry;
-        request.keep_secrets = args.keep_secrets;
+        request.carry = self.carry;
+        request.keep_secrets = self.keep_secrets;
         request
+    }
+
+    /// These options as they are typed.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut option = |name: &str, value: &str| words.push(format!("--{name}={value}"));
+        if let Some(agent) = self.agent {
+            option("agent", agent.as_str());
+        }
+        if let Some(method) = self.method.to_possible_value().filter(|_| self.method != MethodChoice::Auto) {
+            option("method", method.get_name());
+        }
+        if let Some(directory) = &self.to {
+            option("to", &directory.to_string_lossy());
+        }
+        if let Some(directory) = &self.copy_to {
+            option("copy-to", &directory.to_string_lossy());
+        }
+        match self.worktree.as_deref() {
+            Some("") => words.push("--worktree".into()),
+            Some(branch) => option("worktree", branch),
+            None => {}
+        }
+        let flags = [("--carry", self.carry), ("--keep-secrets", self.keep_secrets)];
+        words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| (*word).to_owned()));
+        words
+    }
+
+    /// How long a source that is at work is waited for: a directory is copied when nobody works in it.
+    pub(crate) fn wait(&self, options: &Options) -> Option<Timeout> {
+        options.wait.or(self.copy_to.as_ref().filter(|_| !options.now).map(|_| Timeout(None)))
     }
 }
 
 /// Waits if asked to, plans, asks, forks, and opens the fork where it belongs.
 pub(crate) fn fork(
     desk: &Desk,
+    selection: Selection,
+    options: &Options,
+    wait: Option<Timeout>,
+    request: impl FnOnce(Selection) -> Request,
+) -> Outcome {
+    fork_as(desk, selection, options, wait, request, &|fork| fork)
+}
+
+/// The same; `tell` puts what programs are told of the fork into what else they are told.
+pub(crate) fn fork_as(
+    desk: &Desk,
     mut selection: Selection,
     options: &Options,
     wait: Option<Timeout>,
     request: impl FnOnce(Selection) -> Request,
+    tell: &dyn Fn(Value) -> Value,
 ) -> Outcome {
     selection.session = when_idle(desk, selection.session, wait)?;
     let source = selection.session.clone();
@@ -179,7 +245,7 @@ pub(crate) fn fork(
     let mut out = ui::out();
     if options.plan {
         match options.json {
-            true => writeln!(out, "{}", to_json_pretty(&show::as_json(&plan, None, None)))?,
+            true => writeln!(out, "{}", to_json_pretty(&tell(show::as_json(&plan, None, None))))?,
             false => show::show(&mut out, &desk.surface, &plan)?,
         }
         out.flush()?;
@@ -207,7 +273,7 @@ pub(crate) fn fork(
             ui::warn(warning);
         }
     }
-    open(desk, &plan, &forked, options)
+    open(desk, &plan, &forked, options, tell)
 }
 
 /// The source, once it is idle where that is waited for.
@@ -265,11 +331,11 @@ impl Opened {
 }
 
 /// Runs the agent where the plan says, and prints what there is to print.
-fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options) -> Outcome {
+fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options, tell: &dyn Fn(Value) -> Value) -> Outcome {
     let mut out = ui::out();
     let opened = Opened::of(desk, plan, forked, options)?;
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&opened.as_json(plan, forked)))?;
+        writeln!(out, "{}", to_json_pretty(&tell(opened.as_json(plan, forked))))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());

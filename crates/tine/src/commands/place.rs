@@ -62,3 +62,18 @@ pub(crate) fn as_json(place: Place, pane: Option<&Pane>) -> serde_json::Value {
         None => serde_json::json!({"kind": place.as_str()}),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_read_again() {
+        for word in
+            ["here", "none", "headless", "auto", "tmux", "tmux:window", "tmux:session", "kitty:os-window", "zellij:tab"]
+        {
+            let place = parse(word).unwrap();
+            assert_eq!(parse(&place.to_string()), Ok(place), "{word}");
+        }
+    }
+}
