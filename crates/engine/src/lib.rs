@@ -34,6 +34,7 @@ mod search;
 mod session;
 mod setup;
 mod signal;
+mod smart;
 mod tree;
 mod undo;
 
@@ -63,12 +64,13 @@ pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 pub use search::{
-    Answer, Correction, Engine, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, Snippet,
-    VectorStatus, query_time,
+    Answer, Correction, Engine, EngineError, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query,
+    Snippet, VectorStatus, query_time,
 };
 use session::Knowledge;
 pub use session::{Details, Listing, Session};
 pub use setup::{Change, Scope, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupStatus, Step};
+pub use smart::{Intent, Suggestions};
 use transcript::Agent;
 pub use tree::{Known, Node, forest};
 

@@ -6,7 +6,7 @@ use transcript::Agent;
 
 use crate::commands::{
     adopt, clone, completions, control, delete, demo, doctor, events, export, fork, hook, index, info, list, log, pane,
-    read, rename, resume, search, send, setup, show, start, status, tree, undo, wait,
+    read, rename, resume, search, send, setup, show, smart_fork, start, status, tree, undo, wait,
 };
 
 /// Branch any conversation with a coding agent
@@ -32,6 +32,7 @@ Examples:
   tine show . --tools         the newest one here, with what its tools did
   tine show 1f3a@4 --html     up to turn 4, as a page to send to somebody
   tine search redirect login  where was that solved?
+  tine smart-fork csv export  find what suits that, and fork it
   tine fork auth-fix@4        go on from turn 4 in a new session
   tine demo                   see what this is, in a throw-away home";
 
@@ -75,6 +76,7 @@ pub(crate) enum Command {
     Start(start::Args),
     Resume(resume::Args),
     Fork(fork::Args),
+    SmartFork(smart_fork::Args),
     Clone(clone::Args),
     Adopt(adopt::Args),
     Rename(rename::Args),
@@ -109,6 +111,7 @@ impl Command {
             Command::Resume(args) => args.json,
             Command::Adopt(args) => args.json,
             Command::Fork(args) => args.options.json,
+            Command::SmartFork(args) => args.options.json,
             Command::Clone(args) => args.options.json,
             Command::Log(args) => args.json,
             Command::Setup(args) => args.json,

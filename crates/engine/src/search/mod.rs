@@ -65,6 +65,17 @@ pub struct Answer {
     pub missing: Missing,
     /// What else there is to say of the index.
     pub notices: Vec<String>,
+    /// What was asked before this engine, and why it did not answer.
+    pub errors: Vec<EngineError>,
+}
+
+/// Why an engine did not answer.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct EngineError {
+    /// The engine, or the step of it.
+    pub engine: &'static str,
+    /// What it said, on one line and safe to print.
+    pub message: String,
 }
 
 /// What a search by meaning rests on. Where it says nothing, on the vectors of everything that was said.
@@ -169,6 +180,7 @@ impl Tine {
             unknown: Vec::new(),
             missing: look.missing,
             notices: Vec::new(),
+            errors: Vec::new(),
         };
         let mut found = Hits::default();
         if let Some(words) = &look.words {

@@ -139,6 +139,22 @@ impl Query {
         query.settle(given)
     }
 
+    /// Takes plain words: nothing in them is a filter, a phrase or a sign. Of very many, the first count.
+    pub fn plain(said: &str) -> Result<Query> {
+        if said.len() > LONGEST {
+            return Err(Error::QueryTooLong { bytes: said.len(), most: LONGEST });
+        }
+        let line = text::one_line(said);
+        let asked = words::words(&line).into_iter().map(|word| Asked { word, required: false });
+        let mut query = Query { words: asked.collect(), said: line.clone(), text: line, ..Query::default() };
+        let says = |asked: &Asked| asked.word.parts.iter().any(|part| !words::is_common(part));
+        if query.words.iter().any(says) {
+            query.words.retain(says);
+            query.words.truncate(MOST);
+        }
+        query.settle(&Limits::default())
+    }
+
     /// Whether a turn has to have certain words, or must not have them: what only means the same is not asked for then.
     pub(super) fn is_strict(&self, limits: &Limits) -> bool {
         let has_signs = !self.phrases.is_empty() || !self.without.is_empty() || !self.without_phrases.is_empty();

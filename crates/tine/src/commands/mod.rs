@@ -24,6 +24,7 @@ pub(crate) mod search;
 pub(crate) mod send;
 pub(crate) mod setup;
 pub(crate) mod show;
+pub(crate) mod smart_fork;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod times;
@@ -79,6 +80,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Start(args) => start::run(&desk, &args),
         Command::Resume(args) => resume::run(&desk, &args),
         Command::Fork(args) => fork::run(&desk, &args),
+        Command::SmartFork(args) => smart_fork::run(&desk, &args),
         Command::Clone(args) => clone::run(&desk, &args),
         Command::Adopt(args) => adopt::run(&desk, &args),
         Command::Rename(args) => rename::run(&desk, &args),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use engine::{Answer, Found, Grounds, Limits, Missing, Now, Query, Snippet, query_time};
-use serde_json::json;
+use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, text};
 
@@ -146,36 +146,42 @@ fn limits(desk: &Desk, args: &Args, now: &Now) -> Result<Limits, Failure> {
     })
 }
 
-fn as_json(answer: &Answer) -> serde_json::Value {
-    let result = |(rank, found): (usize, &Found)| {
-        json!({
-            "rank": rank + 1,
-            "score": rounded(found.score),
-            "session": found.session.view,
-            "turn": found.turn,
-            "snippet": found.snippet.text,
-            "can_fork": found.can_fork,
-            "warning": found.warning,
-            "forks": found.forks,
-        })
-    };
-    let errors: Vec<_> =
-        notices(answer).into_iter().map(|message| json!({ "engine": answer.engine, "message": message })).collect();
+pub(crate) fn as_json(answer: &Answer) -> Value {
     json!({
         "query": answer.query,
         "engine": answer.engine,
-        "results": answer.results.iter().enumerate().map(result).collect::<Vec<_>>(),
-        "errors": errors,
+        "results": answer.results.iter().enumerate().map(|(at, found)| result(at + 1, found)).collect::<Vec<_>>(),
+        "errors": errors(answer),
     })
 }
 
+/// One result for programs.
+pub(crate) fn result(rank: usize, found: &Found) -> Value {
+    json!({
+        "rank": rank,
+        "score": rounded(found.score),
+        "session": found.session.view,
+        "turn": found.turn,
+        "snippet": found.snippet.text,
+        "can_fork": found.can_fork,
+        "warning": found.warning,
+        "forks": found.forks,
+    })
+}
+
+/// Everything that stands beside the results, for programs.
+pub(crate) fn errors(answer: &Answer) -> Vec<Value> {
+    let notice = |message| json!({ "engine": answer.engine, "message": message });
+    answer.errors.iter().map(|error| json!(error)).chain(notices(answer).into_iter().map(notice)).collect()
+}
+
 /// Three digits say all there is to say.
-fn rounded(score: f32) -> f64 {
+pub(crate) fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1000.0).round() / 1000.0
 }
 
 /// What stands beside the results: nothing of it is a failure.
-fn notices(answer: &Answer) -> Vec<String> {
+pub(crate) fn notices(answer: &Answer) -> Vec<String> {
     let mut notices = answer.notices.clone();
     for correction in &answer.corrections {
         notices.push(format!("nothing says `{}`; looked for `{}` instead", correction.asked, correction.taken));
@@ -206,45 +212,13 @@ fn notices(answer: &Answer) -> Vec<String> {
 }
 
 fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<()> {
-    let paint = Paint(desk.surface.color);
-    let now = desk.tine.context().clock.now();
-    for found in &answer.results {
-        let view = &found.session.view;
-        let label = match &view.name {
-            Some(name) => paint.name(name.as_str()),
-            None => paint.bold(&text::clip(&ui::title(view), 50)),
-        };
-        let mut facts = vec![label];
-        if view.name.is_none() {
-            facts.push(ui::label(view).to_owned());
-        }
-        facts.push(view.agent.as_str().to_owned());
-        facts.extend(view.cwd.as_deref().map(|cwd| ui::path(&desk.surface, cwd)));
-        facts.extend(view.updated.map(|time| ui::short_age(time, now, &desk.surface.zone)));
-        facts.push(format!("turn {} of {}", found.turn, view.turns));
-        facts.push(format!("{:.2}", found.score));
-        let line = facts.join(&paint.dim(" · "));
-        let line = match desk.surface.width {
-            Some(width) => ui::clip_painted(&line, width),
-            None => line,
-        };
+    for line in answer.results.iter().flat_map(|found| lines(desk, found)) {
         writeln!(out, "{line}")?;
-        if !found.snippet.text.is_empty() {
-            writeln!(out, "    {}", marked(&found.snippet, paint))?;
-        }
-        if !found.forks.is_empty() {
-            let forks = text::one_line(&found.forks.join(", "));
-            writeln!(
-                out,
-                "    {}",
-                paint.dim(&format!("also in {}: {forks}", ui::count(found.forks.len() as u64, "fork")))
-            )?;
-        }
-        if let Some(warning) = &found.warning {
-            writeln!(out, "    {}", paint.note(&text::one_line(warning)))?;
-        }
     }
     out.flush()?;
+    for error in &answer.errors {
+        ui::say(&format!("{}: {}", error.engine, error.message));
+    }
     for notice in notices(answer) {
         ui::say(&text::one_line(&notice));
     }
@@ -252,6 +226,43 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
         ui::say("nothing was found");
     }
     Ok(())
+}
+
+/// A result for people: what it is, why it was found, and what else there is to say.
+pub(crate) fn lines(desk: &Desk, found: &Found) -> Vec<String> {
+    let paint = Paint(desk.surface.color);
+    let now = desk.tine.context().clock.now();
+    let view = &found.session.view;
+    let label = match &view.name {
+        Some(name) => paint.name(name.as_str()),
+        None => paint.bold(&text::clip(&ui::title(view), 50)),
+    };
+    let mut facts = vec![label];
+    if view.name.is_none() {
+        facts.push(ui::label(view).to_owned());
+    }
+    facts.push(view.agent.as_str().to_owned());
+    facts.extend(view.cwd.as_deref().map(|cwd| ui::path(&desk.surface, cwd)));
+    facts.extend(view.updated.map(|time| ui::short_age(time, now, &desk.surface.zone)));
+    facts.push(format!("turn {} of {}", found.turn, view.turns));
+    facts.push(format!("{:.2}", found.score));
+    let line = facts.join(&paint.dim(" · "));
+    let mut lines = vec![match desk.surface.width {
+        Some(width) => ui::clip_painted(&line, width),
+        None => line,
+    }];
+    if !found.snippet.text.is_empty() {
+        lines.push(format!("    {}", marked(&found.snippet, paint)));
+    }
+    if !found.forks.is_empty() {
+        let forks = text::one_line(&found.forks.join(", "));
+        let count = ui::count(found.forks.len() as u64, "fork");
+        lines.push(format!("    {}", paint.dim(&format!("also in {count}: {forks}"))));
+    }
+    if let Some(warning) = &found.warning {
+        lines.push(format!("    {}", paint.note(&text::one_line(warning))));
+    }
+    lines
 }
 
 /// The snippet with its words marked: by colour, or by stars where there is none.

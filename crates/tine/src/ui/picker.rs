@@ -33,17 +33,69 @@ pub(crate) fn choose(
     if matches.len() > MOST {
         writeln!(stderr, "    … and {} more; say more of the id to narrow it down", matches.len() - MOST)?;
     }
-    let shown = matches.len().min(MOST);
+    let number = ask(&mut stderr, matches.len().min(MOST), None)?;
+    Ok(number.map(|number| matches[number].clone()))
+}
+
+/// Something to choose from.
+pub(crate) struct Item {
+    /// What is shown of it.
+    pub lines: Vec<String>,
+    /// Why it cannot be chosen.
+    pub refusal: Option<String>,
+}
+
+/// Shows what there is and returns the place of what was chosen. `preview` tells more of one; it is asked for by a number
+/// with a question mark.
+pub(crate) fn choose_among(
+    surface: &Surface,
+    items: &[Item],
+    preview: &dyn Fn(usize) -> Result<Vec<String>, Failure>,
+) -> Result<Option<usize>, Failure> {
+    let paint = Paint(surface.color);
+    let mut stderr = io::stderr().lock();
+    let width = surface.width.unwrap_or(80).saturating_sub(4).max(20);
+    for (number, item) in items.iter().enumerate() {
+        for (row, line) in item.lines.iter().enumerate() {
+            let mark = if row == 0 { paint.bold(&format!("{:>3}", number + 1)) } else { String::from("   ") };
+            writeln!(stderr, "{mark} {}", super::clip_painted(line, width))?;
+        }
+    }
+    let look = Look { items, preview, paint, width };
+    ask(&mut stderr, items.len(), Some(&look))
+}
+
+struct Look<'a> {
+    items: &'a [Item],
+    preview: &'a dyn Fn(usize) -> Result<Vec<String>, Failure>,
+    paint: Paint,
+    width: usize,
+}
+
+/// Asks for a number until there is one; nothing where the person left.
+fn ask(out: &mut impl Write, count: usize, look: Option<&Look<'_>>) -> Result<Option<usize>, Failure> {
+    let number = |word: &str| word.parse::<usize>().ok().filter(|number| (1..=count).contains(number));
+    let more = if look.is_some() { ", 1? to look into it" } else { "" };
     loop {
-        write!(stderr, "which one? [1-{shown}, Enter to leave] ")?;
-        stderr.flush()?;
+        write!(out, "which one? [1-{count}{more}, Enter to leave] ")?;
+        out.flush()?;
         let mut answer = String::new();
         if io::stdin().lock().read_line(&mut answer)? == 0 || answer.trim().is_empty() {
             return Ok(None);
         }
-        match answer.trim().parse::<usize>() {
-            Ok(number) if (1..=shown).contains(&number) => return Ok(Some(matches[number - 1].clone())),
-            _ => writeln!(stderr, "a number from 1 to {shown}, please")?,
+        let answer = answer.trim();
+        let asked = answer.strip_suffix('?').or_else(|| answer.strip_prefix('?')).and_then(|word| number(word.trim()));
+        match (number(answer), asked, look) {
+            (Some(number), _, Some(look)) if look.items[number - 1].refusal.is_some() => {
+                writeln!(out, "{}", text::clean(look.items[number - 1].refusal.as_deref().unwrap_or_default()))?;
+            }
+            (Some(number), _, _) => return Ok(Some(number - 1)),
+            (None, Some(number), Some(look)) => {
+                for line in (look.preview)(number - 1)? {
+                    writeln!(out, "{} {}", look.paint.dim("  │"), super::clip_painted(&line, look.width))?;
+                }
+            }
+            _ => writeln!(out, "a number from 1 to {count}, please")?,
         }
     }
 }

@@ -21,6 +21,7 @@ mod resolve;
 mod search;
 mod setup;
 mod show;
+mod smart_fork;
 mod status;
 mod tree;
 mod trouble;

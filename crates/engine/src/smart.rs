@@ -1,0 +1,86 @@
+//! Past sessions for something that a person or an agent wants to build: the best of them are forked.
+//!
+//! Only the choice is made here. What a fork is and how it is made is the same as for any other, see `fork`.
+
+use std::path::PathBuf;
+
+use crate::catalog::Progress;
+use crate::error::Result;
+use crate::search::{Answer, IndexProgress, Limits, Query};
+use crate::session::Session;
+use crate::{Filter, Tine};
+
+/// What somebody wants to do, in plain words.
+#[derive(Debug, Clone)]
+pub struct Intent {
+    /// The words. Nothing in them is a filter or a sign.
+    pub text: String,
+    /// Only sessions of the project around this directory.
+    pub project: Option<PathBuf>,
+    /// At most this many.
+    pub limit: usize,
+    /// Leave out what fits less than this, from 0 to 1.
+    pub min_score: Option<f32>,
+    /// Ask this collection of qmd first.
+    pub collection: Option<String>,
+}
+
+/// The sessions that suit an intent.
+#[derive(Debug)]
+pub struct Suggestions {
+    /// Those that suit it, best first, and how they were found.
+    pub answer: Answer,
+    /// The scores of those that were left out as too weak, best first.
+    pub weak: Vec<f32>,
+    /// The most recent sessions, where nothing suits.
+    pub recent: Vec<Session>,
+}
+
+impl Suggestions {
+    /// Whether what was asked first did not answer, and something else did.
+    pub fn fallback_used(&self) -> bool {
+        !self.answer.errors.is_empty()
+    }
+}
+
+impl Tine {
+    /// Ranks past sessions by how well they suit an intent. Nothing is touched but the index.
+    pub fn suggest(
+        &self,
+        intent: &Intent,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<Suggestions> {
+        let query = Query::plain(&intent.text)?;
+        let limits = Limits { directory: intent.project.clone(), ..Limits::default() };
+        let mut answer = self.ask(intent, &query, &limits, progress, indexing)?;
+        let weak = match intent.min_score {
+            Some(least) => {
+                let (good, weak): (Vec<_>, Vec<_>) =
+                    std::mem::take(&mut answer.results).into_iter().partition(|found| found.score >= least);
+                answer.results = good;
+                weak.into_iter().map(|found| found.score).collect()
+            }
+            None => Vec::new(),
+        };
+        let recent = match answer.results.is_empty() {
+            true => {
+                let filter = Filter { agent: None, directory: intent.project.clone() };
+                self.listing(&filter, progress)?.take(intent.limit).collect()
+            }
+            false => Vec::new(),
+        };
+        Ok(Suggestions { answer, weak, recent })
+    }
+
+    fn ask(
+        &self,
+        intent: &Intent,
+        query: &Query,
+        limits: &Limits,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<Answer> {
+        self.search(query, limits, intent.limit, progress, indexing)
+    }
+}

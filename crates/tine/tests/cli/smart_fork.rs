@@ -1,0 +1,186 @@
+//! `tine smart-fork`.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::world::{EXPORT, LOGIN, World};
+
+fn smart(world: &World, arguments: &[&str]) -> Value {
+    world.json(["smart-fork", "--json"].iter().chain(arguments))
+}
+
+fn words(value: &Value) -> Vec<&str> {
+    value.as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect()
+}
+
+#[test]
+fn off_a_terminal_the_sessions_are_listed_with_the_command_that_forks_each() {
+    let world = World::new();
+    let before = world.agents_files();
+    insta::assert_snapshot!("list", world.run(["smart-fork", "redirect", "after", "login"]).whole());
+    let told = smart(&world, &["redirect after login", "--at-hit", "-w", "--prompt=go on", "--in=tmux:window"]);
+    assert_eq!(told["intent"], "redirect after login");
+    assert_eq!((&told["fork"], &told["picked"]), (&Value::Null, &Value::Null));
+    assert_eq!(told["fallback_used"], false);
+    let first = &told["results"][0];
+    assert_eq!((&first["rank"], &first["session"]["id"], &first["turn"]), (&1.into(), &LOGIN.into(), &1.into()));
+    let point = format!("{LOGIN}@1");
+    assert_eq!(words(&first["command"]), ["tine", "fork", &point, "--worktree", "--prompt=go on", "--in=tmux:tab"]);
+    assert_eq!(world.agents_files(), before);
+    assert_eq!(world.json(["log", "--json"]), Value::Array(Vec::new()));
+}
+
+#[test]
+fn the_command_of_a_result_does_what_pick_does() {
+    let world = World::new();
+    let told = smart(&world, &["redirect after login", "--at-hit", "--to", "../blog"]);
+    let command = words(&told["results"][0]["command"]);
+    let by_hand = world.json(command[1..].iter().copied().chain(["--json"]));
+    let picked = smart(&world, &["redirect after login", "--at-hit", "--to", "../blog", "--pick", "1"]);
+    for field in ["method", "workspace", "tokens", "losses"] {
+        assert_eq!(picked["fork"][field], by_hand[field], "{field}");
+    }
+    assert_eq!(picked["fork"]["session"]["turns"], by_hand["session"]["turns"]);
+}
+
+#[test]
+fn the_best_one_is_forked_whole_or_at_the_hit() {
+    let world = World::new();
+    let before = world.agents_files();
+    let whole = smart(&world, &["users land on undefined", "--auto"]);
+    assert_eq!((&whole["picked"], &whole["fork"]["parent"]["id"]), (&1.into(), &LOGIN.into()));
+    assert_eq!(whole["fork"]["session"]["turns"], 3);
+    let cut = smart(&world, &["users land on undefined", "--auto", "--at-hit", "--name", "at-the-hit"]);
+    assert_eq!((&cut["fork"]["session"]["turns"], &cut["fork"]["session"]["name"]), (&1.into(), &"at-the-hit".into()));
+    assert_eq!(world.json(["show", "at-the-hit", "--json"])["turns"].as_array().unwrap().len(), 1);
+    let planned = smart(&world, &["users land on undefined", "--auto", "--plan"]);
+    assert_eq!(planned["fork"]["operation"], Value::Null);
+    for (path, content) in before {
+        assert_eq!(fs::read(&path).unwrap(), content, "{}", path.display());
+    }
+    // For people, it ends as `tine fork` does.
+    let told = world.run(["smart-fork", "users land on undefined", "--auto"]);
+    assert!(told.err.contains("forked ") && told.out.starts_with("cd [ROOT]/work/shop && "), "{told:?}");
+}
+
+#[test]
+fn a_place_in_the_list_is_picked() {
+    let world = World::new();
+    let listed = smart(&world, &["the login, the export, a cookie, it streams"]);
+    let results = listed["results"].as_array().unwrap();
+    assert!(results.len() >= 3, "{listed}");
+    let second = &results[1];
+    let forked = smart(&world, &["the login, the export, a cookie, it streams", "--pick", "2"]);
+    assert_eq!(forked["fork"]["parent"]["id"], second["session"]["id"]);
+    assert_eq!(forked["results"].as_array().unwrap().len(), results.len());
+    insta::assert_snapshot!("no such place", world.run(["smart-fork", "redirect", "--pick", "9"]).whole());
+    assert_eq!(world.run(["smart-fork", "redirect", "--pick", "0"]).code, 1);
+    assert_eq!(world.run(["smart-fork", "redirect", "--pick", "1", "--auto"]).code, 2);
+}
+
+#[test]
+fn a_fork_may_work_in_a_worktree_of_its_own() {
+    let world = World::new();
+    let told = smart(&world, &["orders export", "--auto", "--worktree", "csv-two"]);
+    let workspace = &told["fork"]["workspace"];
+    assert_eq!((&workspace["kind"], &workspace["branch"]), (&"worktree".into(), &"csv-two".into()));
+    assert!(std::path::Path::new(workspace["path"].as_str().unwrap()).join("README.md").is_file());
+    assert_eq!(told["fork"]["parent"]["id"], EXPORT);
+}
+
+#[test]
+fn only_a_project_is_looked_at() {
+    let world = World::new();
+    assert_eq!(smart(&world, &["redirect", "--project", "../blog"])["results"], Value::Array(Vec::new()));
+    assert_eq!(smart(&world, &["redirect", "--project", "."])["results"][0]["session"]["id"], LOGIN);
+}
+
+#[test]
+fn what_fits_badly_is_left_out_and_said() {
+    let world = World::new();
+    let all = smart(&world, &["redirect elephants giraffes login"]);
+    let best = all["results"][0]["score"].as_f64().unwrap();
+    assert!(best < 0.99, "{all}");
+    let none = smart(&world, &["redirect elephants giraffes login", "--min-score", "0.99"]);
+    assert_eq!(none["results"], Value::Array(Vec::new()));
+    assert_eq!(none["left_out"], all["results"].as_array().unwrap().len());
+    assert_eq!(none["fallback_sessions"].as_array().unwrap().len(), 4);
+    let told = world.run(["smart-fork", "redirect elephants giraffes login", "--min-score", "0.99"]);
+    assert!(told.code == 0 && told.err.contains("nothing fits well enough"), "{told:?}");
+    let told = world.run(["smart-fork", "redirect elephants giraffes", "--min-score", "0.99", "--auto"]);
+    assert!(told.code == 1 && told.err.contains("nothing fits well enough"), "{told:?}");
+    assert_eq!(world.run(["smart-fork", "redirect", "--min-score", "7"]).code, 2);
+}
+
+#[test]
+fn nothing_found_is_said_plainly_with_the_closest_words() {
+    let world = World::new();
+    insta::assert_snapshot!("nothing", world.run(["smart-fork", "quantum", "elephants"]).whole());
+    insta::assert_snapshot!(
+        "nothing, as JSON",
+        world.run(["smart-fork", "quantum elephants", "--auto", "--json"]).whole()
+    );
+    let slip = smart(&world, &["redirct"]);
+    assert_eq!(slip["results"][0]["session"]["id"], LOGIN);
+    assert!(slip["errors"][0]["message"].as_str().unwrap().contains("looked for `redirect` instead"), "{slip}");
+    // Nothing in plain words is a filter, a quote or a sign.
+    let odd = smart(&world, &["\"redirect -login agent:nobody"]);
+    assert_eq!(odd["results"][0]["session"]["id"], LOGIN);
+    assert_eq!(world.run(["smart-fork", "   "]).code, 1);
+    assert_eq!(world.run(["smart-fork"]).code, 2);
+    assert_eq!(world.run(["smart-fork", &"many words ".repeat(1000)]).code, 1);
+}
+
+#[test]
+fn an_agent_that_is_missing_is_told_before_anything_is_asked_or_made() {
+    let world = World::new();
+    let before = world.agents_files();
+    // Codex would have to be told what was said, and is not there.
+    let told = smart(&world, &["redirect after login", "--agent", "codex"]);
+    assert_eq!(told["results"][0]["can_fork"], false);
+    assert!(told["results"][0]["warning"].as_str().unwrap().contains("codex"), "{told}");
+    let failed = world.run(["smart-fork", "redirect after login", "--agent", "codex", "--auto"]);
+    insta::assert_snapshot!("no such agent", failed.whole());
+    assert_eq!(world.agents_files(), before);
+    // On a terminal the agent would run, and nobody is asked.
+    let tmux = testkit::Tmux::new(&world.sandbox);
+    let mut command = world.sandbox.command("sh");
+    command.args(["-c", "\"$1\" smart-fork redirect after login; echo code $?; read end", "sh", tine()]);
+    let pane = tmux.run(command.current_dir(&world.shop));
+    pane.wait_for(|screen| screen.contains("code 1") && !screen.contains("which one?"));
+}
+
+#[test]
+fn a_transcript_that_is_incomplete_is_not_forked() {
+    let world = World::new();
+    let stream = world.json(["search", "--json", "streams"]);
+    assert_eq!(stream["results"][0]["can_fork"], true);
+    let source = world.json(["info", EXPORT, "--json"])["path"].as_str().unwrap().to_owned();
+    fs::remove_file(source).unwrap();
+    let told = smart(&world, &["make it stream"]);
+    assert_eq!(told["results"][0]["can_fork"], false, "{told}");
+    let failed = world.run(["smart-fork", "make it stream", "--pick", "1"]);
+    assert!(failed.code == 1 && failed.err.contains("cannot be forked"), "{failed:?}");
+}
+
+#[test]
+fn a_person_looks_into_a_session_and_chooses_it() {
+    let world = World::new();
+    world.sandbox.script("claude", "#!/bin/sh\necho \"claude: $*\"\n");
+    world.sandbox.script("codex", "#!/bin/sh\necho \"codex: $*\"\n");
+    let tmux = testkit::Tmux::new(&world.sandbox);
+    let mut command = world.sandbox.command("sh");
+    command.args(["-c", "\"$1\" smart-fork redirect after login --in none; read end", "sh", tine()]);
+    let pane = tmux.run(command.current_dir(&world.shop));
+    pane.wait_for_text("which one? [1-");
+    pane.send_keys(["1?", "Enter"]);
+    pane.wait_for_text("> Why do users land on /undefined after login?");
+    pane.send_keys(["1", "Enter"]);
+    pane.wait_for_text("forked ");
+    assert_eq!(world.json(["log", "--json"]).as_array().unwrap().len(), 1);
+}
+
+fn tine() -> &'static str {
+    env!("CARGO_BIN_EXE_tine")
+}
