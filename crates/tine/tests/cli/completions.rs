@@ -19,6 +19,21 @@ fn every_shell_gets_a_script() {
 }
 
 #[test]
+fn commands_and_their_options_are_completed() {
+    let world = World::new();
+    let offered = |words: &[&str]| {
+        let words = ["--", "tine"].iter().chain(words);
+        let output = world.command(words).env("TINE_COMPLETE", "fish").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(offered(&["sm"]).contains("smart-fork"));
+    let options = offered(&["smart-fork", "--"]);
+    for option in ["--pick", "--auto", "--at-hit", "--min-score", "--worktree", "--in", "--agent"] {
+        assert!(options.contains(option), "{option}: {options}");
+    }
+}
+
+#[test]
 fn session_names_are_completed() {
     let world = World::new();
     let output = world.command(["--", "tine", "show", ""]).env("TINE_COMPLETE", "fish").output().unwrap();
