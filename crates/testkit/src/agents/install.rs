@@ -1,4 +1,4 @@
-//! Finds the installed agents: npm packages under aliases such as `claude-2.1.325-linux-x64`.
+//! Finds the installed agents: npm packages under aliases such as `claude-2.1.325-linux-x64`; and qmd.
 //!
 //! `./test` installs into `agents-<hash of the lockfile>` below its cache. Any such directory with the right version
 //! will do: what counts is the version that the package itself states.
@@ -13,7 +13,7 @@ use serde_json::Value;
 /// # Panics
 /// When it is not installed: a test of a real agent fails rather than passes in silence.
 pub fn installed(agent: &str, version: &str) -> PathBuf {
-    let directories = install_directories();
+    let directories = install_directories("agents-");
     directories.iter().find_map(|directory| find(directory, agent, version)).unwrap_or_else(|| {
         panic!(
             "{agent} {version} is not installed below {}: run ./test once, it installs the agents that tests drive",
@@ -22,10 +22,29 @@ pub fn installed(agent: &str, version: &str) -> PathBuf {
     })
 }
 
-/// The directories that may hold installed agents.
-fn install_directories() -> Vec<PathBuf> {
+/// The qmd that is installed, and the Node.js that runs it where the machine's own may be too old.
+///
+/// # Panics
+/// When it is not installed.
+pub fn installed_qmd(version: &str) -> (PathBuf, Option<PathBuf>) {
+    let found = install_directories("qmd-").into_iter().find_map(|directory| {
+        let modules = directory.join("node_modules");
+        let package = modules.join("@tobilu/qmd");
+        let node = fs::read_dir(&modules).into_iter().flatten().flatten().map(|entry| entry.path()).find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("node-2") && name.ends_with(&platform())
+        });
+        states_version(&package, version).then(|| (package.join("bin/qmd"), node.map(|node| node.join("bin/node"))))
+    });
+    found.unwrap_or_else(|| {
+        panic!("qmd {version} is not installed below {}: run ./test once", cache_directory().display())
+    })
+}
+
+/// The directories that may hold what was installed under such a name.
+fn install_directories(beginning: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(cache_directory()).into_iter().flatten().flatten();
-    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("agents-"));
+    let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(beginning));
     let mut directories: Vec<PathBuf> = named.map(|entry| entry.path()).collect();
     directories.sort();
     directories
