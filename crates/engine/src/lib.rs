@@ -64,8 +64,8 @@ pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 pub use search::{
-    Answer, Correction, Engine, EngineError, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query,
-    Snippet, VectorStatus, query_time,
+    Answer, Correction, DEFAULT_COLLECTION, Engine, EngineError, Found, Grounds, IndexProgress, IndexStatus, Limits,
+    Missing, Now, Query, RECENT, Snippet, VectorStatus, query_time,
 };
 use session::Knowledge;
 pub use session::{Details, Listing, Session};

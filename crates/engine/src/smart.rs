@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::catalog::Progress;
 use crate::error::Result;
-use crate::search::{Answer, IndexProgress, Limits, Query};
+use crate::search::{Answer, IndexProgress, Limits, Query, RECENT};
 use crate::session::Session;
 use crate::{Filter, Tine};
 
@@ -73,6 +73,7 @@ impl Tine {
         Ok(Suggestions { answer, weak, recent })
     }
 
+    /// Asks qmd where that is wanted, and the own index where it does not answer.
     fn ask(
         &self,
         intent: &Intent,
@@ -81,6 +82,14 @@ impl Tine {
         progress: &dyn Progress,
         indexing: &dyn IndexProgress,
     ) -> Result<Answer> {
-        self.search(query, limits, intent.limit, progress, indexing)
+        let Some(collection) = &intent.collection else {
+            return self.search(query, limits, intent.limit, progress, indexing);
+        };
+        let asked = self.search_qmd(query, limits, collection, intent.limit, progress)?;
+        if asked.engine != RECENT {
+            return Ok(asked);
+        }
+        let own = self.search(query, limits, intent.limit, progress, indexing)?;
+        Ok(Answer { errors: asked.errors, ..own })
     }
 }

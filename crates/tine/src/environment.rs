@@ -6,6 +6,7 @@
 //! | `TINE_REGISTRY` | the registry, instead of `$XDG_DATA_HOME/tine/registry.db` |
 //! | `TINE_CACHE` | the cache folder, instead of `$XDG_CACHE_HOME/tine` |
 //! | `TINE_NOW` | the time to be taken for now, for tests |
+//! | `TINE_QMD_TIMEOUT` | how many seconds each step of qmd may take, instead of 20 |
 //! | `TINE_SESSION` | the name under which tine started the agent around us |
 //! | `CLAUDE_ENV_FILE` | where Claude Code reads variables for later commands from; hooks have it |
 //! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | the agents' own folders |

@@ -12,6 +12,7 @@ mod hybrid;
 #[path = "words_only.rs"]
 mod hybrid;
 mod index;
+mod qmd;
 mod query;
 mod slips;
 mod snippet;
@@ -27,6 +28,7 @@ use std::time::{Duration, Instant};
 pub use find::Correction;
 use find::{Hit, Hits};
 use index::{Trouble, Words, WriteLock, file_key};
+pub use qmd::{DEFAULT_COLLECTION, RECENT};
 pub use query::{Engine, Limits, Now, Query, time as query_time};
 pub use snippet::Snippet;
 use snippet::Wanted;

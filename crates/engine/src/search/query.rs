@@ -25,6 +25,8 @@ pub struct Query {
     pub engine: Engine,
     /// What was said in it, without filters and what must not be there.
     pub(super) said: String,
+    /// What was typed without filters, for an engine that has signs of its own.
+    pub(super) typed: String,
     pub(super) words: Vec<Asked>,
     pub(super) phrases: Vec<String>,
     pub(super) without: Vec<Asked>,
@@ -111,7 +113,9 @@ impl Query {
         let line = text::one_line(asked);
         let mut query = Query { text: line.clone(), ..Query::default() };
         let mut required = false;
-        for piece in pieces(&line)? {
+        let pieces = pieces(&line)?;
+        query.typed = without_filters(&line, &pieces);
+        for piece in pieces {
             if matches!(piece.sort, Sort::Phrase | Sort::Words) && !piece.without {
                 query.said.push_str(&piece.text);
                 query.said.push(' ');
@@ -146,7 +150,8 @@ impl Query {
         }
         let line = text::one_line(said);
         let asked = words::words(&line).into_iter().map(|word| Asked { word, required: false });
-        let mut query = Query { words: asked.collect(), said: line.clone(), text: line, ..Query::default() };
+        let mut query =
+            Query { words: asked.collect(), said: line.clone(), typed: line.clone(), text: line, ..Query::default() };
         let says = |asked: &Asked| asked.word.parts.iter().any(|part| !words::is_common(part));
         if query.words.iter().any(says) {
             query.words.retain(says);
@@ -316,6 +321,16 @@ fn pieces(line: &str) -> Result<Vec<Piece>> {
         pieces.push(Piece { sort, text: text.to_owned(), without, required, at: start, length: whole });
     }
     Ok(pieces)
+}
+
+fn without_filters(line: &str, pieces: &[Piece]) -> String {
+    let (mut typed, mut from) = (String::new(), 0);
+    for filter in pieces.iter().filter(|piece| matches!(piece.sort, Sort::Filter(_))) {
+        typed.push_str(&line[from..filter.at]);
+        from = filter.at + filter.length;
+    }
+    typed.push_str(&line[from..]);
+    typed.trim().to_owned()
 }
 
 fn sort_is_word(sort: &Sort) -> bool {

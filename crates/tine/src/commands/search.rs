@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Answer, Found, Grounds, Limits, Missing, Now, Query, Snippet, query_time};
+use engine::{Answer, Found, Grounds, Limits, Missing, Now, Query, RECENT, Snippet, query_time};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, text};
@@ -34,6 +34,7 @@ Examples:
   tine search redirect after login
   tine search '\"connection reset\" since:2w -windows'
   tine search --file src/auth.rs            sessions that touched a file
+  tine search redirects --engine qmd        in a qmd collection that was made of `tine export`
   tine search parse config --json | jq -r '.results[].session.id'")]
 pub(crate) struct Args {
     /// What to look for
@@ -66,6 +67,9 @@ pub(crate) struct Args {
     /// What answers
     #[arg(long, value_name = "ENGINE", default_value = "auto")]
     pub engine: Engine,
+    /// The collection of qmd that is asked
+    #[arg(long, value_name = "NAME", default_value = engine::DEFAULT_COLLECTION)]
+    pub collection: String,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -88,26 +92,22 @@ pub(crate) enum Engine {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let engine = match args.engine {
-        Engine::Auto => engine::Engine::Auto,
-        Engine::Hybrid => engine::Engine::Hybrid,
-        Engine::Words => engine::Engine::Words,
-        Engine::Meaning => engine::Engine::Meaning,
-        Engine::Qmd => {
-            return Err(Failure::Other {
-                kind: "no_such_engine",
-                message: "the engine `qmd` is not in this version".into(),
-                hint: Some("`--engine words` is".into()),
-            });
-        }
-    };
     let now = Now { time: desk.tine.context().clock.now(), zone: desk.surface.zone.clone() };
     let given = limits(desk, args, &now)?;
     let mut query = Query::parse(&args.query.join(" "), &given, &now)?;
-    query.engine = engine;
     // A directory inside of the query is where the person stands, too.
     query.limits.directory = query.limits.directory.map(|directory| desk.tine.context().cwd.join(directory));
-    let answer = desk.tine.search(&query, &given, args.limit, &Bar::new(), &IndexBar::new())?;
+    let mut search = |engine| {
+        query.engine = engine;
+        desk.tine.search(&query, &given, args.limit, &Bar::new(), &IndexBar::new())
+    };
+    let answer = match args.engine {
+        Engine::Auto => search(engine::Engine::Auto)?,
+        Engine::Hybrid => search(engine::Engine::Hybrid)?,
+        Engine::Words => search(engine::Engine::Words)?,
+        Engine::Meaning => search(engine::Engine::Meaning)?,
+        Engine::Qmd => desk.tine.search_qmd(&query, &given, &args.collection, args.limit, &Bar::new())?,
+    };
     let mut out = ui::out();
     if args.json {
         writeln!(out, "{}", to_json_pretty(&as_json(&answer)))?;
@@ -146,11 +146,19 @@ fn limits(desk: &Desk, args: &Args, now: &Now) -> Result<Limits, Failure> {
     })
 }
 
-pub(crate) fn as_json(answer: &Answer) -> Value {
+fn as_json(answer: &Answer) -> Value {
+    let one = |(at, found): (usize, &Found)| {
+        let mut told = result(at + 1, found);
+        // Not found, but there.
+        if answer.engine == RECENT {
+            told["recent"] = true.into();
+        }
+        told
+    };
     json!({
         "query": answer.query,
         "engine": answer.engine,
-        "results": answer.results.iter().enumerate().map(|(at, found)| result(at + 1, found)).collect::<Vec<_>>(),
+        "results": answer.results.iter().enumerate().map(one).collect::<Vec<_>>(),
         "errors": errors(answer),
     })
 }
@@ -218,6 +226,11 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
     out.flush()?;
     for error in &answer.errors {
         ui::say(&format!("{}: {}", error.engine, error.message));
+    }
+    if answer.engine == RECENT {
+        ui::say(
+            "qmd did not answer; these are the most recent sessions, and `tine search` without `--engine` searches by itself",
+        );
     }
     for notice in notices(answer) {
         ui::say(&text::one_line(&notice));

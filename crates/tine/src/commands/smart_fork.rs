@@ -31,7 +31,8 @@ Examples:
   tine smart-fork retry uploads that time out         choose, then go on in a fork
   tine smart-fork csv export for invoices --auto -w   the best one, in a new worktree
   tine smart-fork login by cookie --pick 2 --at-hit   the second one, as it was at that turn
-  tine smart-fork rate limits --project . --min-score 0.4 --json")]
+  tine smart-fork rate limits --project . --min-score 0.4 --json
+  tine smart-fork rate limits --collection sessions   found by qmd, in a collection made of `tine export`")]
 pub(crate) struct Args {
     /// What you want to do
     #[arg(value_name = "INTENT", required = true)]
@@ -57,6 +58,9 @@ pub(crate) struct Args {
     /// The fork's name; without one, the source's with `-fork-1` behind it
     #[arg(long, value_parser = clap::value_parser!(SessionName))]
     pub name: Option<SessionName>,
+    /// Ask this collection of qmd first
+    #[arg(long, value_name = "NAME")]
+    pub collection: Option<String>,
     #[command(flatten)]
     pub shape: Shape,
     #[command(flatten)]
@@ -107,7 +111,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         project: args.project.as_ref().map(|project| desk.tine.context().cwd.join(project)),
         limit: args.limit.max(1),
         min_score: args.min_score,
-        collection: None,
+        collection: args.collection.clone(),
     };
     let suggestions = desk.tine.suggest(&intent, &Bar::new(), &IndexBar::new())?;
     let is_decided = args.auto || args.pick.is_some();

@@ -17,6 +17,7 @@ mod meaning;
 mod moved;
 mod named;
 mod profile;
+mod qmd;
 mod resolve;
 mod search;
 mod setup;

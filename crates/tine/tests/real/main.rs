@@ -11,5 +11,6 @@ mod launch;
 mod methods;
 mod named;
 mod panes;
+mod qmd;
 mod setup;
 mod told;

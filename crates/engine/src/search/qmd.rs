@@ -1,0 +1,393 @@
+//! Asking qmd, a search engine for Markdown files, over a collection that a person made of `tine export`.
+//!
+//! qmd has three ways to search, from the best to the one that always works. `query` and `vsearch` need models of a few
+//! gigabytes, and `vsearch` needs vectors; `search` needs nothing. Each is asked in turn, and why one did not answer is
+//! told. Measured with qmd 2.8.3: without its models and offline, `query` tries for minutes, so each step has a limit;
+//! without vectors, `vsearch` says so beside an empty list and succeeds; a collection that is not there fails at once.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use transcript::{BlockKind, text};
+
+use super::{Answer, EngineError, Found, Grounds, Limits, Missing, Query, Snippet};
+use crate::catalog::Progress;
+use crate::error::Result;
+use crate::session::Session;
+use crate::{Filter, Tine};
+
+/// The collection that is asked where none is named.
+pub const DEFAULT_COLLECTION: &str = "claude-sessions";
+/// The engine of an answer that is no answer: the most recent sessions instead.
+pub const RECENT: &str = "recent";
+
+/// The ways to ask, best first: the name of the step and qmd's word for it.
+const STEPS: [(&str, &str); 3] = [("qmd-query", "query"), ("qmd-vsearch", "vsearch"), ("qmd-search", "search")];
+/// How long each may take; `TINE_QMD_TIMEOUT` says otherwise.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The most that is read of what it prints.
+const MOST: u64 = 16 << 20;
+/// A collection may hold several files of a session, and others.
+const SURPLUS: usize = 3;
+
+/// What qmd says of a document.
+#[derive(Debug, Deserialize)]
+struct Document {
+    file: String,
+    #[serde(default)]
+    score: f32,
+    #[serde(default)]
+    snippet: String,
+}
+
+impl Tine {
+    /// Looks for sessions in a collection of qmd; where it does not answer, the most recent sessions stand in.
+    pub fn search_qmd(
+        &self,
+        query: &Query,
+        given: &Limits,
+        collection: &str,
+        limit: usize,
+        progress: &dyn Progress,
+    ) -> Result<Answer> {
+        let limits = query.limits.clone().or(given.clone());
+        let mut answer = Answer {
+            query: query.text.clone(),
+            engine: RECENT,
+            grounds: Grounds::default(),
+            results: Vec::new(),
+            corrections: Vec::new(),
+            unknown: Vec::new(),
+            missing: Missing::default(),
+            notices: Vec::new(),
+            errors: Vec::new(),
+        };
+        let filter = Filter { agent: limits.agent, directory: limits.directory.clone() };
+        let mut sessions = self.sessions(&filter, progress)?;
+        sessions.retain(|session| {
+            limits.branch.is_none() | (limits.branch == session.view.branch)
+                && limits.since.is_none_or(|since| session.updated() >= since)
+                && limits.until.is_none_or(|until| session.view.created.is_none_or(|created| created < until))
+        });
+        if limits.file.is_some() || limits.tool.is_some() {
+            answer.notices.push("qmd knows nothing of files and tools; these filters were left out".to_owned());
+        }
+        match self.context().find_program("qmd") {
+            Some(program) => {
+                let patience = self.context().variable("TINE_QMD_TIMEOUT").and_then(|seconds| seconds.parse().ok());
+                let qmd = Qmd {
+                    program: &program,
+                    directory: &self.context().cwd,
+                    collection,
+                    patience: patience.map_or(PATIENCE, Duration::from_secs),
+                };
+                self.ask_qmd(&qmd, &query.typed, &sessions, limit, &mut answer);
+            }
+            None => {
+                let message = format!("qmd is not installed: `npm install -g @tobilu/qmd`, then {}", feed(collection));
+                answer.errors.push(EngineError { engine: "qmd", message });
+            }
+        }
+        if answer.engine == RECENT {
+            answer.results = sessions.into_iter().take(limit).map(recent).collect();
+        }
+        Ok(answer)
+    }
+
+    /// Asks in every way until one answers.
+    fn ask_qmd(&self, qmd: &Qmd<'_>, asked: &str, sessions: &[Session], limit: usize, answer: &mut Answer) {
+        for (step, word) in STEPS {
+            let count = limit.saturating_mul(SURPLUS).to_string();
+            let documents = match qmd.run(&[word, "--json", "-n", &count, "-c", qmd.collection, "--", asked]) {
+                Ok(printed) => printed.documents(),
+                Err(message) => Err(message),
+            };
+            let message = match documents {
+                Ok(documents) => {
+                    let unknown = self.results_of_qmd(qmd, documents, sessions, limit, answer);
+                    if unknown > 0 {
+                        let what = if unknown == 1 { "one document is" } else { "some documents are" };
+                        answer.notices.push(format!("{what} of no session that is there and asked for"));
+                    }
+                    answer.engine = step;
+                    return;
+                }
+                Err(message) => message,
+            };
+            let is_missing = message.contains("Collection not found");
+            let hint = if is_missing { format!("; {}", feed(qmd.collection)) } else { String::new() };
+            answer.errors.push(EngineError { engine: step, message: format!("{message}{hint}") });
+            if is_missing {
+                return;
+            }
+        }
+    }
+
+    /// Takes over what belongs to a session; returns how many documents do not.
+    fn results_of_qmd(
+        &self,
+        qmd: &Qmd<'_>,
+        documents: Vec<Document>,
+        sessions: &[Session],
+        limit: usize,
+        answer: &mut Answer,
+    ) -> usize {
+        let by_id: HashMap<String, &Session> =
+            sessions.iter().rev().map(|session| (session.view.id.as_str().to_lowercase(), session)).collect();
+        let (mut seen, mut unknown) = (HashSet::new(), 0);
+        for document in documents {
+            if answer.results.len() >= limit {
+                break;
+            }
+            let named = ids_in(file_name(&document.file)).find_map(|id| by_id.get(&id).copied());
+            let Some(session) = named.or_else(|| qmd.header(&document.file).and_then(|id| by_id.get(&id).copied()))
+            else {
+                unknown += 1;
+                continue;
+            };
+            if !seen.insert(session.view.id.clone()) {
+                continue;
+            }
+            let lines = said_lines(&document.snippet);
+            let turn = self.turn_that_says(session, &lines).unwrap_or(session.view.turns);
+            let snippet = text::one_line(&transcript::secrets::mask(&lines.join(" ")).0);
+            let snippet = Snippet { text: text::prefix(&snippet, 400).to_owned(), marks: Vec::new() };
+            let score = if document.score.is_finite() { document.score.clamp(0.0, 1.0) } else { 0.0 };
+            answer.results.push(Found { score, turn, snippet, ..recent(session.clone()) });
+        }
+        unknown
+    }
+
+    /// The first turn in which one of these lines was said, the longest line first.
+    fn turn_that_says(&self, session: &Session, lines: &[String]) -> Option<u32> {
+        let longest = folded(lines.iter().max_by_key(|line| line.len())?);
+        if longest.len() < 8 {
+            return None;
+        }
+        let mut blocks = self.read(session, None).ok()?;
+        while let Some(block) = blocks.next_block() {
+            let (BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. }) = &block.kind else { continue };
+            if folded(text).contains(&longest) {
+                return Some(block.turn.max(1));
+            }
+        }
+        None
+    }
+}
+
+/// How a collection comes to be.
+fn feed(collection: &str) -> String {
+    let collection = text::one_line(collection);
+    format!("`tine export DIR` and `qmd collection add DIR --name {collection}` make a collection of your sessions")
+}
+
+/// A session as a result that nothing speaks for.
+fn recent(session: Session) -> Found {
+    let turn = session.view.turns;
+    Found {
+        score: 0.0,
+        turn,
+        snippet: Snippet::default(),
+        can_fork: turn > 0,
+        warning: None,
+        forks: Vec::new(),
+        session,
+    }
+}
+
+/// qmd, and what it is asked about.
+struct Qmd<'a> {
+    program: &'a Path,
+    directory: &'a Path,
+    collection: &'a str,
+    patience: Duration,
+}
+
+/// What it printed.
+struct Printed {
+    out: String,
+    err: String,
+}
+
+impl Printed {
+    /// The documents. None at all is no answer: another way may find some.
+    fn documents(&self) -> std::result::Result<Vec<Document>, String> {
+        // Where models are loaded, something may stand before the list.
+        let from = self.out.find('[').unwrap_or(0);
+        let documents: Vec<Document> = serde_json::from_str(&self.out[from..])
+            .map_err(|error| format!("what it printed is not understood: {error}"))?;
+        if documents.is_empty() {
+            return Err(last_line(&self.err).unwrap_or_else(|| "nothing was found".to_owned()));
+        }
+        Ok(documents)
+    }
+}
+
+impl Qmd<'_> {
+    /// The id of the session that a document is of, as its first lines tell.
+    fn header(&self, file: &str) -> Option<String> {
+        let printed = self.run(&["get", &format!("{file}:1:15")]).ok()?;
+        let mut lines = printed.out.lines().filter(|line| line.to_lowercase().contains("session"));
+        lines.find_map(|line| ids_in(line).next())
+    }
+
+    /// Runs it to its end, or to the end of all patience.
+    fn run(&self, arguments: &[&str]) -> std::result::Result<Printed, String> {
+        let mut command = Command::new(self.program);
+        command.args(arguments).current_dir(self.directory).env("NO_COLOR", "1");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // qmd starts another process, and both have to end when time is up.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+        let (out, err) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
+        let status = self.wait(&mut child)?;
+        let printed = Printed { out: collect(out), err: collect(err) };
+        if status.success() {
+            return Ok(printed);
+        }
+        let said = last_line(&printed.err).or_else(|| last_line(&printed.out));
+        Err(said.unwrap_or_else(|| format!("it failed: {status}")))
+    }
+
+    fn wait(&self, child: &mut Child) -> std::result::Result<ExitStatus, String> {
+        let begun = Instant::now();
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return Ok(status),
+                Ok(None) if begun.elapsed() < self.patience => thread::sleep(Duration::from_millis(5)),
+                Ok(None) => {
+                    end(child);
+                    let seconds = self.patience.as_secs();
+                    return Err(format!("it did not answer within {seconds} seconds; `qmd pull` fetches its models"));
+                }
+                Err(error) => return Err(format!("it cannot be waited for: {error}")),
+            }
+        }
+    }
+}
+
+/// Ends a child that was started here, and what it started.
+fn end(child: &mut Child) {
+    #[cfg(unix)]
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+type Aside = Option<thread::JoinHandle<Vec<u8>>>;
+
+fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
+    pipe.map(|pipe| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = pipe.take(MOST).read_to_end(&mut bytes);
+            bytes
+        })
+    })
+}
+
+/// What was read. Who holds the pipe open after the program has ended is not waited for.
+fn collect(aside: Aside) -> String {
+    let Some(reader) = aside else { return String::new() };
+    let begun = Instant::now();
+    while !reader.is_finished() && begun.elapsed() < Duration::from_secs(2) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let bytes = if reader.is_finished() { reader.join().unwrap_or_default() } else { Vec::new() };
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The last line that says something, safe to print.
+fn last_line(printed: &str) -> Option<String> {
+    let lines = printed.lines().rev().map(text::one_line);
+    lines.map(|line| text::clip(line.trim(), 300)).find(|line| !line.is_empty())
+}
+
+fn file_name(file: &str) -> &str {
+    file.rsplit('/').next().unwrap_or(file)
+}
+
+/// Everything in a text that has the form of a session's id, which is that of a UUID for every agent.
+fn ids_in(text: &str) -> impl Iterator<Item = String> {
+    const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
+    const LENGTH: usize = 36;
+    let is_id = |candidate: &str| {
+        let mut groups = candidate.split('-');
+        GROUPS.iter().all(|length| {
+            groups.next().is_some_and(|group| group.len() == *length && group.bytes().all(|b| b.is_ascii_hexdigit()))
+        })
+    };
+    (0..text.len().saturating_sub(LENGTH - 1))
+        .filter_map(move |at| text.get(at..at + LENGTH))
+        .filter(move |candidate| is_id(candidate))
+        .map(str::to_lowercase)
+}
+
+/// The lines of a snippet that were said, without qmd's own and without what Markdown adds.
+fn said_lines(snippet: &str) -> Vec<String> {
+    let is_said =
+        |line: &&str| !line.is_empty() && !line.starts_with("@@ ") && !line.starts_with('#') && *line != "---";
+    let lines = snippet.lines().map(str::trim).filter(is_said);
+    lines.map(|line| line.trim_start_matches(['>', '-', '*', ' ']).to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+/// Letters and digits in lower case: what is left when Markdown's signs are gone.
+fn folded(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_found_in_names_and_headers() {
+        const ID: &str = "1f3a5c60-7d2e-4b1a-9c3d-5e8f7a6b4c21";
+        let check = |text: &str, expected: &[&str]| assert_eq!(ids_in(text).collect::<Vec<_>>(), expected, "{text}");
+        check(&format!("claude-{ID}.md"), &[ID]);
+        check(&format!("codex-{ID}-0a1b2c3d.md"), &[ID]);
+        check(&format!("{}.md", ID.to_uppercase()), &[ID]);
+        check(&format!("3: session: \"{ID}\""), &[ID]);
+        check("2026-11-10-notes.md", &[]);
+        check("ünïcödé-ünïcödé-ünïcödé-ünïcödé-ünïcödé", &[]);
+        check("", &[]);
+    }
+
+    #[test]
+    fn what_was_said_is_left_of_a_snippet() {
+        let lines = said_lines("@@ -7,4 @@ (6 before, 3 after)\n\n## Turn 1\n> Why do users land there?\n- **so**");
+        assert_eq!(lines, ["Why do users land there?", "so**"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_program_that_hangs_ends_with_all_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("qmd");
+        std::fs::write(&program, "#!/bin/sh\necho $$ > pid\nsleep 60 & echo $! > child\nwait\n").unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let patience = Duration::from_millis(300);
+        let qmd = Qmd { program: &program, directory: folder.path(), collection: "x", patience };
+        assert!(qmd.run(&["query"]).err().unwrap().contains("did not answer"));
+        let child: i32 = std::fs::read_to_string(folder.path().join("child")).unwrap().trim().parse().unwrap();
+        let child = rustix::process::Pid::from_raw(child).unwrap();
+        let begun = Instant::now();
+        // What was orphaned and ended may wait a moment to be buried.
+        let runs = || {
+            let state = std::fs::read_to_string(format!("/proc/{}/stat", child.as_raw_nonzero())).unwrap_or_default();
+            rustix::process::test_kill_process(child).is_ok() && !state.contains(") Z ")
+        };
+        while runs() && begun.elapsed() < Duration::from_secs(5) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(!runs());
+    }
+}
