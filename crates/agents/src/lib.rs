@@ -31,7 +31,9 @@ pub use lines::{Line, LineReader};
 pub use process::{
     Runner, has_word, is_below, open_files, process_start, processes_marked, processes_with, runner, tty_of,
 };
-pub use program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said, is_of_a_surrounding_agent};
+pub use program::{
+    Cancel, Made, Message, NativeOrder, Program, ProgramError, Resumed, Said, is_of_a_surrounding_agent,
+};
 pub use seal::Seal;
 use transcript::{Agent, Block, Defects, ParentPointer, SessionId, State, Summary, TokenUse};
 

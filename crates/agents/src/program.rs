@@ -6,6 +6,8 @@
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,24 @@ pub struct Program {
     pub hidden: Vec<String>,
     /// Variables that it gets.
     pub environment: Vec<(String, String)>,
+    /// Ends what it does.
+    pub cancel: Cancel,
+}
+
+/// Tells work that nobody waits for it any more. Every copy tells the same.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Nobody waits any more.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody waits any more.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// Why an agent's program did not do what was asked of it.
@@ -48,6 +68,12 @@ pub enum ProgramError {
         program: PathBuf,
         /// How long it was waited for.
         patience: Duration,
+    },
+    /// Nobody waits for it any more.
+    #[error("{} was ended, as nobody waited for it", .program.display())]
+    Cancelled {
+        /// The program.
+        program: PathBuf,
     },
     /// It cannot do that.
     #[error("{} cannot {what}", .program.display())]
@@ -213,6 +239,10 @@ impl Program {
         loop {
             match child.try_wait() {
                 Ok(Some(status)) => return Ok(status),
+                Ok(None) if self.cancel.is_cancelled() => {
+                    end(child);
+                    return Err(ProgramError::Cancelled { program: self.path.clone() });
+                }
                 Ok(None) if begun.elapsed() < patience => {
                     thread::sleep(pause);
                     pause = (pause * 2).min(Duration::from_millis(50));
@@ -286,7 +316,12 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn a_program_that_fails_or_hangs_is_told() {
-        let program = Program { path: "/bin/sh".into(), hidden: vec!["PATH".into()], environment: Vec::new() };
+        let program = Program {
+            path: "/bin/sh".into(),
+            hidden: vec!["PATH".into()],
+            environment: Vec::new(),
+            cancel: Cancel::default(),
+        };
         let run = |script: &str, patience: u64| {
             let mut command = program.command(Path::new("/"));
             command.args(["-c", script]);

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use agents::Surroundings;
+use agents::{Cancel, Surroundings};
 use jiff::Timestamp;
 
 /// The world around one run of tine.
@@ -26,6 +26,8 @@ pub struct Context {
     pub launch_environment: Vec<(String, String)>,
     /// Where programs are looked up.
     pub search_path: Vec<PathBuf>,
+    /// Ends whatever waits for something.
+    pub cancel: Cancel,
 }
 
 /// Variables with their values, some of which are secret, and some of which are no text.

@@ -4,7 +4,9 @@
 //! screen is looked at only where neither can tell yet, and for dialogs that stand in the way.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -167,7 +169,7 @@ impl Tine {
                 }
                 Some(State::Stopped) | None => {}
             }
-            thread::sleep(PAUSE);
+            self.pause(PAUSE)?;
         }
         Err(Error::NotReady { session: session(), seconds: opening.ready_within.as_secs(), saw })
     }
@@ -256,6 +258,24 @@ impl Tine {
         Ok(Sent { session, answer: Some(answer) })
     }
 
+    /// Says something in a session that does not run, by a process that goes on without us; returns when it has begun.
+    pub fn send_in_background(&self, session: &Session, text: &str) -> Result<Session> {
+        check_words(text)?;
+        let failed = |source| Error::Background(source);
+        let mut command = std::process::Command::new(&self.context().program);
+        command.arg("send").arg(&session.view.path).args(["--wait", "-"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().map_err(failed)?;
+        child.stdin.take().map(|mut stdin| stdin.write_all(text.as_bytes())).transpose().map_err(failed)?;
+        // Who waits for it next must not find it idle because it has not begun.
+        self.until_begun(session, &mut || child.try_wait().is_ok_and(|ended| ended.is_some()))?;
+        // Where we stay, it must not stay as a corpse.
+        thread::spawn(move || child.wait());
+        self.again(session)
+    }
+
     /// Whether a daemon has the session open, and not the agent that a person sees.
     fn is_held_by_daemon(&self, session: &Session) -> bool {
         let proc = self.context().surroundings.proc.as_deref();
@@ -275,7 +295,7 @@ impl Tine {
         let begun = Instant::now();
         let mut last = before.clone();
         while begun.elapsed() < Duration::from_secs(3) {
-            thread::sleep(PAUSE);
+            self.pause(PAUSE)?;
             let now = open.screen()?;
             if now != before && now == last {
                 break;
@@ -315,7 +335,7 @@ impl Tine {
                 OpenPane::new(self.context(), pane)?.press(Key::Enter)?;
                 (pressed, presses) = (Instant::now(), presses + 1);
             }
-            thread::sleep(PAUSE);
+            self.pause(PAUSE)?;
         }
         Err(Error::NotTakenUp(label.to_owned()))
     }
@@ -351,7 +371,7 @@ impl Tine {
                 let (state, seconds) = (session.view.state, waited.as_secs());
                 return Err(Error::StillAtWork { session: session.view.label().to_owned(), state, seconds });
             }
-            thread::sleep(PAUSE);
+            self.pause(PAUSE)?;
             session = self.again(&session)?;
         }
     }
@@ -366,14 +386,14 @@ impl Tine {
     }
 
     /// Waits until a session that did not run has begun with something, or `is_over` says that it is done.
-    pub fn until_begun(&self, session: &Session, is_over: &mut dyn FnMut() -> bool) -> Result<()> {
+    fn until_begun(&self, session: &Session, is_over: &mut dyn FnMut() -> bool) -> Result<()> {
         let begun = Instant::now();
         while begun.elapsed() < TAKEN_UP_WITHIN {
             let now = self.again(session)?;
             if now.view.turns > session.view.turns || now.live.is_some() && now.details.mid_turn || is_over() {
                 return Ok(());
             }
-            thread::sleep(PAUSE);
+            self.pause(PAUSE)?;
         }
         Err(Error::NotTakenUp(session.view.label().to_owned()))
     }
@@ -432,7 +452,7 @@ impl Tine {
         let begun = Instant::now();
         let mut now = self.again(session)?;
         while now.view.state == State::Busy && begun.elapsed() < ENDS_WITHIN {
-            thread::sleep(PAUSE);
+            self.pause(PAUSE)?;
             now = self.again(session)?;
         }
         Ok(now)

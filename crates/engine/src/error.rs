@@ -201,6 +201,22 @@ pub enum Error {
         /// In what.
         what: String,
     },
+    /// A session cannot be told without us.
+    #[error("cannot start in the background: {0}")]
+    Background(io::Error),
+    /// Nobody waits for it any more.
+    #[error("it was cancelled")]
+    Cancelled,
+    /// A fork was made, and its agent did not come to run.
+    #[error("{source}")]
+    NotOpened {
+        /// The fork.
+        fork: String,
+        /// The operation that made it.
+        operation: i64,
+        /// What went wrong.
+        source: Box<Error>,
+    },
     /// The source did not become idle in time.
     #[error("session `{session}` is still {} after {seconds} seconds", .state.as_str())]
     StillAtWork {
@@ -580,6 +596,9 @@ impl Error {
             Error::OtherAgent { .. } => "other_agent",
             Error::NativeDiffers { .. } => "native_differs",
             Error::StillAtWork { .. } => "still_at_work",
+            Error::Background(_) => "agent_failed",
+            Error::Cancelled => "cancelled",
+            Error::NotOpened { source, .. } => source.kind(),
             Error::NoProfile { .. } => "no_profile",
             Error::ProfileOfOther { .. } => "profile_of_other",
             Error::NoLaunchFile { .. } => "unreadable",
@@ -705,6 +724,14 @@ impl Error {
             Error::OtherAgent { .. } => Some("`--method seed` tells it what was said".into()),
             Error::NativeDiffers { .. } => {
                 Some("nothing of the fork is left; the agent cannot do it: `--method copy` can".into())
+            }
+            Error::Cancelled => None,
+            Error::Background(_) => Some("say it with `--wait`".into()),
+            Error::NotOpened { fork, operation, source } => {
+                let hint = source.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
+                Some(format!(
+                    "{hint}the fork {fork} was made: `tine resume {fork}` goes on, `tine undo {operation}` takes it back"
+                ))
             }
             Error::StillAtWork { state: State::Waiting, .. } => {
                 Some("it waits for a permission: answer it, or say `--now` to fork at its last complete turn".into())

@@ -41,7 +41,9 @@ mod undo;
 use std::cell::{OnceCell, RefCell, RefMut};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+pub use agents::Cancel;
 use agents::{Blocks, Store};
 pub use catalog::{Progress, Quiet};
 pub use config::notes_for;
@@ -53,7 +55,7 @@ pub use drive::{Opening, Sent, Target, check_words, note_trouble, pane_command};
 pub use error::{Error, Result};
 pub use events::HeardEvent;
 pub use export::{ExportRequest, Exported};
-pub use fork::{Forked, Method, Place, Plan, Preparation, Request, SeedNote, SeedPlan, Where, Workspace};
+pub use fork::{Forked, Method, Opened, Place, Plan, Preparation, Request, SeedNote, SeedPlan, Where, Workspace};
 pub use git::Worktree;
 pub use hook::{Caller, Event, Heard, Payload, write_name};
 pub use named::Start;
@@ -113,6 +115,15 @@ impl Tine {
 
     pub(crate) fn warn(&self, warning: String) {
         self.warnings.borrow_mut().push(warning);
+    }
+
+    /// Lets some time pass, unless nobody waits for the outcome any more.
+    pub(crate) fn pause(&self, time: Duration) -> Result<()> {
+        std::thread::sleep(time);
+        match self.context.cancel.is_cancelled() {
+            true => Err(Error::Cancelled),
+            false => Ok(()),
+        }
     }
 
     /// The world around.

@@ -1,11 +1,11 @@
 //! Waiting for a session that is at work.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use transcript::State;
 
 use crate::Tine;
+use crate::catalog::Quiet;
 use crate::error::{Error, Result};
 use crate::session::Session;
 
@@ -46,8 +46,45 @@ impl Tine {
                 });
             }
             tell(&session, waited);
-            thread::sleep(PAUSE);
+            self.pause(PAUSE)?;
             session = self.again(&session)?;
+        }
+    }
+
+    /// Waits until all of `watched` are done with what they were told, or one of them where `any` says so, and returns
+    /// those that are. One that asks for a permission ends the waiting: nobody but a person can answer.
+    pub fn wait_for(
+        &self,
+        mut watched: Vec<Session>,
+        any: bool,
+        timeout: Option<Duration>,
+        tell: &dyn Fn(&Session, Duration),
+    ) -> Result<Vec<Session>> {
+        let begun = Instant::now();
+        loop {
+            let (done, busy): (Vec<&Session>, Vec<&Session>) = watched.iter().partition(|one| self.is_done(one));
+            if busy.is_empty() || any && !done.is_empty() {
+                return Ok(done.into_iter().cloned().collect());
+            }
+            if let Some(asks) = busy.iter().find(|session| session.view.state == State::Waiting) {
+                let what = asks.live.as_ref().and_then(|live| live.waiting_for.clone());
+                let what = what.unwrap_or_else(|| "a permission".into());
+                return Err(Error::Asks { session: asks.view.label().to_owned(), what });
+            }
+            let waited = begun.elapsed();
+            if timeout.is_some_and(|timeout| waited >= timeout) {
+                let (session, state) = (busy[0].view.label().to_owned(), busy[0].view.state);
+                return Err(Error::StillAtWork { session, state, seconds: waited.as_secs() });
+            }
+            tell(busy[0], waited);
+            self.pause(PAUSE / 2)?;
+            let now = self.all_sessions(&Quiet)?;
+            for session in &mut watched {
+                let key = session.key();
+                if let Some(new) = now.iter().find(|other| other.view.agent == key.agent && other.view.id == key.id) {
+                    *session = new.clone();
+                }
+            }
         }
     }
 }

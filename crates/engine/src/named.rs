@@ -44,11 +44,6 @@ pub struct Start {
 
 impl Tine {
     /// Decides how a new session is started. Without a name it is called after the branch, else anything readable.
-    pub fn plan_start(&self, agent: Agent, name: Option<SessionName>, launch: Launch) -> Result<Start> {
-        self.plan_start_in(&self.context().cwd, agent, name, launch)
-    }
-
-    /// The same in another directory.
     pub(crate) fn plan_start_in(
         &self,
         directory: &Path,
@@ -84,6 +79,26 @@ impl Tine {
         };
         let id = store.takes_ids().then_some(id);
         Ok(Start { agent, name, id, directory, profile: launch.profile, options, words, key })
+    }
+
+    /// Decides how a new session is started and takes its name. Where none was chosen, one that somebody else takes at
+    /// the same time gives way to the next.
+    pub fn begin(
+        &self,
+        agent: Agent,
+        name: Option<&SessionName>,
+        launch: &Launch,
+        becomes_agent: bool,
+    ) -> Result<Start> {
+        // Names of sessions that were started and given up are free.
+        self.all_sessions(&crate::catalog::Quiet)?;
+        loop {
+            let start = self.plan_start_in(&self.context().cwd, agent, name.cloned(), launch.clone())?;
+            match self.register_start(&start, becomes_agent) {
+                Err(Error::NameTaken(_)) if name.is_none() => {}
+                registered => return registered.map(|()| start),
+            }
+        }
     }
 
     /// Registers a session that is about to be started by this process, which becomes the agent.

@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use agents::Surroundings;
+use agents::{Cancel, Surroundings};
 use engine::{Clock, Context, Paths};
 use jiff::tz::TimeZone;
 
@@ -73,7 +73,17 @@ pub(crate) fn context() -> Result<Context, Failure> {
         .filter_map(|name| Some(((*name).to_owned(), env::var(name).ok().filter(|value| !value.is_empty())?)))
         .collect();
     let program = env::current_exe().unwrap_or_else(|_| own_path().into());
-    Ok(Context { surroundings, paths, program, cwd, clock, environment, launch_environment, search_path })
+    Ok(Context {
+        surroundings,
+        paths,
+        program,
+        cwd,
+        clock,
+        environment,
+        launch_environment,
+        search_path,
+        cancel: Cancel::default(),
+    })
 }
 
 /// Goes to a directory that exists where the current one does not any more, as that of an agent in a worktree that was

@@ -25,7 +25,12 @@ impl Tine {
         let path = path.ok_or_else(|| Error::NoAgent { agent, program: program.to_string_lossy().into_owned() })?;
         let set = self.context().environment.0.iter().map(|(name, _)| name);
         let hidden = set.filter(|variable| is_of_a_surrounding_agent(variable));
-        Ok(Program { path, hidden: hidden.cloned().collect(), environment: Vec::new() })
+        Ok(Program {
+            path,
+            hidden: hidden.cloned().collect(),
+            environment: Vec::new(),
+            cancel: self.context().cancel.clone(),
+        })
     }
 
     /// The same for making a fork, found again by its mark.

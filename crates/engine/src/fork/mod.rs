@@ -12,6 +12,7 @@ mod empty;
 mod launch;
 mod method;
 mod native;
+mod open;
 mod plan;
 mod seed;
 mod tokens;
@@ -25,6 +26,7 @@ use transcript::{Agent, SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
 pub(crate) use launch::MARK;
+pub use open::Opened;
 pub(crate) use plan::new_id;
 pub(crate) use seed::Unseeded;
 pub use seed::{SeedNote, SeedPlan};

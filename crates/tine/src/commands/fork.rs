@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Forked, Method, Opening, Pane, Place, Plan, Request, Selection, Session, Spot, Where};
+use engine::{Forked, Method, Opened, Place, Plan, Request, Selection, Session, Where};
 use serde_json::Value;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
@@ -286,56 +286,22 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
     Ok(desk.tine.wait_until_idle(source, timeout, &tell)?)
 }
 
-/// A fork whose agent runs where its plan says; in this terminal it still has to.
-pub(crate) struct Opened {
-    pub pane: Option<Pane>,
-    /// What it answered without a terminal.
-    pub answer: Option<String>,
-    /// What resumes it.
-    pub command: Vec<String>,
-}
-
-impl Opened {
-    /// Runs the agent. That it fails does not undo the fork.
-    pub(crate) fn of(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options) -> Result<Opened, Failure> {
-        let answer = match (plan.place, &plan.prompt) {
-            (Place::Headless, Some(prompt)) => Some(desk.tine.say(plan, &forked.session, prompt).map_err(|error| {
-                let (label, operation) = (forked.session.label(), forked.operation);
-                Failure::Other {
-                    kind: "agent_failed",
-                    message: error.to_string(),
-                    hint: Some(format!(
-                        "the fork {label} was made; `tine resume {label}` goes on, `tine undo {operation}` takes it back"
-                    )),
-                }
-            })?),
-            _ => None,
-        };
-        let command = desk.tine.resume_words(plan, &forked.session);
-        let pane = match plan.place {
-            Place::In(spot) => Some(open_pane(desk, plan, forked, spot, &command, options)?),
-            _ => None,
-        };
-        Ok(Opened { pane, answer, command })
+/// A fork that runs where its plan says, for programs.
+pub(crate) fn told(plan: &Plan, forked: &Forked, opened: &Opened) -> Value {
+    let mut told = show::as_json(plan, Some(forked), Some(&opened.command));
+    told["place"] = place::as_json(plan.place, opened.pane.as_ref());
+    if let Some(answer) = &opened.answer {
+        told["answer"] = answer.as_str().into();
     }
-
-    /// All of it for programs.
-    pub(crate) fn as_json(&self, plan: &Plan, forked: &Forked) -> Value {
-        let mut told = show::as_json(plan, Some(forked), Some(&self.command));
-        told["place"] = place::as_json(plan.place, self.pane.as_ref());
-        if let Some(answer) = &self.answer {
-            told["answer"] = answer.as_str().into();
-        }
-        told
-    }
+    told
 }
 
 /// Runs the agent where the plan says, and prints what there is to print.
 fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options, tell: &dyn Fn(Value) -> Value) -> Outcome {
     let mut out = ui::out();
-    let opened = Opened::of(desk, plan, forked, options)?;
+    let opened = desk.tine.open_fork(plan, forked, desk.surface.is_interactive, options.place.ready_within())?;
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&tell(opened.as_json(plan, forked))))?;
+        writeln!(out, "{}", to_json_pretty(&tell(told(plan, forked, &opened))))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());
@@ -370,37 +336,6 @@ pub(crate) fn needed(prompt: Option<&str>) -> Result<&str, Failure> {
         kind: "no_prompt",
         message: "without a terminal something must be said".into(),
         hint: Some("say it with `--prompt`".into()),
-    })
-}
-
-/// Opens the fork in a pane. That it does not get ready there does not undo it.
-fn open_pane(
-    desk: &Desk,
-    plan: &Plan,
-    forked: &Forked,
-    spot: Spot,
-    command: &[String],
-    options: &Options,
-) -> Result<Pane, Failure> {
-    let opening = Opening {
-        agent: plan.agent,
-        id: Some(&forked.session.id),
-        name: Some(&plan.name),
-        label: plan.name.as_str(),
-        directory: &plan.workspace.path,
-        words: command,
-        profile: &plan.profile,
-        focus: desk.surface.is_interactive,
-        ready_within: options.place.ready_within(),
-    };
-    desk.tine.open_in(spot, &opening).map_err(|error| {
-        let (label, operation) = (forked.session.label(), forked.operation);
-        let hint = error.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
-        Failure::Other {
-            kind: error.kind(),
-            message: error.to_string(),
-            hint: Some(format!("{hint}the fork {label} was made, `tine undo {operation}` takes it back")),
-        }
     })
 }
 

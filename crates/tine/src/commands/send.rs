@@ -1,7 +1,7 @@
 //! `tine send`: say something in a session, wherever it runs.
 
 use std::io::{self, Read, Write};
-use std::process::{ExitCode, Stdio};
+use std::process::ExitCode;
 
 use engine::{Error, Target};
 use serde_json::json;
@@ -80,27 +80,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 
 /// A session that does not run is told by a process that goes on without us.
 fn in_the_background(desk: &Desk, session: &engine::Session, text: &str, json: bool) -> Outcome {
-    let failed = |error: io::Error| Failure::Other {
-        kind: "agent_failed",
-        message: format!("cannot start in the background: {error}"),
-        hint: Some("say it with `--wait`".into()),
-    };
-    let mut command = std::process::Command::new(&desk.tine.context().program);
-    command.arg("send").arg(&session.view.path).args(["--wait", "-"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut child = command.spawn().map_err(failed)?;
-    child.stdin.take().map(|mut stdin| stdin.write_all(text.as_bytes())).transpose().map_err(failed)?;
-    // Who waits for it next must not find it idle because it has not begun.
-    let label = session.view.label().to_owned();
-    desk.tine.until_begun(session, &mut || child.try_wait().is_ok_and(|ended| ended.is_some()))?;
+    let session = desk.tine.send_in_background(session, text)?;
     let mut out = ui::out();
+    let label = session.view.label();
     match json {
-        true => {
-            let session = desk.tine.again(session)?;
-            writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, "answer": null})))?;
-        }
+        true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, "answer": null})))?,
         false => ui::say(&format!("{label} has begun with it, without a terminal; `tine wait {label}` waits for it")),
     }
     out.flush()?;

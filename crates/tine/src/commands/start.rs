@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Error, LaunchRequest, Opening, Place, Start};
+use engine::{LaunchRequest, Opening, Place, Start};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
@@ -69,23 +69,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let launch = desk.tine.launch_for(args.agent, &request)?;
     let place = args.place.choice(desk, args.json)?;
-    // Names of sessions that were started and given up are free.
-    desk.tine.all_sessions(&ui::Bar::new())?;
     let said = match place {
         Place::Headless => Some(needed(launch.prompt.as_deref())?),
         Place::Here | Place::None | Place::In(_) => None,
     };
-    let start = loop {
-        let start = desk.tine.plan_start(args.agent, args.name.clone(), launch.clone())?;
-        match desk.tine.register_start(&start, place == Place::Here) {
-            // Somebody else took the name that was free a moment ago; the next one will do.
-            Err(Error::NameTaken(_)) if args.name.is_none() => {}
-            registered => {
-                registered?;
-                break start;
-            }
-        }
-    };
+    let start = desk.tine.begin(args.agent, args.name.as_ref(), &launch, place == Place::Here)?;
     let answer = said.map(|said| desk.tine.start_headless(&start, said)).transpose()?;
     tell(desk, &start, place, &args.place, answer.as_deref(), args.json)
 }

@@ -64,7 +64,7 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
     for index in 0..times {
         let plan = plans.next().map_or_else(|| plan_one(index), Ok)?;
         let forked = desk.tine.apply_fork(&plan, &CopyBar::new())?;
-        let opened = fork::Opened::of(desk, &plan, &forked, options)?;
+        let opened = desk.tine.open_fork(&plan, &forked, desk.surface.is_interactive, options.place.ready_within())?;
         if !options.json {
             let name = Paint(desk.surface.color).name(forked.session.label());
             let place = match &opened.pane {
@@ -76,7 +76,7 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
             writeln!(out, "{name}  {place}  {directory}  {}", transcript::text::clip(&said, 60))?;
             out.flush()?;
         }
-        told.push(opened.as_json(&plan, &forked));
+        told.push(fork::told(&plan, &forked, &opened));
     }
     if options.json {
         writeln!(out, "{}", to_json_pretty(&told))?;

@@ -2,10 +2,8 @@
 
 use std::io::Write;
 use std::process::ExitCode;
-use std::thread;
-use std::time::{Duration, Instant};
 
-use engine::{Error, Session};
+use engine::Session;
 use serde_json::Value;
 use transcript::State;
 use transcript::render::to_json_pretty;
@@ -43,44 +41,15 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// A turn takes seconds at least.
-const PAUSE: Duration = Duration::from_millis(100);
-
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let all = desk.tine.all_sessions(&Bar::new())?;
-    let mut watched: Vec<Session> = match args.all {
+    let watched: Vec<Session> = match args.all {
         true => all.iter().filter(|session| session.view.state != State::Stopped).cloned().collect(),
         false => args.sessions.iter().map(|spec| desk.select_whole(&all, spec)).collect::<Result<_, _>>()?,
     };
-    let begun = Instant::now();
     let waiting = Waiting::new();
-    let done = loop {
-        let is_done = |session: &&Session| desk.tine.is_done(session);
-        let done: Vec<Session> = watched.iter().filter(is_done).cloned().collect();
-        if done.len() == watched.len() || args.any && !done.is_empty() {
-            break done;
-        }
-        if let Some(asks) = watched.iter().find(|session| session.view.state == State::Waiting) {
-            let what = asks.live.as_ref().and_then(|live| live.waiting_for.clone());
-            let what = what.unwrap_or_else(|| "a permission".into());
-            return Err(Error::Asks { session: asks.view.label().to_owned(), what }.into());
-        }
-        let waited = begun.elapsed();
-        let busy = watched.iter().find(|session| !desk.tine.is_done(session)).expect("one that is not done");
-        if args.timeout.and_then(|timeout| timeout.0).is_some_and(|timeout| waited >= timeout) {
-            let (session, state) = (busy.view.label().to_owned(), busy.view.state);
-            return Err(Error::StillAtWork { session, state, seconds: waited.as_secs() }.into());
-        }
-        waiting.tell(&busy.view, waited);
-        thread::sleep(PAUSE);
-        let now = desk.tine.all_sessions(&engine::Quiet)?;
-        for session in &mut watched {
-            let key = session.key();
-            if let Some(new) = now.iter().find(|other| other.view.agent == key.agent && other.view.id == key.id) {
-                *session = new.clone();
-            }
-        }
-    };
+    let timeout = args.timeout.and_then(|timeout| timeout.0);
+    let done = desk.tine.wait_for(watched, args.any, timeout, &|busy, waited| waiting.tell(&busy.view, waited))?;
     drop(waiting);
     let mut out = ui::out();
     if args.json {

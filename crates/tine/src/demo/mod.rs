@@ -61,6 +61,7 @@ fn context(root: &Path, now: Timestamp) -> Context {
         environment: engine::Environment::default(),
         launch_environment: Vec::new(),
         search_path: Vec::new(),
+        cancel: engine::Cancel::default(),
     }
 }
 
