@@ -3,12 +3,16 @@
 //! Only the choice is made here. What a fork is and how it is made is the same as for any other, see `fork`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::catalog::Progress;
 use crate::error::Result;
 use crate::search::{Answer, IndexProgress, Limits, Query, RECENT};
 use crate::session::Session;
 use crate::{Filter, Tine};
+
+/// How long vectors are made before an intent is answered: here, meaning counts for more than a moment does.
+const UNDERSTANDING: Duration = Duration::from_secs(3);
 
 /// What somebody wants to do, in plain words.
 #[derive(Debug, Clone)]
@@ -82,14 +86,20 @@ impl Tine {
         progress: &dyn Progress,
         indexing: &dyn IndexProgress,
     ) -> Result<Answer> {
-        let Some(collection) = &intent.collection else {
-            return self.search(query, limits, intent.limit, progress, indexing);
-        };
-        let asked = self.search_qmd(query, limits, collection, intent.limit, progress)?;
-        if asked.engine != RECENT {
-            return Ok(asked);
+        let mut errors = Vec::new();
+        if let Some(collection) = &intent.collection {
+            let asked = self.search_qmd(query, limits, collection, intent.limit, progress)?;
+            if asked.engine != RECENT {
+                return Ok(asked);
+            }
+            errors = asked.errors;
         }
-        let own = self.search(query, limits, intent.limit, progress, indexing)?;
-        Ok(Answer { errors: asked.errors, ..own })
+        let search = || self.search(query, limits, intent.limit, progress, indexing);
+        let mut answer = search()?;
+        if answer.grounds.missing > 0 {
+            self.update_vectors(Some(UNDERSTANDING), false, progress, indexing)?;
+            answer = search()?;
+        }
+        Ok(Answer { errors, ..answer })
     }
 }

@@ -380,6 +380,20 @@ mod tests {
     }
 
     #[test]
+    fn another_engine_gets_what_was_typed_without_filters() {
+        let typed = |query: &str| parse(query).unwrap().typed;
+        assert_eq!(
+            typed("login dir:\"a b\" \"exact phrase\" NOT x -word agent:codex"),
+            "login  \"exact phrase\" NOT x -word"
+        );
+        assert_eq!(typed("file:x.rs"), "");
+        // In plain words nothing is a filter, a quote or a sign.
+        let plain = Query::plain("\"why -not agent:codex").unwrap();
+        assert_eq!((plain.typed.as_str(), plain.said.as_str()), ("\"why -not agent:codex", "\"why -not agent:codex"));
+        assert!(!plain.is_strict(&Limits::default()) && plain.limits.agent.is_none());
+    }
+
+    #[test]
     fn times_are_read_as_people_say_them() {
         let check = |value: &str, expected: &str| assert_eq!(time(value, &now()).unwrap().to_string(), expected);
         check("3d", "2026-11-12T12:00:00Z");

@@ -184,7 +184,7 @@ pub(crate) fn errors(answer: &Answer) -> Vec<Value> {
 }
 
 /// Three digits say all there is to say.
-pub(crate) fn rounded(score: f32) -> f64 {
+fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1000.0).round() / 1000.0
 }
 
@@ -210,11 +210,11 @@ pub(crate) fn notices(answer: &Answer) -> Vec<String> {
         notices.push("the question is in a language whose meaning is not known; words alone decided".into());
     } else if missing > 0 {
         let sessions = ui::count(missing as u64, "session");
-        let turns = ui::count(reranked as u64, "turn");
-        notices.push(format!(
-            "the meaning of {sessions} is not known yet: there, the best {turns} by words were compared; \
-             `tine index` makes all vectors"
-        ));
+        let compared = match reranked {
+            0 => String::new(),
+            turns => format!(": there, the best {} by words were compared", ui::count(turns as u64, "turn")),
+        };
+        notices.push(format!("the meaning of {sessions} is not known yet{compared}; `tine index` makes all vectors"));
     }
     notices
 }
@@ -224,21 +224,26 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
         writeln!(out, "{line}")?;
     }
     out.flush()?;
-    for error in &answer.errors {
-        ui::say(&format!("{}: {}", error.engine, error.message));
-    }
+    say_beside(answer);
     if answer.engine == RECENT {
         ui::say(
             "qmd did not answer; these are the most recent sessions, and `tine search` without `--engine` searches by itself",
         );
     }
-    for notice in notices(answer) {
-        ui::say(&text::one_line(&notice));
-    }
     if answer.results.is_empty() {
         ui::say("nothing was found");
     }
     Ok(())
+}
+
+/// Everything that stands beside the results, for people.
+pub(crate) fn say_beside(answer: &Answer) {
+    for error in &answer.errors {
+        ui::say(&format!("{}: {}", error.engine, error.message));
+    }
+    for notice in notices(answer) {
+        ui::say(&text::one_line(&notice));
+    }
 }
 
 /// A result for people: what it is, why it was found, and what else there is to say.

@@ -129,7 +129,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         return Err(nothing(&suggestions));
     }
     let chosen = match args.pick {
-        Some(number) => Some(picked(number, choices.len())?),
+        Some(number) => Some(picked(number, choices.len(), intent.limit)?),
         None if args.auto => Some(best(&choices)),
         None if asks && !choices.is_empty() => match ask(desk, &suggestions, &mut choices)? {
             Some(at) => Some(at),
@@ -196,12 +196,13 @@ fn command(args: &Args, found: &Found) -> Vec<String> {
     words
 }
 
-fn picked(number: usize, count: usize) -> Result<usize, Failure> {
+fn picked(number: usize, count: usize, limit: usize) -> Result<usize, Failure> {
     number.checked_sub(1).filter(|at| *at < count).ok_or_else(|| Failure::Other {
         kind: "no_such_result",
         message: format!("there is no result {number}"),
         hint: Some(match count {
             1 => "there is one, `--pick 1`".to_owned(),
+            _ if count < limit => format!("there are {count}"),
             _ => format!("there are {count}; `--limit` asks for more"),
         }),
     })
@@ -224,12 +225,7 @@ fn ask(desk: &Desk, suggestions: &Suggestions, choices: &mut [Choice]) -> Result
     {
         return Err(refusal.into_failure(choices[0].found.session.view.label()));
     }
-    for error in &suggestions.answer.errors {
-        ui::say(&format!("{}: {}", error.engine, error.message));
-    }
-    for notice in search::notices(&suggestions.answer) {
-        ui::say(&text::one_line(&notice));
-    }
+    search::say_beside(&suggestions.answer);
     let items: Vec<Item> = choices.iter().map(|choice| item(desk, choice)).collect();
     picker::choose_among(&desk.surface, &items, &|at| preview(desk, choices[at].found))
 }
@@ -288,12 +284,7 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
         }
     }
     out.flush()?;
-    for error in &suggestions.answer.errors {
-        ui::say(&format!("{}: {}", error.engine, error.message));
-    }
-    for notice in search::notices(&suggestions.answer) {
-        ui::say(&text::one_line(&notice));
-    }
+    search::say_beside(&suggestions.answer);
     match choices.is_empty() {
         true => {
             ui::say(&nothing_said(suggestions));

@@ -100,6 +100,14 @@ fn without_vectors_the_best_by_words_are_compared_and_it_is_said() {
 }
 
 #[test]
+fn an_intent_is_understood_before_it_is_answered() {
+    let world = world();
+    let answer = world.json(["smart-fork", "--json", QUESTION]);
+    assert_eq!((ids(&answer)[0], &answer["results"][0]["turn"]), (LOGIN, &json!(2)), "{answer}");
+    assert!(messages(&answer).lines().all(|line| line.starts_with("nothing says")), "{answer}");
+}
+
+#[test]
 fn only_new_chunks_get_vectors_and_what_is_gone_is_dropped() {
     let world = world();
     world.json(["index", "--json"]);

@@ -26,7 +26,7 @@ fn off_a_terminal_the_sessions_are_listed_with_the_command_that_forks_each() {
     let first = &told["results"][0];
     assert_eq!((&first["rank"], &first["session"]["id"], &first["turn"]), (&1.into(), &LOGIN.into(), &1.into()));
     let point = format!("{LOGIN}@1");
-    assert_eq!(words(&first["command"]), ["tine", "fork", &point, "--worktree", "--prompt=go on", "--in=tmux:tab"]);
+    assert_eq!(words(&first["command"]), ["tine", "fork", &point, "--worktree", "--prompt=go on", "--in=tmux:window"]);
     assert_eq!(world.agents_files(), before);
     assert_eq!(world.json(["log", "--json"]), Value::Array(Vec::new()));
 }
