@@ -194,8 +194,8 @@ pub(crate) fn notices(answer: &Answer) -> Vec<String> {
     for correction in &answer.corrections {
         notices.push(format!("nothing says `{}`; looked for `{}` instead", correction.asked, correction.taken));
     }
-    for word in &answer.unknown {
-        notices.push(format!("nothing says `{word}`"));
+    if !answer.unknown.is_empty() {
+        notices.push(format!("nothing says `{}`", answer.unknown.join("` or `")));
     }
     let missing = answer.missing;
     if missing.sessions > 0 {

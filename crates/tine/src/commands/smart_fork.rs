@@ -76,7 +76,6 @@ fn score(word: &str) -> Result<f32, String> {
 struct Choice<'a> {
     found: &'a Found,
     refusal: Option<Refusal>,
-    command: Vec<String>,
 }
 
 /// Why a session cannot be forked as asked.
@@ -123,10 +122,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let mut choices: Vec<Choice> = Vec::new();
     for found in &suggestions.answer.results {
-        choices.push(Choice { found, refusal: refusal(desk, args, place, found), command: command(args, found) });
+        choices.push(Choice { found, refusal: refusal(desk, args, place, found) });
     }
     if choices.is_empty() && is_decided {
         return Err(nothing(&suggestions));
+    }
+    if is_decided && !args.options.json {
+        search::say_beside(&suggestions.answer);
     }
     let chosen = match args.pick {
         Some(number) => Some(picked(number, choices.len(), intent.limit)?),
@@ -140,7 +142,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         },
         None => None,
     };
-    let told = as_json(&suggestions, &choices);
+    let told = as_json(args, &suggestions, &choices);
     let Some(at) = chosen else {
         return list(desk, args, &suggestions, &choices, &told);
     };
@@ -184,12 +186,10 @@ fn refusal(desk: &Desk, args: &Args, place: Place, found: &Found) -> Option<Refu
     }
 }
 
-/// The command that forks this session as asked.
-fn command(args: &Args, found: &Found) -> Vec<String> {
-    let selection = selection(args, found);
-    let view = &selection.session.view;
-    let point = selection.turns.map(|turns| format!("@{turns}")).unwrap_or_default();
-    let mut words = vec!["tine".to_owned(), "fork".to_owned(), format!("{}{point}", view.id)];
+/// The command that forks this session as asked; people read its name, programs its id.
+fn command(args: &Args, found: &Found, session: &str) -> Vec<String> {
+    let point = selection(args, found).turns.map(|turns| format!("@{turns}")).unwrap_or_default();
+    let mut words = vec!["tine".to_owned(), "fork".to_owned(), format!("{session}{point}")];
     words.extend(args.name.iter().map(|name| name.as_str().to_owned()));
     words.extend(args.shape.words());
     words.extend(args.options.words());
@@ -215,6 +215,8 @@ fn best(choices: &[Choice]) -> usize {
         let why = choice.refusal.as_ref().map(Refusal::message).unwrap_or_default();
         ui::say(&format!("{} fits better, but: {why}", choice.found.session.view.label()));
     }
+    let Found { session, turn, score, .. } = choices[at].found;
+    ui::say(&format!("{} fits best: turn {turn} of {}, {score:.2}", session.view.label(), session.view.turns));
     at
 }
 
@@ -280,7 +282,8 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
             writeln!(out, "{mark}{line}")?;
         }
         if choice.refusal.is_none() {
-            writeln!(out, "       {}", show::line(&choice.command))?;
+            let command = command(args, choice.found, choice.found.session.view.label());
+            writeln!(out, "       {}", show::line(&command))?;
         }
     }
     out.flush()?;
@@ -293,7 +296,10 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
                 ui::say(&format!("the most recent session is {label}, {title}; `tine list --all` shows all"));
             }
         }
-        false => ui::say("`--pick K` forks one of them, `--auto` the best"),
+        false if choices.iter().any(|choice| choice.refusal.is_none()) => {
+            ui::say("`--pick K` forks one of them, `--auto` the best");
+        }
+        false => {}
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -318,14 +324,14 @@ fn nothing(suggestions: &Suggestions) -> Failure {
     Failure::Other { kind: "nothing_found", message: nothing_said(suggestions), hint: Some(hint) }
 }
 
-fn as_json(suggestions: &Suggestions, choices: &[Choice]) -> Value {
+fn as_json(args: &Args, suggestions: &Suggestions, choices: &[Choice]) -> Value {
     let answer = &suggestions.answer;
     let result = |(at, choice): (usize, &Choice)| {
         let mut told = search::result(at + 1, choice.found);
         told["can_fork"] = json!(choice.refusal.is_none());
         let refusal = choice.refusal.as_ref().map(Refusal::message);
         told["warning"] = json!(choice.found.warning.clone().or(refusal));
-        told["command"] = json!(choice.command);
+        told["command"] = json!(command(args, choice.found, choice.found.session.view.id.as_str()));
         told
     };
     json!({
