@@ -17,13 +17,17 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 
 /// Every key that means something.
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 10] = [
     "worktree.place",
     "worktree.bring",
     "worktree.setup",
     "agents.claude.command",
     "agents.codex.command",
     "hooks.notes",
+    "mcp.start",
+    "mcp.elsewhere",
+    "mcp.skip_permissions",
+    "mcp.stop",
 ];
 
 /// What the person has set.
@@ -36,8 +40,47 @@ pub struct Config {
     pub agents: AgentsConfig,
     /// What hooks do besides taking note.
     pub hooks: HooksConfig,
+    /// What agents may do through tine.
+    pub mcp: McpConfig,
     /// Named sets of launch options.
     pub profiles: BTreeMap<String, ProfileConfig>,
+}
+
+/// What agents may do through tine.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct McpConfig {
+    /// Start, resume and fork sessions, and speak to them.
+    pub start: Permission,
+    /// The same outside of the project in which the server runs, and its worktrees.
+    pub elsewhere: Permission,
+    /// Start agents that ask for no permission.
+    pub skip_permissions: Permission,
+    /// End agents.
+    pub stop: Permission,
+}
+
+impl Default for McpConfig {
+    fn default() -> Self {
+        McpConfig {
+            start: Permission::On,
+            elsewhere: Permission::Off,
+            skip_permissions: Permission::Off,
+            stop: Permission::On,
+        }
+    }
+}
+
+/// Whether something may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// It may not.
+    Off,
+    /// The person is asked each time.
+    Ask,
+    /// It may.
+    On,
 }
 
 /// What hooks do besides taking note.

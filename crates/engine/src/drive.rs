@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::places::{self, Key, OpenPane, Order, Pane, Spot};
 use crate::private;
-use crate::profile::Profile;
+use crate::profile::{LaunchRequest, Profile};
 use crate::registry::Registry;
 use crate::session::Session;
 use crate::signal::{Signal, signal};
@@ -261,19 +261,58 @@ impl Tine {
     /// Says something in a session that does not run, by a process that goes on without us; returns when it has begun.
     pub fn send_in_background(&self, session: &Session, text: &str) -> Result<Session> {
         check_words(text)?;
-        let failed = |source| Error::Background(source);
-        let mut command = std::process::Command::new(&self.context().program);
-        command.arg("send").arg(&session.view.path).args(["--wait", "-"]);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(failed)?;
-        child.stdin.take().map(|mut stdin| stdin.write_all(text.as_bytes())).transpose().map_err(failed)?;
+        let path = session.view.path.to_string_lossy();
+        let mut child = self.in_background(&["send", &path, "--wait", "-"], text)?;
         // Who waits for it next must not find it idle because it has not begun.
         self.until_begun(session, &mut || child.try_wait().is_ok_and(|ended| ended.is_some()))?;
         // Where we stay, it must not stay as a corpse.
         thread::spawn(move || child.wait());
         self.again(session)
+    }
+
+    /// Starts a session without a terminal, by a process that goes on without us; returns when it has begun.
+    pub fn begin_in_background(
+        &self,
+        agent: Agent,
+        name: Option<&SessionName>,
+        request: &LaunchRequest,
+    ) -> Result<Session> {
+        let text = request.prompt.as_deref().unwrap_or_default();
+        check_words(text)?;
+        // What does not work is told here, and not by somebody whom nobody hears.
+        let planned =
+            self.plan_start_in(&self.context().cwd, agent, name.cloned(), self.launch_for(agent, request)?)?;
+        let model = request.model.as_deref().map(|model| format!("--model={model}"));
+        let mut words = vec!["start", planned.name.as_str(), "--agent", agent.as_str(), "--in", "headless"];
+        words.extend(["--prompt", "-", "--json"].into_iter().chain(model.as_deref()).chain(["--"]));
+        words.extend(request.args.iter().map(String::as_str));
+        let mut child = self.in_background(&words, text)?;
+        let begun = Instant::now();
+        while begun.elapsed() < TAKEN_UP_WITHIN {
+            let ended = child.try_wait().ok().flatten();
+            if let Ok(found) = self.resolve(planned.name.as_str(), &Quiet) {
+                thread::spawn(move || child.wait());
+                return Ok(found.session);
+            }
+            if ended.is_some() {
+                break;
+            }
+            self.pause(PAUSE)?;
+        }
+        Err(Error::NotTakenUp(planned.name.to_string()))
+    }
+
+    /// Ourselves once more, in a group of its own, with `text` on standard input.
+    fn in_background(&self, words: &[&str], text: &str) -> Result<std::process::Child> {
+        let mut command = std::process::Command::new(&self.context().program);
+        command.args(words).current_dir(&self.context().cwd);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().map_err(Error::Background)?;
+        let told = child.stdin.take().map(|mut stdin| stdin.write_all(text.as_bytes())).transpose();
+        told.map_err(Error::Background)?;
+        Ok(child)
     }
 
     /// Whether a daemon has the session open, and not the agent that a person sees.

@@ -158,6 +158,9 @@ pub enum Error {
     /// No branch is checked out.
     #[error("no branch is checked out in {}", .0.display())]
     Detached(PathBuf),
+    /// A word that means no commit.
+    #[error("there is no commit `{}`", transcript::text::one_line(.0))]
+    NoCommit(String),
     /// A text that git does not take for a branch.
     #[error("`{}` cannot be the name of a branch", transcript::text::one_line(.0))]
     BadBranch(String),
@@ -588,6 +591,7 @@ impl Error {
             Error::NoRepository(_) => "no_repository",
             Error::InTheMiddle { .. } => "in_the_middle",
             Error::Detached(_) => "detached_head",
+            Error::NoCommit(_) => "no_commit",
             Error::BadBranch(_) => "bad_branch",
             Error::BranchExists(_) => "branch_exists",
             Error::CheckedOut { .. } => "branch_checked_out",
@@ -709,6 +713,7 @@ impl Error {
             Error::Detached(_) => {
                 Some("`git switch BRANCH` first; the worktree begins at the branch that the source works on".into())
             }
+            Error::NoCommit(_) => Some("for example `main`, a tag or a hash".into()),
             Error::BadBranch(_) => Some("for example `try/cookies`".into()),
             Error::BranchExists(_) => Some("give another name: `--worktree NAME`".into()),
             Error::CheckedOut { tree, .. } => {

@@ -47,7 +47,7 @@ pub use agents::Cancel;
 use agents::{Blocks, Store};
 pub use catalog::{Progress, Quiet};
 pub use config::notes_for;
-pub use config::{AgentsConfig, Config, InnerPath, Program, Template, WorktreeConfig};
+pub use config::{AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, Template, WorktreeConfig};
 pub use context::{Clock, Context, Environment, Paths};
 pub use directory::{CopyProgress, DirectoryCopy};
 pub use doctor::{Check, Report, Verdict};

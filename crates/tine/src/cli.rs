@@ -85,6 +85,7 @@ pub(crate) enum Command {
     Log(log::Args),
     #[command(hide = true)]
     Hook(hook::Args),
+    Mcp(crate::mcp::Args),
     Setup(setup::Args),
     Doctor(doctor::Args),
     Completions(completions::Args),
@@ -117,6 +118,7 @@ impl Command {
             Command::Setup(args) => args.json,
             Command::Doctor(args) => args.json,
             Command::Hook(_)
+            | Command::Mcp(_)
             | Command::Pane(_)
             | Command::Interrupt(_)
             | Command::Stop(_)

@@ -39,6 +39,11 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
+    /// What programs are told of it.
+    pub(crate) fn as_json(&self) -> serde_json::Value {
+        json!({ "error": { "kind": self.kind(), "message": self.to_string(), "hint": self.hint() } })
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Failure::Engine(error) => error.kind(),

@@ -9,6 +9,7 @@ mod complete;
 mod demo;
 mod environment;
 mod failure;
+mod mcp;
 mod ui;
 
 use std::process::ExitCode;

@@ -1,11 +1,12 @@
 //! A clone of a session in which nothing was said yet: its directory is copied, and an empty conversation begins there.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use transcript::SessionName;
 
 use crate::Tine;
+use crate::catalog::Quiet;
 use crate::directory::CopyProgress;
 use crate::error::{Error, Result};
 use crate::named::Start;
@@ -14,6 +15,21 @@ use crate::operations::Effects;
 use crate::profile::Launch;
 
 impl Tine {
+    /// Makes a worktree of the repository around us, on a new branch, for a session that is to begin in it.
+    pub fn new_worktree(&self, branch: &str, base: Option<&str>) -> Result<(PathBuf, i64)> {
+        let workspace = self.worktree(&self.context().cwd, branch, base, false)?;
+        let mut effects = Effects { worktree: workspace.worktree.clone(), ..Effects::default() };
+        let now = self.context().clock.now();
+        let operation = self.registry().begin_operation("worktree", &format!("worktree {branch}"), &effects, now)?;
+        if let Err(error) = self.make_workspace(&workspace, operation, &mut effects, &Quiet) {
+            self.remove_effects(&effects);
+            let _ = self.registry().end_operation(operation, "failed", None);
+            return Err(error);
+        }
+        self.registry().end_operation(operation, "done", Some(&effects))?;
+        Ok((workspace.path, operation))
+    }
+
     /// Clones the session that was started as `source`. Nothing where there is no such session.
     pub fn clone_unbegun(
         &self,

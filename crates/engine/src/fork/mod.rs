@@ -91,9 +91,13 @@ pub enum Where {
     Same,
     /// In another directory.
     Directory(PathBuf),
-    /// In a new worktree of the source's repository, on a new branch of this name; the fork's own name where none is
-    /// said.
-    Worktree(Option<String>),
+    /// In a new worktree of the source's repository.
+    Worktree {
+        /// Its new branch; the fork's own name where none is said.
+        branch: Option<String>,
+        /// The commit that the branch begins at; where the source works where none is said.
+        base: Option<String>,
+    },
     /// In a copy of the source's directory, which is made at this place.
     Copy(PathBuf),
 }

@@ -45,8 +45,9 @@ impl Tine {
             Where::Same => ("same", own),
             Where::Directory(directory) => ("existing", self.context().cwd.join(directory)),
             Where::Copy(directory) => return self.copy_of(own, directory, name),
-            Where::Worktree(branch) => {
-                return self.worktree(&own, branch.as_deref().unwrap_or(name.as_str()), request.carry);
+            Where::Worktree { branch, base } => {
+                let branch = branch.as_deref().unwrap_or(name.as_str());
+                return self.worktree(&own, branch, base.as_deref(), request.carry);
             }
         };
         let path = existing(path)?;
@@ -70,14 +71,20 @@ impl Tine {
     }
 
     /// A new worktree, where the configuration has its place: `<repository>.worktrees/<branch>` if it says nothing.
-    fn worktree(&self, directory: &Path, branch: &str, carry: bool) -> Result<Workspace> {
+    pub(super) fn worktree(
+        &self,
+        directory: &Path,
+        branch: &str,
+        base: Option<&str>,
+        carry: bool,
+    ) -> Result<Workspace> {
         let directory = existing(directory.to_owned())?;
         let git = self.git()?;
         let top = git.top(&directory).ok_or_else(|| Error::NoRepository(directory.clone()))?;
         if let Some(what) = git.unfinished(&top) {
             return Err(Error::InTheMiddle { directory: top, what });
         }
-        if project::current_branch(&directory).is_none() {
+        if base.is_none() && project::current_branch(&directory).is_none() {
             return Err(Error::Detached(top));
         }
         if !git.is_branch_name(&top, branch) {
@@ -102,7 +109,10 @@ impl Tine {
         // A source that works below the top goes on there in the worktree.
         let below = directory.strip_prefix(&top).unwrap_or(Path::new(""));
         let path = if below.as_os_str().is_empty() { tree.clone() } else { tree.join(below) };
-        let base = git.head(&top)?;
+        let base = match base {
+            Some(base) => git.commit(&top, base).ok_or_else(|| Error::NoCommit(base.to_owned()))?,
+            None => git.head(&top)?,
+        };
         let branch = branch.to_owned();
         let worktree = Worktree {
             repository: main,

@@ -80,6 +80,12 @@ impl Git {
         self.run(directory, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(Self::failed(directory))
     }
 
+    /// The commit that a word means.
+    pub(crate) fn commit(&self, directory: &Path, word: &str) -> Option<String> {
+        let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{word}^{{commit}}")];
+        self.run(directory, words).ok().filter(|commit| !commit.is_empty())
+    }
+
     /// The folder of what belongs to one working tree alone.
     fn own_folder(&self, directory: &Path) -> Result<PathBuf> {
         let folder = self.run(directory, ["rev-parse", "--absolute-git-dir"]).map_err(Self::failed(directory))?;

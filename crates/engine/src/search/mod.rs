@@ -121,6 +121,8 @@ pub struct Found {
     pub warning: Option<String>,
     /// The forks that hold this turn, too.
     pub forks: Vec<String>,
+    /// Where it was found, if not in the transcript.
+    pub source: Option<String>,
 }
 
 /// What there is of an index.
@@ -414,7 +416,7 @@ impl Tine {
                 let warning = incomplete(&look.catalog.entries[entry]);
                 let can_fork = warning.is_none() && turn > 0;
                 let forks = Vec::new();
-                answer.results.push(Found { score, session, turn, snippet, can_fork, warning, forks });
+                answer.results.push(Found { score, session, turn, snippet, can_fork, warning, forks, source: None });
             }
         }
         let mut opened = 0;
@@ -452,7 +454,16 @@ impl Tine {
             let can_fork = warning.is_none() && session.view.turns > 0;
             let forks = sessions.forks_with(hit).into_iter().filter(|fork| *fork != entry);
             let forks = forks.map(|fork| view(fork).view.label().to_owned()).collect();
-            answer.results.push(Found { score: hit.score, session, turn, snippet, can_fork, warning, forks });
+            answer.results.push(Found {
+                score: hit.score,
+                session,
+                turn,
+                snippet,
+                can_fork,
+                warning,
+                forks,
+                source: None,
+            });
         }
     }
 }

@@ -158,7 +158,8 @@ impl Tine {
             let snippet = text::one_line(&transcript::secrets::mask(&lines.join(" ")).0);
             let snippet = Snippet { text: text::prefix(&snippet, 400).to_owned(), marks: Vec::new() };
             let score = if document.score.is_finite() { document.score.clamp(0.0, 1.0) } else { 0.0 };
-            answer.results.push(Found { score, turn, snippet, ..recent(session.clone()) });
+            let source = Some(document.file.clone());
+            answer.results.push(Found { score, turn, snippet, source, ..recent(session.clone()) });
         }
         unknown
     }
@@ -196,6 +197,7 @@ fn recent(session: Session) -> Found {
         can_fork: turn > 0,
         warning: None,
         forks: Vec::new(),
+        source: None,
         session,
     }
 }

@@ -17,7 +17,7 @@ use transcript::{Agent, SessionId};
 
 use super::document::{Maker, TurnDocument};
 use super::index::{Level, Row, Rows, Trouble, Words, file_key, place_key};
-use crate::catalog::{Catalog, Entry};
+use crate::catalog::{Catalog, Entry, Quiet};
 
 /// With less than this to read, one pass does everything.
 const SMALL: u64 = 16 << 20;
@@ -58,6 +58,10 @@ struct Job {
 pub trait IndexProgress: Sync {
     /// So many bytes of transcripts are read, of what was said or of all.
     fn read(&self, pass: &'static str, done: u64, total: u64);
+}
+
+impl IndexProgress for Quiet {
+    fn read(&self, _pass: &'static str, _done: u64, _total: u64) {}
 }
 
 /// Whose turns a session's first turns are.

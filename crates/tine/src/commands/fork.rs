@@ -163,7 +163,9 @@ impl Shape {
     pub(crate) fn request(&self, selection: Selection, name: Option<&SessionName>) -> Request {
         let workspace = match (&self.to, &self.worktree, &self.copy_to) {
             (Some(directory), _, _) => Where::Directory(directory.clone()),
-            (_, Some(branch), _) => Where::Worktree(Some(branch.clone()).filter(|branch| !branch.is_empty())),
+            (_, Some(branch), _) => {
+                Where::Worktree { branch: Some(branch.clone()).filter(|branch| !branch.is_empty()), base: None }
+            }
             (_, _, Some(directory)) => Where::Copy(directory.clone()),
             (None, None, None) => Where::Same,
         };

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::Session;
+use engine::{Session, Tine};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{SessionView, text};
@@ -37,7 +37,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         sessions.iter().map(|other| &other.view).filter(|view| is_fork_of(view, &session)).collect();
     let mut out = ui::out();
     if args.json {
-        writeln!(out, "{}", to_json_pretty(&as_json(desk, &session, &forks)?))?;
+        writeln!(out, "{}", to_json_pretty(&as_json(&desk.tine, &session, &forks)?))?;
     } else {
         for (word, value) in facts(desk, &session, &forks)? {
             writeln!(out, "{}  {value}", Paint(desk.surface.color).dim(&format!("{word:>9}")))?;
@@ -47,14 +47,15 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_fork_of(view: &SessionView, session: &Session) -> bool {
+pub(crate) fn is_fork_of(view: &SessionView, session: &Session) -> bool {
     let parent = view.parent.as_ref();
     parent.is_some_and(|parent| parent.agent == session.view.agent && parent.id == session.view.id)
 }
 
-fn as_json(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Value, Failure> {
+/// All of it for programs.
+pub(crate) fn as_json(tine: &Tine, session: &Session, forks: &[&SessionView]) -> Result<Value, Failure> {
     let (agent, id) = (session.view.agent, &session.view.id);
-    let previous = desk.tine.registry().previous_ids(&session.key())?;
+    let previous = tine.registry().previous_ids(&session.key())?;
     let details = &session.details;
     let mut value = serde_json::to_value(&session.view).unwrap_or_default();
     let more = json!({
@@ -68,9 +69,9 @@ fn as_json(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Val
         "pid": session.live.as_ref().and_then(|live| live.pid),
         "waiting_for": session.live.as_ref().and_then(|live| live.waiting_for.clone()),
         "mid_turn": details.mid_turn,
-        "profile": desk.tine.profile_of(agent, id)?.shown(),
+        "profile": tine.profile_of(agent, id)?.shown(),
         "previous_ids": previous.iter().map(|(id, _, _)| id).collect::<Vec<_>>(),
-        "seed": desk.tine.registry().seed(agent, id)?,
+        "seed": tine.registry().seed(agent, id)?,
         "defects": details.defects,
         "forks": forks.iter().map(|fork| json!({
             "agent": fork.agent, "id": fork.id, "name": fork.name,

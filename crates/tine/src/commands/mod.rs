@@ -56,6 +56,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Completions(args) => return completions::run(&args),
         Command::Demo(args) => return demo::run(&args, &surface),
         Command::Hook(args) => return hook::run(&args),
+        Command::Mcp(args) => return crate::mcp::run(&args),
         Command::Pane(args) => return pane::run(&args),
         command => command,
     };
@@ -89,7 +90,9 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Log(args) => log::run(&desk, &args),
         Command::Doctor(args) => doctor::run(&desk, &args),
         Command::Setup(args) => setup::run(&desk, &args),
-        Command::Completions(_) | Command::Demo(_) | Command::Hook(_) | Command::Pane(_) => unreachable!("ran above"),
+        Command::Completions(_) | Command::Demo(_) | Command::Hook(_) | Command::Mcp(_) | Command::Pane(_) => {
+            unreachable!("ran above")
+        }
     };
     for warning in desk.tine.take_warnings() {
         crate::ui::warn(&warning);

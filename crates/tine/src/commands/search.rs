@@ -184,7 +184,7 @@ pub(crate) fn errors(answer: &Answer) -> Vec<Value> {
 }
 
 /// Three digits say all there is to say.
-fn rounded(score: f32) -> f64 {
+pub(crate) fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1000.0).round() / 1000.0
 }
 

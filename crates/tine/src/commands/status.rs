@@ -60,7 +60,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn as_json(session: &Session) -> Value {
+/// A session that runs, for programs.
+pub(crate) fn as_json(session: &Session) -> Value {
     let mut value = serde_json::to_value(&session.view).unwrap_or_default();
     if let Value::Object(fields) = &mut value {
         let live = session.live.as_ref();

@@ -47,7 +47,7 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
         (request.now, request.place) = (options.now, place);
         request.prompt = prompts.get(index).cloned();
         let number = index + 1;
-        if let Where::Worktree(Some(branch)) = &mut request.workspace {
+        if let Where::Worktree { branch: Some(branch), .. } = &mut request.workspace {
             branch.push_str(&format!("-{number}"));
         }
         if let Some(name) = &args.name {

@@ -69,7 +69,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_here(tree: &Node, project: &Project) -> bool {
+pub(crate) fn is_here(tree: &Node, project: &Project) -> bool {
     let own = match &tree.session {
         Known::Here(session) => session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)),
         Known::Gone(_) => false,
@@ -77,7 +77,8 @@ fn is_here(tree: &Node, project: &Project) -> bool {
     own || tree.children.iter().any(|child| is_here(child, project))
 }
 
-fn as_json(tree: &Node) -> Value {
+/// A tree for programs.
+pub(crate) fn as_json(tree: &Node) -> Value {
     let mut value = match &tree.session {
         Known::Here(session) => serde_json::to_value(&session.view).unwrap_or_default(),
         Known::Gone(parent) => {

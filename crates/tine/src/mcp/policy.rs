@@ -1,0 +1,69 @@
+//! What agents may do through tine.
+//!
+//! They may start and fork sessions in the project in which the server runs and in its worktrees. Anything else is for the
+//! person to allow, in the configuration file or when asked.
+
+use std::path::Path;
+
+use engine::{McpConfig, Permission, Project};
+
+use super::tool::Trouble;
+
+/// What holds for one call.
+pub(super) struct Policy<'a> {
+    pub config: McpConfig,
+    pub project: Project,
+    /// Asks the person; nothing where the client cannot.
+    pub ask: &'a dyn Fn(&str) -> Option<bool>,
+}
+
+impl Policy<'_> {
+    /// Whether an agent may run, or a session be made, in a directory.
+    pub(super) fn check_start(&self, directory: &Path, what: &str) -> Result<(), Trouble> {
+        self.check(self.config.start, "start", what)?;
+        match self.project.contains(directory) {
+            true => Ok(()),
+            false => {
+                let what = format!("{what} in {}, which is not of this project", directory.display());
+                self.check(self.config.elsewhere, "elsewhere", &what)
+            }
+        }
+    }
+
+    /// Whether an agent may run without asking for permissions.
+    pub(super) fn check_skipping(&self) -> Result<(), Trouble> {
+        self.check(self.config.skip_permissions, "skip_permissions", "start an agent that asks for no permission")
+    }
+
+    /// Whether an agent may be ended.
+    pub(super) fn check_stop(&self, directory: Option<&Path>, what: &str) -> Result<(), Trouble> {
+        self.check(self.config.stop, "stop", what)?;
+        match directory {
+            Some(directory) if !self.project.contains(directory) => {
+                let what = format!("{what} in {}, which is not of this project", directory.display());
+                self.check(self.config.elsewhere, "elsewhere", &what)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check(&self, permission: Permission, key: &str, what: &str) -> Result<(), Trouble> {
+        let hint =
+            |value: &str| format!("the person allows it with `mcp.{key} = \"{value}\"` in tine's configuration file");
+        match permission {
+            Permission::On => Ok(()),
+            Permission::Off => Err(Trouble::refused(format!("agents may not {what}"), hint("on"))),
+            Permission::Ask => match (self.ask)(&format!("May an agent {what}?")) {
+                Some(true) => Ok(()),
+                Some(false) => Err(Trouble::refused(
+                    format!("the person did not allow to {what}"),
+                    "do not try it again without being asked to",
+                )),
+                None => Err(Trouble::refused(
+                    format!("the person is to be asked before agents {what}, and this client cannot ask"),
+                    hint("on"),
+                )),
+            },
+        }
+    }
+}

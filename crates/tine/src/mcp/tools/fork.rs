@@ -1,0 +1,273 @@
+//! Forking: a plan first, then exactly that.
+
+use std::path::{Path, PathBuf};
+
+use engine::{Method, Opened, Place, Plan, Quiet, Request, Selection, Where};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::look::AgentWord;
+use super::{READY_WITHIN, usual_place};
+use crate::commands::{self, place};
+use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
+use crate::ui::plan as show;
+
+/// How a fork is made, as callers say it.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::mcp) enum MethodWord {
+    #[default]
+    Auto,
+    Native,
+    Copy,
+    Seed,
+}
+
+/// A new worktree.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct WorktreeWord {
+    /// The new branch; called as the session where nothing is said
+    pub branch: Option<String>,
+    /// What the branch begins at; where the source's directory is where nothing is said
+    pub base: Option<String>,
+}
+
+/// What a fork is to be.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct PlanFork {
+    /// The session to fork: a name, an id, the beginning of an id, a path, or `me`; `NAME@4` as it was after turn 4,
+    /// `NAME@-1` without the last turn
+    #[schemars(example = "auth-fix@4")]
+    session: String,
+    /// The fork's name: 2 to 64 of a-z, 0-9 and dashes
+    name: Option<String>,
+    /// The agent that goes on; another one than the source's is told what was said
+    agent: Option<AgentWord>,
+    /// How the fork is made
+    #[serde(default)]
+    method: MethodWord,
+    /// Let it work in this directory
+    project_path: Option<PathBuf>,
+    /// Let it work in a new worktree
+    #[serde(default)]
+    use_worktree: bool,
+    /// The branch of that worktree
+    worktree: Option<WorktreeWord>,
+    /// Bring changes that are not committed along into the worktree
+    #[serde(default)]
+    carry: bool,
+    /// What the fork is told first
+    prompt: Option<String>,
+    /// Fork a session that is at work at its last complete turn; your own session always is at work
+    now: Option<bool>,
+    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent
+    #[serde(default = "yes")]
+    open: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl PlanFork {
+    pub(super) fn plan(self, call: &Call<'_>) -> Result<Plan, Trouble> {
+        let sessions = call.sessions()?;
+        let selection = call.select(&sessions, "session", &self.session)?;
+        let is_me = call.me(&sessions).is_some_and(|me| me.key() == selection.session.key());
+        let mut request = Request::of(selection.session);
+        request.turns = selection.turns;
+        request.name = name("name", self.name.as_deref())?;
+        request.agent = self.agent.map(Into::into);
+        request.method = match self.method {
+            MethodWord::Auto => None,
+            MethodWord::Native => Some(Method::Native),
+            MethodWord::Copy => Some(Method::Copy),
+            MethodWord::Seed => Some(Method::Seed),
+        };
+        request.workspace = workspace(call, self.project_path.as_deref(), self.use_worktree, self.worktree.as_ref())?;
+        request.carry = self.carry;
+        request.prompt = self.prompt;
+        request.now = self.now.unwrap_or(is_me);
+        request.place = match (self.open, usual_place(call)) {
+            (false, _) => Place::None,
+            // Without a terminal, what is to be said first is said at once.
+            (true, Place::None) if request.prompt.is_some() => Place::Headless,
+            (true, place) => place,
+        };
+        plan(call, &request)
+    }
+}
+
+/// Where a fork works.
+pub(super) fn workspace(
+    call: &Call<'_>,
+    directory: Option<&Path>,
+    use_worktree: bool,
+    worktree: Option<&WorktreeWord>,
+) -> Result<Where, Trouble> {
+    match (directory, use_worktree || worktree.is_some()) {
+        (Some(_), true) => Err(Trouble::argument("project_path", "leave out either it or the worktree")),
+        (Some(directory), false) => Ok(Where::Directory(call.directory("project_path", directory)?)),
+        (None, true) => {
+            let worktree = worktree.cloned().unwrap_or_default();
+            Ok(Where::Worktree { branch: worktree.branch, base: worktree.base })
+        }
+        (None, false) => Ok(Where::Same),
+    }
+}
+
+/// Decides a fork that the caller may make.
+pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> {
+    let plan = call.tine.plan_fork(request)?;
+    let source = plan.source.cwd.as_deref();
+    // A worktree is of the source's repository, wherever it is put.
+    let directory = match plan.workspace.worktree.is_some() {
+        true => source.unwrap_or(&plan.workspace.path),
+        false => &plan.workspace.path,
+    };
+    call.policy.check_start(directory, &format!("fork {}", plan.source.label()))?;
+    Ok(plan)
+}
+
+/// Makes a fork and opens it.
+pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(Value, Opened), Trouble> {
+    let forked = call.tine.apply_fork(plan, &Quiet)?;
+    let opened = call.tine.open_fork(plan, &forked, false, READY_WITHIN)?;
+    Ok((commands::fork::told(plan, &forked, &opened), opened))
+}
+
+impl Arguments for PlanFork {
+    const NAME: &'static str = "plan_fork";
+    const TITLE: &'static str = "Plan a fork";
+    const DESCRIPTION: &'static str = "Says exactly what a fork would be, and does nothing: method and why, workspace, tokens \
+        against the window, what is lost, warnings. Its `token` given to fork_session makes exactly that fork. \
+        Example: {\"session\": \"auth-fix@4\", \"name\": \"auth-cookie\", \"use_worktree\": true}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let plan = self.plan(call)?;
+        let mut told = show::as_json(&plan, None, None);
+        told["place"] = place::as_json(plan.place, None);
+        told["token"] = json!(call.shared.keep(plan));
+        Ok(told)
+    }
+}
+
+/// A fork, by a plan or at once.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct ForkSession {
+    /// The token of plan_fork: exactly that is done. Nothing else is said with it
+    token: Option<String>,
+    /// Without a token: the session to fork: a name, an id, the beginning of an id, a path, or `me`; `NAME@4` as it was
+    /// after turn 4
+    #[schemars(example = &"me")]
+    session: Option<String>,
+    /// The fork's name: 2 to 64 of a-z, 0-9 and dashes
+    name: Option<String>,
+    /// The agent that goes on; another one than the source's is told what was said
+    agent: Option<AgentWord>,
+    /// How the fork is made
+    method: Option<MethodWord>,
+    /// Let it work in this directory
+    project_path: Option<PathBuf>,
+    /// Let it work in a new worktree
+    use_worktree: Option<bool>,
+    /// The branch of that worktree
+    worktree: Option<WorktreeWord>,
+    /// Bring changes that are not committed along into the worktree
+    carry: Option<bool>,
+    /// What the fork is told first
+    prompt: Option<String>,
+    /// Fork a session that is at work at its last complete turn; your own session always is at work
+    now: Option<bool>,
+    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent
+    open: Option<bool>,
+}
+
+impl Arguments for ForkSession {
+    const NAME: &'static str = "fork_session";
+    const TITLE: &'static str = "Fork a session";
+    const DESCRIPTION: &'static str = "Makes a new session with the history of another, up to a turn; the source is not \
+        changed. With the `token` of plan_fork exactly what was planned, otherwise what the other arguments say. Answers as \
+        plan_fork does, with the new session and the operation that `tine undo` takes back. \
+        Example: {\"session\": \"me\", \"name\": \"other-way\", \"prompt\": \"Try it with a queue instead\"}";
+    const TOUCH: Touch = Touch::Adds;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let said_more = self.session.is_some() || self.name.is_some() || self.prompt.is_some();
+        let plan = match (self.token, self.session) {
+            (Some(_), _) if said_more => {
+                return Err(Trouble::argument("token", "says everything; leave out the other arguments"));
+            }
+            (Some(token), _) => {
+                let kept = call.shared.take(&token);
+                let plan = kept.ok_or_else(|| {
+                    Trouble::argument("token", "is not of a plan that is still to be applied; call plan_fork again")
+                })?;
+                call.policy.check_start(
+                    plan.source.cwd.as_deref().unwrap_or(&plan.workspace.path),
+                    &format!("fork {}", plan.source.label()),
+                )?;
+                (*plan).clone()
+            }
+            (None, None) => {
+                return Err(Trouble::argument("session", "say which session to fork, or the token of a plan"));
+            }
+            (None, Some(session)) => PlanFork {
+                session,
+                name: self.name,
+                agent: self.agent,
+                method: self.method.unwrap_or_default(),
+                project_path: self.project_path,
+                use_worktree: self.use_worktree.unwrap_or(false),
+                worktree: self.worktree,
+                carry: self.carry.unwrap_or(false),
+                prompt: self.prompt,
+                now: self.now,
+                open: self.open.unwrap_or(true),
+            }
+            .plan(call)?,
+        };
+        apply(call, &plan).map(|(told, _)| told)
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct AdoptSession {
+    /// A session without a name: an id, the beginning of an id, a path, or `me`
+    session: String,
+    /// Its name; made from its title where nothing is said
+    name: Option<String>,
+    /// The session that it was forked from
+    parent: Option<String>,
+}
+
+impl Arguments for AdoptSession {
+    const NAME: &'static str = "adopt_session";
+    const TITLE: &'static str = "Name a session";
+    const DESCRIPTION: &'static str = "Gives a name to a session that has none, so that it can be called by it. \
+        Example: {\"session\": \"me\", \"name\": \"csv-export\"}";
+    const TOUCH: Touch = Touch::Adds;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let sessions = call.sessions()?;
+        let session = call.select_whole(&sessions, "session", &self.session)?;
+        let parent = self.parent.as_deref().map(|word| call.select_whole(&sessions, "parent", word)).transpose()?;
+        let name = call.tine.adopt(&session, name("name", self.name.as_deref())?, parent.as_ref())?;
+        Ok(json!({"agent": session.view.agent, "id": session.view.id, "name": name}))
+    }
+}
+
+/// A fork of a whole session, for those who say no more than that.
+pub(super) fn simple(call: &Call<'_>, selection: Selection, name: Option<transcript::SessionName>) -> Request {
+    let mut request = Request::of(selection.session);
+    request.turns = selection.turns;
+    request.name = name;
+    request.place = usual_place(call);
+    request
+}

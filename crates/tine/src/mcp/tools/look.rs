@@ -1,0 +1,449 @@
+//! Looking: what sessions there are, what was said in them, what happens in them now.
+
+use std::path::PathBuf;
+
+use engine::{Filter, Known, Limits, Node, Now, Project, Query, Quiet, Session, query_time};
+use jiff::tz::TimeZone;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transcript::{Agent, BlockKind, SessionView, text};
+
+use crate::commands::{info, search, status, tree};
+use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count, cursor, quoted};
+
+/// The agents, as callers name them.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::mcp) enum AgentWord {
+    Claude,
+    Codex,
+}
+
+impl From<AgentWord> for Agent {
+    fn from(word: AgentWord) -> Agent {
+        match word {
+            AgentWord::Claude => Agent::Claude,
+            AgentWord::Codex => Agent::Codex,
+        }
+    }
+}
+
+/// The most characters of a transcript in one answer.
+const LONGEST: usize = 60_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct SearchSessions {
+    /// What to look for, in plain words; also "exact phrase", -without, agent:codex, file:src/auth.rs, tool:Bash, since:2w
+    #[schemars(example = "retry uploads that time out")]
+    query: String,
+    /// At most this many sessions
+    #[schemars(range(min = 1, max = 50))]
+    #[serde(default = "ten")]
+    limit: usize,
+    /// Where to go on: `next_cursor` of the answer before
+    cursor: Option<String>,
+    /// Only this agent's
+    agent: Option<AgentWord>,
+    /// Only sessions of the project around this directory
+    #[schemars(example = ".")]
+    project_path: Option<PathBuf>,
+    /// Only what was said since: 3d, 2w or 2026-11-01
+    since: Option<String>,
+    /// Whether your own session is among the results, too
+    #[serde(default)]
+    include_self: bool,
+}
+
+fn ten() -> usize {
+    10
+}
+
+impl Arguments for SearchSessions {
+    const NAME: &'static str = "search_sessions";
+    const TITLE: &'static str = "Search past sessions";
+    const DESCRIPTION: &'static str = "Finds past conversations with coding agents by words and by meaning: prompts, answers, \
+        commands, outputs, file paths. Each result has the session, the turn that fits best and a snippet; read more of it \
+        with read_session. Example: {\"query\": \"why does the upload time out\", \"limit\": 5}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let limit = count("limit", self.limit, 50)?;
+        let from = cursor(self.cursor.as_deref())?;
+        let now = Now { time: call.tine.context().clock.now(), zone: TimeZone::system() };
+        let since = self.since.as_deref().map(|since| query_time(since, &now)).transpose();
+        let given = Limits {
+            agent: self.agent.map(Into::into),
+            directory: self.project_path.as_deref().map(|path| call.directory("project_path", path)).transpose()?,
+            since: since.map_err(|message| Trouble::argument("since", text::one_line(&message)))?,
+            ..Limits::default()
+        };
+        let mut query = Query::parse(&self.query, &given, &now).map_err(|error| bad_query("query", error))?;
+        query.limits.directory = query.limits.directory.map(|directory| call.tine.context().cwd.join(directory));
+        let me = if self.include_self { None } else { call.me(&call.sessions()?) };
+        let answer = call.tine.search(&query, &given, from + limit + 2, &Quiet, &Quiet);
+        let mut answer = answer.map_err(|error| bad_query("query", error))?;
+        answer.results.retain(|found| me.as_ref().is_none_or(|me| me.key() != found.session.key()));
+        let rest = answer.results.iter().enumerate().skip(from);
+        let results: Vec<Value> = rest.take(limit).map(|(at, found)| search::result(at + 1, found)).collect();
+        Ok(json!({
+            "query": answer.query,
+            "engine": answer.engine,
+            "results": results,
+            "errors": search::errors(&answer),
+            "next_cursor": (answer.results.len() > from + limit).then(|| (from + limit).to_string()),
+            "note": QUOTED,
+        }))
+    }
+}
+
+/// A query that makes no sense is the caller's to mend; anything else is told as it is.
+pub(super) fn bad_query(field: &str, error: engine::Error) -> Trouble {
+    match error.kind() {
+        "bad_query" | "empty_query" | "only_common_words" | "query_too_long" => {
+            Trouble::argument(field, error.to_string())
+        }
+        _ => error.into(),
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct ListSessions {
+    /// Sessions of the project around this directory; of this project where nothing is said
+    project_path: Option<PathBuf>,
+    /// Of every project
+    #[serde(default)]
+    all: bool,
+    /// Only this agent's
+    agent: Option<AgentWord>,
+    /// At most this many
+    #[schemars(range(min = 1, max = 100))]
+    #[serde(default = "twenty")]
+    limit: usize,
+    /// Where to go on: `next_cursor` of the answer before
+    cursor: Option<String>,
+}
+
+fn twenty() -> usize {
+    20
+}
+
+impl Arguments for ListSessions {
+    const NAME: &'static str = "list_sessions";
+    const TITLE: &'static str = "List sessions";
+    const DESCRIPTION: &'static str = "Lists sessions, newest first: agent, id, name, title, directory, branch, turns, state \
+        and parent. Example: {\"all\": true, \"limit\": 10}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let limit = count("limit", self.limit, 100)?;
+        let from = cursor(self.cursor.as_deref())?;
+        let own = || call.tine.context().cwd.clone();
+        let directory = match (&self.project_path, self.all) {
+            (Some(_), true) => return Err(Trouble::argument("all", "means every project; leave out `project_path`")),
+            (Some(path), false) => Some(call.directory("project_path", path)?),
+            (None, true) => None,
+            (None, false) => Some(own()),
+        };
+        let filter = Filter { agent: self.agent.map(Into::into), directory };
+        let mut listing = call.tine.listing(&filter, &Quiet)?.skip(from);
+        let sessions: Vec<SessionView> = listing.by_ref().take(limit).map(|session| session.view).collect();
+        let next = listing.next().map(|_| (from + limit).to_string());
+        Ok(json!({"sessions": sessions, "next_cursor": next, "note": QUOTED}))
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct GetSession {
+    /// A name, an id, the beginning of an id, a path, or `me`
+    #[schemars(example = "auth-fix")]
+    session: String,
+}
+
+impl Arguments for GetSession {
+    const NAME: &'static str = "get_session";
+    const TITLE: &'static str = "Overview of a session";
+    const DESCRIPTION: &'static str = "Everything known of one session: model, tokens, state, profile, previous ids, forks, \
+        and what was asked in each of its turns, in one line each. Example: {\"session\": \"auth-fix\"}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let sessions = call.sessions()?;
+        let session = call.select_whole(&sessions, "session", &self.session)?;
+        overview(call, &sessions, &session)
+    }
+}
+
+/// The most turns of which an overview says what was asked.
+const OUTLINE: usize = 60;
+
+pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, Trouble> {
+    let forks: Vec<&SessionView> =
+        sessions.iter().map(|other| &other.view).filter(|view| info::is_fork_of(view, session)).collect();
+    let mut told = info::as_json(&call.tine, session, &forks)?;
+    let mut asked: Vec<Value> = Vec::new();
+    let mut blocks = call.tine.read(session, None)?;
+    while let Some(block) = blocks.next_block() {
+        if call.cancel.is_cancelled() {
+            return Err(engine::Error::Cancelled.into());
+        }
+        if let BlockKind::Prompt { text: said, steer: false } = &block.kind
+            && block.depth == 0
+        {
+            asked.push(json!({"turn": block.turn, "asked": text::clip(&text::one_line(said), 160)}));
+        }
+    }
+    // Where it began and where it is now.
+    if asked.len() > OUTLINE {
+        asked.drain(OUTLINE / 2..asked.len() - OUTLINE / 2);
+    }
+    told["outline"] = json!(asked);
+    told["note"] = json!(QUOTED);
+    Ok(told)
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct ReadSession {
+    /// A name, an id, the beginning of an id, a path, or `me`
+    #[schemars(example = "auth-fix")]
+    session: String,
+    /// The first turn that is wanted; the last few where nothing is said
+    from_turn: Option<u32>,
+    /// Instead: the turns around this one
+    around_turn: Option<u32>,
+    /// How many turns
+    #[schemars(range(min = 1, max = 50))]
+    #[serde(default = "three")]
+    turns: usize,
+    /// Whether what tools were called with and gave back is there, too
+    #[serde(default)]
+    include_tools: bool,
+}
+
+fn three() -> usize {
+    3
+}
+
+impl Arguments for ReadSession {
+    const NAME: &'static str = "read_session";
+    const TITLE: &'static str = "Read a session";
+    const DESCRIPTION: &'static str = "What was said in a session, turn by turn, from a turn on or around one; go on with \
+        `next_turn` as `from_turn`. Example: {\"session\": \"auth-fix\", \"around_turn\": 7, \"turns\": 3}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let turns = u32::try_from(count("turns", self.turns, 50)?).unwrap_or(1);
+        let session = call.select_whole(&call.sessions()?, "session", &self.session)?;
+        let all = session.view.turns;
+        let (field, asked) = match (self.from_turn, self.around_turn) {
+            (Some(_), Some(_)) => return Err(Trouble::argument("around_turn", "leave out either it or `from_turn`")),
+            (Some(turn), None) => ("from_turn", Some(turn)),
+            (None, Some(turn)) => ("around_turn", Some(turn)),
+            (None, None) => ("from_turn", None),
+        };
+        if let Some(asked) = asked
+            && !(1..=all.max(1)).contains(&asked)
+        {
+            return Err(Trouble::argument(field, format!("a turn from 1 to {all}")));
+        }
+        let first = match (field, asked) {
+            ("around_turn", Some(turn)) => turn.saturating_sub(turns / 2).max(1),
+            (_, Some(turn)) => turn,
+            (_, None) => (all + 1).saturating_sub(turns).max(1),
+        };
+        let last = (first + turns - 1).min(all);
+        let mut said = String::new();
+        let mut complete = first.saturating_sub(1);
+        let mut blocks = call.tine.read(&session, Some(last))?;
+        while let Some(block) = blocks.next_block() {
+            if call.cancel.is_cancelled() {
+                return Err(engine::Error::Cancelled.into());
+            }
+            if block.turn < first || block.depth > 0 {
+                continue;
+            }
+            if block.turn > complete + 1 && said.len() > LONGEST {
+                break;
+            }
+            complete = complete.max(block.turn.saturating_sub(1));
+            write_block(&mut said, block.turn, &block.kind, self.include_tools);
+        }
+        let told = if said.len() > LONGEST { complete.max(first) } else { last };
+        Ok(json!({
+            "session": session.view.id,
+            "name": session.view.name,
+            "turns": all,
+            "first_turn": first,
+            "last_turn": told,
+            "next_turn": (told < all).then_some(told + 1),
+            "text": quoted(&session, &shortened(&said)),
+            "note": QUOTED,
+        }))
+    }
+}
+
+/// One turn may be longer than anybody wants to read.
+fn shortened(said: &str) -> String {
+    match said.char_indices().nth(2 * LONGEST) {
+        Some((at, _)) => format!("{}\n[… cut off here]", &said[..at]),
+        None => said.to_owned(),
+    }
+}
+
+fn write_block(said: &mut String, turn: u32, kind: &BlockKind, tools: bool) {
+    const OUTPUT: usize = 2_000;
+    let mut add = |words: String| {
+        said.push_str(&text::clean(&words));
+        said.push_str("\n\n");
+    };
+    match kind {
+        BlockKind::Prompt { text, steer: false } => add(format!("## Turn {turn}\n\n[user] {text}")),
+        BlockKind::Prompt { text, steer: true } => add(format!("[user] {text}")),
+        BlockKind::Answer { text, .. } => add(format!("[assistant] {text}")),
+        BlockKind::Call { name, input, .. } if tools => {
+            add(format!("[calls {name}] {}", text::clip(&input.to_string(), OUTPUT)));
+        }
+        BlockKind::Output { text, exit_code, .. } if tools => {
+            let code = exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+            add(format!("[output{code}] {}", text::clip(text, OUTPUT)));
+        }
+        BlockKind::Call { name, .. } => add(format!("[calls {name}]")),
+        BlockKind::Compaction { summary } => add(format!("[compacted] {summary}")),
+        _ => {}
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct SessionTree {
+    /// Only the tree of this session: a name, an id, the beginning of an id, a path, or `me`
+    session: Option<String>,
+    /// The trees of every project
+    #[serde(default)]
+    all: bool,
+}
+
+impl Arguments for SessionTree {
+    const NAME: &'static str = "session_tree";
+    const TITLE: &'static str = "Lineage of sessions";
+    const DESCRIPTION: &'static str = "Which session was forked from which, at what turn, as trees. \
+        Example: {\"session\": \"auth-fix\"}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let sessions = call.sessions()?;
+        let chosen = self.session.as_deref().map(|word| call.select_whole(&sessions, "session", word)).transpose()?;
+        let project = Project::of(&call.tine.context().cwd);
+        let holders = call.tine.registry().holders()?;
+        let is_asked_for = |node: &&Node| match &chosen {
+            Some(chosen) => node.holds(chosen.view.agent, &chosen.view.id),
+            None => (self.all || tree::is_here(node, &project)) && !node.children.is_empty(),
+        };
+        let forest = engine::forest(&sessions, &holders);
+        let trees: Vec<Value> = forest.iter().filter(is_asked_for).take(100).map(brief).collect();
+        Ok(json!({"trees": trees, "note": QUOTED}))
+    }
+}
+
+/// A tree without what can be looked up.
+fn brief(node: &Node) -> Value {
+    let mut told = match &node.session {
+        Known::Here(session) => {
+            let view = &session.view;
+            json!({
+                "agent": view.agent, "id": view.id, "name": view.name, "title": view.title, "state": view.state,
+                "turns": view.turns, "forked_at_turn": view.parent.as_ref().and_then(|parent| parent.turn),
+            })
+        }
+        Known::Gone(_) => tree::as_json(&Node { session: node.session.clone(), children: Vec::new() }),
+    };
+    told["children"] = node.children.iter().map(brief).collect();
+    told
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct SessionStatus {
+    /// Which sessions: names, ids, beginnings of ids, paths, or `me`; every one that is open where nothing is said
+    #[serde(default)]
+    sessions: Vec<String>,
+}
+
+impl Arguments for SessionStatus {
+    const NAME: &'static str = "session_status";
+    const TITLE: &'static str = "State of sessions";
+    const DESCRIPTION: &'static str = "Whether sessions are busy, idle, waiting for a permission or stopped. \
+        Example: {\"sessions\": [\"try-1\", \"try-2\"]}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let all = call.sessions()?;
+        let chosen: Vec<Session> = match self.sessions.is_empty() {
+            true => all.iter().filter(|session| session.live.is_some()).cloned().collect(),
+            false => chosen(call, &all, &self.sessions)?,
+        };
+        Ok(json!({"sessions": chosen.iter().map(status::as_json).collect::<Vec<_>>()}))
+    }
+}
+
+/// The sessions that words mean; the first word that means none is told by its place.
+pub(super) fn chosen(call: &Call<'_>, all: &[Session], words: &[String]) -> Result<Vec<Session>, Trouble> {
+    if !(1..=64).contains(&words.len()) {
+        return Err(Trouble::argument("sessions", "from 1 to 64 sessions"));
+    }
+    let numbered = words.iter().enumerate();
+    numbered.map(|(at, word)| call.select_whole(all, &format!("sessions[{at}]"), word)).collect()
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct SessionEvents {
+    /// Only what happened after the event of this number; `last` of the answer before
+    after: Option<i64>,
+    /// Only of this session: a name, an id, the beginning of an id, a path, or `me`
+    session: Option<String>,
+    /// At most this many
+    #[schemars(range(min = 1, max = 200))]
+    #[serde(default = "fifty")]
+    limit: usize,
+}
+
+fn fifty() -> usize {
+    50
+}
+
+impl Arguments for SessionEvents {
+    const NAME: &'static str = "session_events";
+    const TITLE: &'static str = "What happened in sessions";
+    const DESCRIPTION: &'static str = "What the agents' hooks told: session_started, forked, busy, idle, waiting, answered, \
+        stopped, oldest first. Without `after`, the newest. Example: {\"after\": 120}";
+    const TOUCH: Touch = Touch::Reads;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let limit = count("limit", self.limit, 200)?;
+        let session = match &self.session {
+            Some(word) => Some(call.select_whole(&call.sessions()?, "session", word)?),
+            None => None,
+        };
+        let registry = call.tine.registry();
+        let mut events = match self.after {
+            Some(after) => registry.events_after(after)?,
+            // Of one session there may be few among many.
+            None if session.is_some() => registry.last_events(5_000)?,
+            None => registry.last_events(u32::try_from(limit).unwrap_or(50))?,
+        };
+        events.retain(|event| {
+            session.as_ref().is_none_or(|one| event.id == one.view.id && event.agent == one.view.agent)
+        });
+        match self.after {
+            Some(_) => events.truncate(limit),
+            None => drop(events.drain(..events.len().saturating_sub(limit))),
+        }
+        let last = events.last().map(|event| event.number).or(self.after).unwrap_or(registry.newest_event()?);
+        Ok(json!({"events": events, "last": last}))
+    }
+}

@@ -1,0 +1,50 @@
+//! The tools, one type each.
+
+mod drive;
+mod fork;
+pub(super) mod look;
+mod smart;
+mod spawn;
+
+use engine::{Pane, Place, Spot, Unit};
+
+use super::tool::{Call, Tool};
+
+/// How long an agent may take to get ready in its pane.
+const READY_WITHIN: std::time::Duration = std::time::Duration::from_secs(90);
+
+/// Every tool.
+pub(super) const ALL: [Tool; 16] = [
+    Tool::of::<smart::SmartFork>(),
+    Tool::of::<spawn::SpawnWorkers>(),
+    Tool::of::<look::SearchSessions>(),
+    Tool::of::<look::ListSessions>(),
+    Tool::of::<look::GetSession>(),
+    Tool::of::<look::ReadSession>(),
+    Tool::of::<look::SessionTree>(),
+    Tool::of::<fork::PlanFork>(),
+    Tool::of::<fork::ForkSession>(),
+    Tool::of::<drive::SendMessage>(),
+    Tool::of::<drive::WaitSessions>(),
+    Tool::of::<drive::ReadAnswer>(),
+    Tool::of::<drive::StopSessions>(),
+    Tool::of::<fork::AdoptSession>(),
+    Tool::of::<look::SessionEvents>(),
+    Tool::of::<look::SessionStatus>(),
+];
+
+/// A pane around us of this size, where a terminal is around us that has such.
+fn spot(call: &Call<'_>, unit: Unit) -> Option<Spot> {
+    let spot = Spot { terminal: None, unit };
+    call.tine.check_place(spot).is_ok().then_some(spot)
+}
+
+/// Where a fork runs unless it is said: beside what the person looks at, or only when something is sent.
+fn usual_place(call: &Call<'_>) -> Place {
+    spot(call, Unit::Tab).map_or(Place::None, Place::In)
+}
+
+/// A pane's name for those who want to find it.
+fn terminal_id(pane: Option<&Pane>) -> Option<String> {
+    pane.map(|pane| format!("{}:{}", pane.terminal.as_str(), pane.pane))
+}

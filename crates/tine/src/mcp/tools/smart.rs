@@ -1,0 +1,204 @@
+//! The smart fork: say what you want to build, and go on from where it was solved before.
+
+use std::path::PathBuf;
+
+use engine::{Filter, Found, Intent, Quiet, Selection, Suggestions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use transcript::SessionView;
+
+use super::{fork, look, terminal_id};
+use crate::commands::search;
+use crate::failure::Failure;
+use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::mcp) struct SmartFork {
+    /// What you want to build or to solve, in plain words
+    #[schemars(example = "retry uploads that time out")]
+    intent: String,
+    /// At most this many sessions
+    #[schemars(range(min = 1, max = 50))]
+    #[serde(default = "five")]
+    limit: usize,
+    /// Only sessions of the project around this directory
+    project_path: Option<PathBuf>,
+    /// A qmd collection that is asked first, where there is one of this name
+    #[serde(default = "collection")]
+    collection: String,
+    /// Leave out sessions that fit less than this
+    #[schemars(range(min = 0.0, max = 1.0))]
+    min_score: Option<f32>,
+    /// Whether each result has the words that fit
+    #[serde(default = "yes")]
+    include_snippets: bool,
+    /// Fork the best one at once
+    #[serde(default)]
+    auto_fork: bool,
+    /// Fork the result of this rank, as in the answer before: 1 is the best
+    #[schemars(range(min = 1, max = 50))]
+    fork_index: Option<usize>,
+    /// Whether your own session is among the results, too
+    #[serde(default)]
+    include_self: bool,
+}
+
+fn five() -> usize {
+    5
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn collection() -> String {
+    engine::DEFAULT_COLLECTION.to_owned()
+}
+
+impl Arguments for SmartFork {
+    const NAME: &'static str = "smart_fork";
+    const TITLE: &'static str = "Fork from where this was solved before";
+    const DESCRIPTION: &'static str = "Finds the past sessions that suit what you intend to do, best first, and forks one of \
+        them with all its context if you say so: first call it with the intent alone, then again with `fork_index`, or at \
+        once with `auto_fork`. The fork is told what to do with send_message. The source is not changed. \
+        Example: {\"intent\": \"csv export for invoices\", \"limit\": 5}";
+    const TOUCH: Touch = Touch::Adds;
+
+    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+        let limit = count("limit", self.limit, 50)?;
+        if self.min_score.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
+            return Err(Trouble::argument("min_score", "a number from 0 to 1"));
+        }
+        if self.auto_fork && self.fork_index.is_some() {
+            return Err(Trouble::argument("fork_index", "leave out either it or `auto_fork`"));
+        }
+        if self.fork_index.is_some_and(|index| !(1..=limit).contains(&index)) {
+            return Err(Trouble::argument("fork_index", format!("a rank from 1 to {limit}, which is the limit")));
+        }
+        let project = self.project_path.as_deref().map(|path| call.directory("project_path", path)).transpose()?;
+        let me = if self.include_self { None } else { call.me(&call.sessions()?) };
+        let intent = Intent {
+            text: self.intent.clone(),
+            project,
+            // Whoever asks may be among them.
+            limit: limit + usize::from(me.is_some()),
+            min_score: self.min_score,
+            collection: Some(self.collection.clone()).filter(|collection| !collection.is_empty()),
+        };
+        let mut suggestions = match call.tine.suggest(&intent, &Quiet, &Quiet) {
+            Ok(suggestions) => suggestions,
+            Err(error) => match look::bad_query("intent", error) {
+                Trouble::Failed(failure) => return Err(no_search(call, &intent, &failure)),
+                trouble => return Err(trouble),
+            },
+        };
+        let results = &mut suggestions.answer.results;
+        results.retain(|found| me.as_ref().is_none_or(|me| me.key() != found.session.key()));
+        results.truncate(limit);
+        let mut told = self.told(&suggestions);
+        let chosen = match (self.auto_fork, self.fork_index) {
+            (true, _) => suggestions.answer.results.iter().find(|found| found.can_fork),
+            (false, Some(index)) => suggestions.answer.results.get(index - 1),
+            (false, None) => return Ok(told),
+        };
+        let Some(chosen) = chosen else {
+            told["error"] = json!({
+                "kind": "nothing_found",
+                "message": match self.fork_index {
+                    Some(index) => format!("there is no result {index}"),
+                    None => "there is no session that suits and can be forked".to_owned(),
+                },
+                "hint": "say the intent in other words, or look through list_sessions",
+            });
+            return Err(Trouble::Told(told));
+        };
+        let selection = Selection { session: chosen.session.clone(), turns: None };
+        let mut request = fork::simple(call, selection, None);
+        // A source that is at work is not waited for.
+        request.now = true;
+        let (made, opened) = fork::apply(call, &fork::plan(call, &request)?)?;
+        told["forked_session"] = json!({
+            "session_name": made["session"]["name"],
+            "session_id": made["session"]["id"],
+            "terminal_id": terminal_id(opened.pane.as_ref()),
+            "resume_session_id": chosen.session.view.id,
+            "agent": made["session"]["agent"],
+            "working_directory": made["workspace"]["path"],
+            "method": made["method"],
+            "command": made["command"],
+            "operation": made["operation"],
+            "warnings": made["warnings"],
+        });
+        Ok(told)
+    }
+}
+
+impl SmartFork {
+    fn told(&self, suggestions: &Suggestions) -> Value {
+        let answer = &suggestions.answer;
+        let result = |(at, found): (usize, &Found)| {
+            let view = &found.session.view;
+            let mut told = json!({
+                "rank": at + 1,
+                "score": search::rounded(found.score),
+                "session_id": view.id,
+                "agent": view.agent,
+                "name": view.name,
+                "title": view.title,
+                "working_directory": view.cwd.as_ref().map(|cwd| cwd.to_string_lossy()),
+                "date": view.updated,
+                "turn": found.turn,
+                "snippet": null,
+                "source_path": found.source.clone().unwrap_or_else(|| view.path.to_string_lossy().into_owned()),
+                "jsonl_path": view.path.to_string_lossy(),
+                "can_fork": found.can_fork,
+                "warning": found.warning,
+            });
+            if self.include_snippets {
+                told["snippet"] = json!(found.snippet.text);
+            }
+            told
+        };
+        let qmd: Vec<String> = answer
+            .errors
+            .iter()
+            .filter(|error| error.engine.starts_with("qmd"))
+            .map(|error| format!("{}: {}", error.engine, error.message))
+            .collect();
+        json!({
+            "intent": answer.query,
+            "engine": answer.engine,
+            "fallback_used": suggestions.fallback_used(),
+            "qmd_error": (!qmd.is_empty()).then(|| qmd.join("; ")),
+            "errors": search::errors(answer),
+            "results": answer.results.iter().enumerate().map(result).collect::<Vec<_>>(),
+            "fallback_sessions": suggestions.recent.iter().map(|session| recent(&session.view)).collect::<Vec<_>>(),
+            "forked_session": null,
+            "note": QUOTED,
+        })
+    }
+}
+
+fn recent(view: &SessionView) -> Value {
+    json!({
+        "session_id": view.id, "agent": view.agent, "name": view.name, "title": view.title,
+        "working_directory": view.cwd.as_ref().map(|cwd| cwd.to_string_lossy()), "date": view.updated,
+    })
+}
+
+/// Nothing can be searched: what to do about it, and what there is to choose from without.
+fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
+    let filter = Filter { agent: None, directory: intent.project.clone() };
+    let listing = call.tine.listing(&filter, &Quiet).map(|listing| listing.take(intent.limit).collect::<Vec<_>>());
+    let mut told = failure.as_json();
+    told["error"]["next_steps"] = json!([
+        "run `tine doctor` to see what is wrong",
+        "run `tine index --rebuild` to make the index anew",
+        "choose one of fallback_sessions and fork it with fork_session",
+    ]);
+    told["fallback_sessions"] =
+        listing.unwrap_or_default().iter().map(|session| recent(&session.view)).collect::<Vec<_>>().into();
+    Trouble::Told(told)
+}
