@@ -71,7 +71,7 @@ pub use search::{
 };
 use session::Knowledge;
 pub use session::{Details, Listing, Session};
-pub use setup::{Change, Scope, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupStatus, Step};
+pub use setup::{Change, Scope, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupServer, SetupStatus, Step};
 pub use smart::{Intent, Suggestions};
 use transcript::Agent;
 pub use tree::{Known, Node, forest};

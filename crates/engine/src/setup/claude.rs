@@ -26,11 +26,12 @@ impl Tine {
             if scope == Scope::Project {
                 let project = self.project_settings();
                 plan.steps.extend(self.plan_hooks(agent, scope, &project, true, &mut plan.notes)?);
-                return Ok(());
+                return self.plan_server(scope, true, plan);
             }
             // Claude Code writes the settings when the plugin goes; tine's own entries go first.
             if scope == Scope::User {
                 plan.steps.extend(self.plan_hooks(agent, scope, &user, true, &mut plan.notes)?);
+                self.plan_server(scope, true, plan)?;
             }
             if has_plugin {
                 plan.steps.push(self.plugin_step("- the plugin", Action::RemovePlugin));
@@ -42,6 +43,7 @@ impl Tine {
             Scope::User => {
                 let step = self.plan_hooks(agent, scope, &user, false, &mut plan.notes)?;
                 plan.steps.extend(step);
+                self.plan_server(scope, false, plan)?;
                 self.note_project(plan)?;
             }
             Scope::Project => {
@@ -54,6 +56,7 @@ impl Tine {
                     return Ok(());
                 }
                 plan.steps.extend(self.plan_hooks(agent, scope, &project, false, &mut plan.notes)?);
+                self.plan_server(scope, false, plan)?;
                 if self.context().find_program(hooks::BY_NAME).is_none() {
                     let note = "tine is not on the PATH, so a project's hooks do nothing here";
                     plan.notes.push((agent, note.into()));
@@ -66,11 +69,15 @@ impl Tine {
                     file::check_writable(&user)?;
                 }
                 plan.steps.extend(self.plan_hooks(agent, Scope::User, &user, true, &mut plan.notes)?);
+                self.plan_server(Scope::User, true, plan)?;
                 let files = plugin::files(&self.hook_program()?);
                 let folder = self.plugin_folder();
                 if !has_plugin || !plugin::is_written(&folder, &files) {
-                    let what =
-                        if has_plugin { "~ the plugin" } else { "+ the plugin: hooks, and a command /tine:tine" };
+                    let what = if has_plugin {
+                        "~ the plugin"
+                    } else {
+                        "+ the plugin: hooks, the MCP server, and a command /tine:tine"
+                    };
                     plan.steps.push(self.plugin_step(what, Action::InstallPlugin { files, is_known: has_plugin }));
                 }
                 self.note_project(plan)?;

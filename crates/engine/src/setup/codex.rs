@@ -12,6 +12,7 @@ use transcript::Agent;
 use super::file::{self, Edit};
 use super::hooks::{self, Found};
 use super::jsonc::{self, Problem};
+use super::server;
 use super::{Action, Change, Scope, SetupPlan, SetupRequest, Step, bad};
 use crate::Tine;
 use crate::error::{Error, Result};
@@ -52,22 +53,21 @@ impl Tine {
         // Starting Codex makes it write to its home; that is left for later where it is clear what to do.
         if program.is_ok() && (is_changed || self.codex_trusts(&path) == Some(false)) {
             let what = vec!["+ Codex's trust in these hooks".to_owned()];
-            let change = Change { agent: Agent::Codex, scope: Scope::User, path: config, what };
+            let change = Change { agent: Agent::Codex, scope: Scope::User, path: config.clone(), what };
             plan.steps.push(Step { change, action: Action::Trust { hooks: path, moves } });
         }
-        Ok(())
+        self.plan_codex_server(&config, toml.as_deref(), plan)
     }
 
     fn plan_codex_end(&self, plan: &mut SetupPlan, path: &Path, config: &Path, toml: Option<String>) -> Result<()> {
         let before = file::read(path)?;
-        let Some(step) = self.plan_hooks(Agent::Codex, Scope::User, path, true, &mut plan.notes)? else {
-            return Ok(());
+        let step = self.plan_hooks(Agent::Codex, Scope::User, path, true, &mut plan.notes)?;
+        let after = match &step {
+            Some(Step { action: Action::Edit(edit), .. }) => edit.after.clone(),
+            _ => before.clone(),
         };
-        let after = match &step.action {
-            Action::Edit(edit) => edit.after.clone(),
-            _ => None,
-        };
-        plan.steps.push(step);
+        let has_hooks = step.is_some();
+        plan.steps.extend(step);
         let Some(toml) = toml else {
             return Ok(());
         };
@@ -75,7 +75,12 @@ impl Tine {
         let receipt = self.registry().receipt(config);
         let kept = receipt.as_ref().map(|receipt| receipt.kept.clone()).unwrap_or_default();
         let was = file::as_it_was(&self.registry(), config, &toml);
-        let structural = moved(&toml, path, &moves, &kept).map_err(|problem| bad(config, problem))?;
+        let bare = server::without_codex_server(&toml, &kept).map_err(|problem| bad(config, problem))?;
+        let has_server = bare != toml;
+        let structural = moved(&bare, path, &moves, &kept).map_err(|problem| bad(config, problem))?;
+        if !has_hooks && !has_server {
+            return Ok(());
+        }
         let after = match was {
             // Trust in others' hooks that moved is not what it was.
             Some(was) if moves.iter().all(|(_, new)| new.is_none()) => was,
@@ -83,7 +88,8 @@ impl Tine {
             _ => Some(structural),
         };
         if after.as_deref() != Some(&toml) {
-            let what = vec!["- Codex's trust in these hooks".to_owned()];
+            let what = [("- Codex's trust in these hooks", has_hooks), ("- the MCP server", has_server)];
+            let what = what.iter().filter(|(_, is_so)| *is_so).map(|(what, _)| (*what).to_owned()).collect();
             let change = Change { agent: Agent::Codex, scope: Scope::User, path: config.to_owned(), what };
             let edit = Edit { path: config.to_owned(), before: Some(toml), after, kept: None, is_shared: false };
             plan.steps.push(Step { change, action: Action::Edit(edit) });
@@ -207,7 +213,7 @@ fn place(entry: &Found) -> String {
     format!("{event}:{}:{}", entry.group, entry.hook)
 }
 
-fn parse(text: &str) -> std::result::Result<DocumentMut, Problem> {
+pub(super) fn parse(text: &str) -> std::result::Result<DocumentMut, Problem> {
     text.parse().map_err(|error: toml_edit::TomlError| {
         let start = error.span().map_or(0, |span| span.start.min(text.len()));
         let message = error.message().lines().next().unwrap_or_default().to_owned();
@@ -216,7 +222,7 @@ fn parse(text: &str) -> std::result::Result<DocumentMut, Problem> {
 }
 
 /// The tables that hold trust, as they are named in `kept`.
-fn containers(text: &str) -> Vec<String> {
+pub(super) fn containers(text: &str) -> Vec<String> {
     let Ok(document) = parse(text) else {
         return Vec::new();
     };
@@ -301,7 +307,7 @@ fn trusting(text: &str, hooks: &[&KnownHook]) -> std::result::Result<String, Pro
     Ok(document.to_string())
 }
 
-fn implicit() -> Table {
+pub(super) fn implicit() -> Table {
     let mut table = Table::new();
     table.set_implicit(true);
     table
@@ -311,7 +317,7 @@ fn state(document: &mut DocumentMut) -> Option<&mut dyn TableLike> {
     document.get_mut("hooks")?.as_table_like_mut()?.get_mut("state")?.as_table_like_mut()
 }
 
-fn last_position(table: &Table) -> isize {
+pub(super) fn last_position(table: &Table) -> isize {
     let below = |item: &Item| match item {
         Item::Table(table) => last_position(table),
         Item::ArrayOfTables(tables) => tables.iter().map(last_position).max().unwrap_or(0),

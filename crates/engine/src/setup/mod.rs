@@ -1,7 +1,7 @@
 //! What tine installs in the agents, so that they tell it what happens: plan, then apply; and how it stands.
 //!
 //! Each agent's file says where things belong; what is installed is a list of steps, each of which changes one thing that
-//! a person is shown. Another thing to install, such as an MCP server, is another step. How a text is edited is left to
+//! a person is shown. How a text is edited is left to
 //! `jsonc` and `hooks`, how a file is kept safe to `file`.
 
 mod claude;
@@ -10,6 +10,7 @@ mod file;
 mod hooks;
 mod jsonc;
 mod plugin;
+mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ use crate::private;
 use file::Edit;
 use hooks::Found;
 use jsonc::Problem;
+pub use server::SetupServer;
 
 /// For whom something is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -96,6 +98,7 @@ enum Action {
     Trust { hooks: PathBuf, moves: codex::Moves },
     InstallPlugin { files: plugin::Files, is_known: bool },
     RemovePlugin,
+    CodexServer,
 }
 
 /// How things stand in one agent.
@@ -107,6 +110,8 @@ pub struct SetupStatus {
     pub installed: bool,
     /// Where entries are.
     pub places: Vec<SetupPlace>,
+    /// Where the MCP server is.
+    pub servers: Vec<SetupServer>,
     /// What the agent has told so far.
     pub events: Vec<SetupEvent>,
 }
@@ -188,6 +193,7 @@ impl Tine {
                     }
                 }
                 Action::RemovePlugin => self.remove_plugin()?,
+                Action::CodexServer => self.add_codex_server(&step.change.path)?,
             }
         }
         Ok(())
@@ -215,7 +221,8 @@ impl Tine {
         });
         let events = events.collect::<Result<_>>()?;
         let installed = places.iter().any(SetupPlace::works);
-        Ok(SetupStatus { agent, installed, places, events })
+        let servers = self.servers(agent)?;
+        Ok(SetupStatus { agent, installed, places, servers, events })
     }
 
     /// Where an agent has entries of tine. Whether it trusts them is found out by starting it.

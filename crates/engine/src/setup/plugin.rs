@@ -13,6 +13,7 @@ use transcript::Agent;
 use super::file;
 use super::hooks;
 use super::jsonc::{self, Key};
+use super::server;
 use crate::error::{Error, Result};
 use crate::{Tine, private};
 
@@ -47,6 +48,7 @@ pub(super) fn files(program: &str) -> Files {
             })),
         ),
         ("hooks/hooks.json", pretty(json!({ "description": about, "hooks": events }))),
+        (".mcp.json", pretty(json!({ "mcpServers": { NAME: server::json_server(program) } }))),
         ("commands/tine.md", command(program)),
         ("README.md", README.to_owned()),
     ]
@@ -54,8 +56,8 @@ pub(super) fn files(program: &str) -> Files {
 
 const README: &str = "# tine\n\n\
 tine branches conversations with coding agents. This plugin tells it when a session of Claude Code begins, ends, works or\n\
-waits, so that a fork made inside of Claude Code has a name at once, and adds the command `/tine:tine`, which lists and\n\
-forks sessions. `tine setup claude --plugin` wrote this folder and writes it anew; `tine setup claude --uninstall` removes\n\
+waits, so that a fork made inside of Claude Code has a name at once. It adds the command `/tine:tine`, which lists and\n\
+forks sessions, and a server by which Claude Code itself searches, forks and drives them. `tine setup claude --plugin` wrote this folder and writes it anew; `tine setup claude --uninstall` removes\n\
 it.\n";
 
 /// The text of `/tine:tine`.

@@ -15,10 +15,10 @@ use crate::cli::agent_parser;
 use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
-/// Install hooks in the agents, so that forks made inside of them are noticed at once
+/// Install hooks and the MCP server in the agents: forks made inside of them are noticed, and they can search and fork
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nobody else's hooks are touched, nor comments or formatting; files are backed up beside themselves first.
+Nobody else's hooks and servers are touched, nor comments or formatting; files are backed up beside themselves first.
 Without hooks everything works, too, only later: tine notices a fork when it next looks.
 
 Examples:
@@ -185,6 +185,11 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
         for obstacle in &place.obstacles {
             writeln!(out, "  {}  {}", text::pad("but", 8), text::clean(obstacle))?;
         }
+    }
+    for server in &status.servers {
+        let which = if server.exists { String::new() } else { format!(" ({})", paint.bad("which is not there")) };
+        let (path, program) = (ui::path(&desk.surface, &server.path), ui::path(&desk.surface, &server.program));
+        writeln!(out, "  {}  {path} calls {program}{which}", text::pad("server", 8))?;
     }
     let (now, zone) = (desk.tine.context().clock.now(), &desk.surface.zone);
     let last = status.events.iter().filter_map(|event| event.last.map(|last| (last, event.event))).max();

@@ -330,7 +330,8 @@ fn how_things_stand_is_told() {
     fs::write(codex(&world, "config.toml"), "[features]\nhooks = false\n").unwrap();
     insta::assert_snapshot!("setup_status_broken", equal(&world, &world.run(["setup", "--status"]).whole()));
     let changed = world.json(["setup", "--json", "--yes"]);
-    assert_eq!(changed["changes"].as_array().unwrap().len(), 2, "{changed:#}");
+    // Claude Code's hooks, Codex's trust in its own, and the server that went with its configuration.
+    assert_eq!(changed["changes"].as_array().unwrap().len(), 3, "{changed:#}");
     assert_eq!(changed["agents"][0]["places"][0]["is_this"], true, "{changed:#}");
 }
 
@@ -378,9 +379,13 @@ fn the_plugin_takes_the_place_of_the_entries() {
     let told = done(&world, &["claude", "--plugin"]);
     assert!(told.contains("+ the plugin"), "{told}");
     let mut written = String::new();
-    for name in
-        [".claude-plugin/plugin.json", ".claude-plugin/marketplace.json", "hooks/hooks.json", "commands/tine.md"]
-    {
+    for name in [
+        ".claude-plugin/plugin.json",
+        ".claude-plugin/marketplace.json",
+        "hooks/hooks.json",
+        ".mcp.json",
+        "commands/tine.md",
+    ] {
         written.push_str(&format!("=== {name}\n{}", text(&world, &folder.join(name))));
     }
     insta::assert_snapshot!("setup_plugin", written);
@@ -520,4 +525,41 @@ fn a_plugin_needs_claude_code_to_come_and_not_to_go() {
     assert_eq!(left("known_marketplaces.json"), r#"{"b":{}}"#);
     assert!(!plugins.join("cache/tine").exists());
     assert!(!world.sandbox.root().join("data/tine/claude-plugin").exists());
+}
+
+#[test]
+fn the_server_comes_and_goes() {
+    let world = World::empty();
+    let own = world.sandbox.home().join(".claude.json");
+    let before = "{\n  \"numStartups\": 3,\n  \"mcpServers\": {\n    \"db\": {\"command\": \"db-server\"}\n  }\n}\n";
+    world.sandbox.write(&own, before);
+    done(&world, &["claude"]);
+    let servers = |path: &std::path::Path| -> serde_json::Value {
+        serde_json::from_str::<serde_json::Value>(&fs::read_to_string(path).unwrap()).unwrap()["mcpServers"].take()
+    };
+    assert_eq!(
+        servers(&own)["tine"],
+        serde_json::json!({"type": "stdio", "command": TINE, "args": ["mcp"], "env": {}})
+    );
+    assert_eq!(servers(&own)["db"]["command"], "db-server");
+    assert_eq!(done(&world, &["claude"]), "claude: already set up\n");
+    // What Claude Code notes there meanwhile stays.
+    let noted = fs::read_to_string(&own).unwrap().replace(": 3", ": 4");
+    fs::write(&own, noted).unwrap();
+    done(&world, &["claude", "--uninstall"]);
+    assert_eq!(fs::read_to_string(&own).unwrap(), before.replace(": 3", ": 4"));
+
+    // A server that somebody else calls tine is theirs.
+    let theirs = r#"{"mcpServers": {"tine": {"command": "trees", "args": ["serve"]}}}"#;
+    fs::write(&own, theirs).unwrap();
+    assert!(done(&world, &["claude"]).contains("has a server `tine` that is not tine's, and stays"));
+    done(&world, &["claude", "--uninstall"]);
+    assert_eq!(fs::read_to_string(&own).unwrap(), theirs);
+
+    // A project's is the same for everybody.
+    let project = world.shop.join(".mcp.json");
+    done(&world, &["claude", "--project"]);
+    assert_eq!(servers(&project)["tine"]["command"], "tine");
+    done(&world, &["claude", "--project", "--uninstall"]);
+    assert!(!project.exists());
 }
