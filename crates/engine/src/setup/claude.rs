@@ -26,12 +26,12 @@ impl Tine {
             if scope == Scope::Project {
                 let project = self.project_settings();
                 plan.steps.extend(self.plan_hooks(agent, scope, &project, true, &mut plan.notes)?);
-                return self.plan_server(scope, true, plan);
+                return Ok(());
             }
             // Claude Code writes the settings when the plugin goes; tine's own entries go first.
             if scope == Scope::User {
                 plan.steps.extend(self.plan_hooks(agent, scope, &user, true, &mut plan.notes)?);
-                self.plan_server(scope, true, plan)?;
+                self.plan_server(true, plan)?;
             }
             if has_plugin {
                 plan.steps.push(self.plugin_step("- the plugin", Action::RemovePlugin));
@@ -43,7 +43,7 @@ impl Tine {
             Scope::User => {
                 let step = self.plan_hooks(agent, scope, &user, false, &mut plan.notes)?;
                 plan.steps.extend(step);
-                self.plan_server(scope, false, plan)?;
+                self.plan_server(false, plan)?;
                 self.note_project(plan)?;
             }
             Scope::Project => {
@@ -56,7 +56,6 @@ impl Tine {
                     return Ok(());
                 }
                 plan.steps.extend(self.plan_hooks(agent, scope, &project, false, &mut plan.notes)?);
-                self.plan_server(scope, false, plan)?;
                 if self.context().find_program(hooks::BY_NAME).is_none() {
                     let note = "tine is not on the PATH, so a project's hooks do nothing here";
                     plan.notes.push((agent, note.into()));
@@ -69,7 +68,7 @@ impl Tine {
                     file::check_writable(&user)?;
                 }
                 plan.steps.extend(self.plan_hooks(agent, Scope::User, &user, true, &mut plan.notes)?);
-                self.plan_server(Scope::User, true, plan)?;
+                self.plan_server(true, plan)?;
                 let files = plugin::files(&self.hook_program()?);
                 let folder = self.plugin_folder();
                 if !has_plugin || !plugin::is_written(&folder, &files) {

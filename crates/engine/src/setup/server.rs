@@ -1,6 +1,7 @@
 //! The MCP server in the agents' lists of servers: JSON for Claude Code, TOML for Codex.
 //!
-//! An entry is tine's own if it is called `tine` and calls a program with `mcp` alone. Any other of that name stays.
+//! An entry is tine's own if it is called `tine` and calls a program with `mcp` alone. Any other of that name stays. Only the
+//! person has one: Claude Code would run a plugin's and a project's both, and tell everybody in a project who has no tine.
 
 use std::path::{Path, PathBuf};
 
@@ -87,9 +88,9 @@ enum Entry {
 }
 
 impl Tine {
-    /// Decides how the server gets into a file of Claude Code's, or out of it.
-    pub(super) fn plan_server(&self, scope: Scope, uninstall: bool, plan: &mut SetupPlan) -> Result<()> {
-        let path = self.claude_servers(scope);
+    /// Decides how the server gets into Claude Code's list of them, or out of it.
+    pub(super) fn plan_server(&self, uninstall: bool, plan: &mut SetupPlan) -> Result<()> {
+        let path = self.claude_servers();
         let before = file::read(&path)?;
         let (mark, text) = file::split_mark(before.as_deref().unwrap_or_default());
         let entry = json_entry(text).map_err(|problem| bad(&path, problem))?;
@@ -99,7 +100,7 @@ impl Tine {
         }
         let receipt = self.registry().receipt(&path);
         let kept = receipt.as_ref().map_or_else(|| json_kept(text), |receipt| receipt.kept.clone());
-        let program = self.program_for(scope)?;
+        let program = self.hook_program()?;
         let (after, sign) = match (&entry, uninstall) {
             (Entry::Nothing | Entry::Others, true) | (Entry::Others, false) => return Ok(()),
             (Entry::Ours(known), false) if *known == program => return Ok(()),
@@ -118,21 +119,15 @@ impl Tine {
             after = was.unwrap_or_else(|| after.filter(|after| !(is_ours && is_blank(after))));
         }
         let kept = (!uninstall).then_some(kept);
-        let edit = Edit { path: path.clone(), before, after, kept, is_shared: scope == Scope::Project };
-        plan.steps.push(step(Agent::Claude, scope, path, sign, &program, Action::Edit(edit)));
+        let edit = Edit { path: path.clone(), before, after, kept, is_shared: false };
+        plan.steps.push(step(Agent::Claude, path, sign, &program, Action::Edit(edit)));
         Ok(())
     }
 
-    /// Where Claude Code lists servers: for the person, or for everybody who works in this project.
-    pub(super) fn claude_servers(&self, scope: Scope) -> PathBuf {
-        match (scope, &self.context().surroundings.claude_config_dir) {
-            (Scope::Project, _) => {
-                let settings = self.project_settings();
-                settings.ancestors().nth(2).unwrap_or(Path::new("/")).join(".mcp.json")
-            }
-            (_, Some(folder)) => folder.join(".claude.json"),
-            (_, None) => self.context().surroundings.home.join(".claude.json"),
-        }
+    /// Where Claude Code lists the person's servers.
+    pub(super) fn claude_servers(&self) -> PathBuf {
+        let surroundings = &self.context().surroundings;
+        surroundings.claude_config_dir.as_ref().unwrap_or(&surroundings.home).join(".claude.json")
     }
 
     /// The text of Codex's configuration with the server in it, and what was done to it.
@@ -145,6 +140,7 @@ impl Tine {
             Entry::Ours(_) => "~",
             Entry::Nothing => "+",
         };
+        let variables = variables(&document);
         let position = super::codex::last_position(document.as_table()) + 1;
         if !document.contains_key(TABLE) {
             document.insert(TABLE, Item::Table(super::codex::implicit()));
@@ -159,7 +155,7 @@ impl Tine {
                 entry.decor_mut().set_prefix("\n");
                 entry.insert("command", value(&program));
                 entry.insert("args", value(ARGUMENTS.into_iter().collect::<Array>()));
-                entry.insert("env_vars", value(VARIABLES.into_iter().collect::<Array>()));
+                entry.insert("env_vars", value(variables.iter().map(String::as_str).collect::<Array>()));
                 entry.insert("tool_timeout_sec", value(PATIENCE));
                 servers.insert(NAME, Item::Table(entry));
             }
@@ -173,7 +169,7 @@ impl Tine {
         let with = self.with_codex_server(toml.unwrap_or_default()).map_err(|problem| bad(config, problem))?;
         if let Some((_, sign)) = with {
             let action = Action::CodexServer;
-            plan.steps.push(step(Agent::Codex, Scope::User, config.to_owned(), sign, &self.hook_program()?, action));
+            plan.steps.push(step(Agent::Codex, config.to_owned(), sign, &self.hook_program()?, action));
         }
         Ok(())
     }
@@ -199,10 +195,7 @@ impl Tine {
         let mut found = Vec::new();
         let mut add = |scope: Scope, path: PathBuf, entry: Entry| {
             if let Entry::Ours(program) = entry {
-                let program = match program == super::hooks::BY_NAME {
-                    true => self.context().find_program(&program).unwrap_or_else(|| program.into()),
-                    false => program.into(),
-                };
+                let program = PathBuf::from(program);
                 let exists = program.is_absolute() && crate::context::is_executable(&program);
                 found.push(SetupServer { scope, path, program, exists });
             }
@@ -213,10 +206,8 @@ impl Tine {
         };
         match agent {
             Agent::Claude => {
-                for scope in [Scope::User, Scope::Project] {
-                    let path = self.claude_servers(scope);
-                    add(scope, path.clone(), json(&path)?);
-                }
+                let path = self.claude_servers();
+                add(Scope::User, path.clone(), json(&path)?);
                 if super::plugin::is_enabled(file::read(&self.claude_settings())?.as_deref()) {
                     let path = self.plugin_folder().join(".mcp.json");
                     add(Scope::Plugin, path.clone(), json(&path)?);
@@ -233,12 +224,12 @@ impl Tine {
     }
 }
 
-fn step(agent: Agent, scope: Scope, path: PathBuf, sign: &str, program: &str, action: Action) -> Step {
+fn step(agent: Agent, path: PathBuf, sign: &str, program: &str, action: Action) -> Step {
     let what = match sign {
         "-" => "- the MCP server".to_owned(),
         sign => format!("{sign} the MCP server calls {program}"),
     };
-    Step { change: Change { agent, scope, path, what: vec![what] }, action }
+    Step { change: Change { agent, scope: Scope::User, path, what: vec![what] }, action }
 }
 
 /// The server as Claude Code's files have it.
@@ -285,6 +276,17 @@ fn json_without(text: &str, kept: &[String]) -> Option<String> {
         true => jsonc::remove(&text, &[Key::Name(SERVERS)]),
         false => Some(text),
     }
+}
+
+/// The variables that the server gets: the usual ones, and the keys that this configuration's providers are read from.
+fn variables(document: &DocumentMut) -> Vec<String> {
+    let mut variables: Vec<String> = VARIABLES.iter().map(|name| (*name).to_owned()).collect();
+    let providers = document.get("model_providers").and_then(Item::as_table_like);
+    for (_, provider) in providers.into_iter().flat_map(|providers| providers.iter()) {
+        let key = provider.get("env_key").and_then(Item::as_str).map(str::to_owned);
+        variables.extend(key.filter(|key| !variables.contains(key)));
+    }
+    variables
 }
 
 fn toml_entry(document: &DocumentMut) -> Entry {

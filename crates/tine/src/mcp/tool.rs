@@ -181,6 +181,12 @@ impl Call<'_> {
         self.caller.session(&self.tine, sessions)
     }
 
+    /// The caller's session, unless it is wanted like any other. Asked after a search: the first words of a session may
+    /// come into its file meanwhile.
+    pub(super) fn unless(&self, is_wanted: bool) -> Result<Option<Session>, Trouble> {
+        Ok(if is_wanted { None } else { self.me(&self.sessions()?) })
+    }
+
     pub(super) fn sessions(&self) -> Result<Vec<Session>, Trouble> {
         Ok(self.tine.all_sessions(&Quiet)?)
     }

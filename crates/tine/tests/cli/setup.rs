@@ -555,11 +555,4 @@ fn the_server_comes_and_goes() {
     assert!(done(&world, &["claude"]).contains("has a server `tine` that is not tine's, and stays"));
     done(&world, &["claude", "--uninstall"]);
     assert_eq!(fs::read_to_string(&own).unwrap(), theirs);
-
-    // A project's is the same for everybody.
-    let project = world.shop.join(".mcp.json");
-    done(&world, &["claude", "--project"]);
-    assert_eq!(servers(&project)["tine"]["command"], "tine");
-    done(&world, &["claude", "--project", "--uninstall"]);
-    assert!(!project.exists());
 }

@@ -3,6 +3,7 @@
 //! Needs the feature `real-agents` and the agents that `./test` installs.
 
 mod around;
+mod called;
 mod claude;
 mod codex;
 mod fork;

@@ -81,9 +81,9 @@ impl Arguments for SearchSessions {
         };
         let mut query = Query::parse(&self.query, &given, &now).map_err(|error| bad_query("query", error))?;
         query.limits.directory = query.limits.directory.map(|directory| call.tine.context().cwd.join(directory));
-        let me = if self.include_self { None } else { call.me(&call.sessions()?) };
         let answer = call.tine.search(&query, &given, from + limit + 2, &Quiet, &Quiet);
         let mut answer = answer.map_err(|error| bad_query("query", error))?;
+        let me = call.unless(self.include_self)?;
         answer.results.retain(|found| me.as_ref().is_none_or(|me| me.key() != found.session.key()));
         let rest = answer.results.iter().enumerate().skip(from);
         let results: Vec<Value> = rest.take(limit).map(|(at, found)| search::result(at + 1, found)).collect();

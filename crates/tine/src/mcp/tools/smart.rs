@@ -78,12 +78,11 @@ impl Arguments for SmartFork {
             return Err(Trouble::argument("fork_index", format!("a rank from 1 to {limit}, which is the limit")));
         }
         let project = self.project_path.as_deref().map(|path| call.directory("project_path", path)).transpose()?;
-        let me = if self.include_self { None } else { call.me(&call.sessions()?) };
         let intent = Intent {
             text: self.intent.clone(),
             project,
             // Whoever asks may be among them.
-            limit: limit + usize::from(me.is_some()),
+            limit: limit + 1,
             min_score: self.min_score,
             collection: Some(self.collection.clone()).filter(|collection| !collection.is_empty()),
         };
@@ -94,6 +93,7 @@ impl Arguments for SmartFork {
                 trouble => return Err(trouble),
             },
         };
+        let me = call.unless(self.include_self)?;
         let results = &mut suggestions.answer.results;
         results.retain(|found| me.as_ref().is_none_or(|me| me.key() != found.session.key()));
         results.truncate(limit);
