@@ -133,6 +133,11 @@ pub trait Store: Send + Sync {
     fn tells_its_state(&self) -> bool {
         true
     }
+    /// What a variable is in the only terminal of this agent in a directory, where a daemon works for it and does not say
+    /// for whom.
+    fn lone_terminal(&self, _directory: &Path, _variable: &str) -> Option<String> {
+        None
+    }
     /// Hands something over to a session that the agent's daemon has open.
     fn queue(&self, program: &Program, _id: &SessionId, _text: &str) -> Result<(), ProgramError> {
         Err(program.unable("take messages for a session that is open"))

@@ -101,6 +101,23 @@ pub fn processes_marked(proc: &Path, variable: &str, value: &str) -> Vec<u32> {
     others(proc, |path| holds(&path.join("environ"), mark.as_bytes()))
 }
 
+/// What a variable is in the only program of this name that runs on a terminal in `directory`; nothing where there is none
+/// or several of them.
+pub(crate) fn lone_mark(proc: &Path, program: &str, directory: &Path, variable: &str) -> Option<String> {
+    let found = others(proc, |path| {
+        fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim_end() == program)
+            && fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd == directory)
+    });
+    let mut found = found.into_iter().filter(|pid| tty_of(proc, *pid).is_some());
+    let (lone, None) = (found.next()?, found.next()) else {
+        return None;
+    };
+    let environment = fs::read(proc.join(lone.to_string()).join("environ")).ok()?;
+    let mark = format!("{variable}=");
+    let value = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(mark.as_bytes()))?;
+    String::from_utf8(value.to_vec()).ok().filter(|value| !value.is_empty())
+}
+
 /// Whether a process is another one, or was started by it or by one that it started.
 pub fn is_below(proc: &Path, pid: u32, ancestor: u32) -> bool {
     let mut at = pid;

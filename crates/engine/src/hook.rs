@@ -147,6 +147,8 @@ struct Traces {
     forks: Option<Option<SessionId>>,
     /// Whether there is a transcript.
     existed: bool,
+    /// The name under which the only terminal in the session's directory was started, where a daemon works for it.
+    terminal: Option<String>,
 }
 
 /// Where a session that nobody knew came from.
@@ -190,6 +192,12 @@ impl Registry {
                     Runner::Daemon | Runner::Unknown => None,
                 },
                 existed: path.is_file(),
+                terminal: match (&caller.runner, &payload.cwd) {
+                    (Runner::Daemon, Some(cwd)) if payload.source.as_deref() == Some("clear") => {
+                        store.lone_terminal(cwd, NAME_VARIABLE)
+                    }
+                    _ => None,
+                },
             },
         };
         self.write(|transaction| {
@@ -294,6 +302,9 @@ impl Hearing<'_> {
             None => None,
         };
         let had = before.map(|before| before.id.clone()).or(launched).filter(|had| had != self.id.as_str());
+        if let (Some("clear"), Some(name)) = (source, &traces.terminal) {
+            return Ok(self.shown_in(name)?.map_or(Origin::Unknown, Origin::Cleared));
+        }
         if source == Some("clear") {
             return Ok(had.map_or(Origin::Unknown, Origin::Cleared));
         }
@@ -314,6 +325,25 @@ impl Hearing<'_> {
             _ => traces.forks.is_some() && before.is_some_and(|before| before.hook == Event::SessionStart.as_str()),
         };
         Ok(had.filter(|_| is_fork).map_or(Origin::Unknown, Origin::Fork))
+    }
+
+    /// The session that a terminal shows which was started under a name: that one, or the fork made inside of it of which
+    /// was heard last.
+    fn shown_in(&self, name: &str) -> rusqlite::Result<Option<String>> {
+        let query = "WITH RECURSIVE family(id) AS (
+                         SELECT id FROM sessions WHERE agent = ?1 AND name = ?2
+                         UNION SELECT p.id FROM previous_ids p JOIN sessions s ON s.key = p.key
+                               WHERE s.agent = ?1 AND s.name = ?2
+                         UNION SELECT l.id FROM lineage l JOIN family f ON l.parent_id = f.id
+                               WHERE l.agent = ?1 AND l.parent_agent = ?1 AND l.source = 'agent')
+                     SELECT e.id FROM events e JOIN family f ON e.id = f.id WHERE e.agent = ?1
+                     ORDER BY e.number DESC LIMIT 1";
+        let values = params![self.agent.as_str(), name];
+        let heard = self.transaction.prepare_cached(query)?.query_row(values, |row| row.get(0)).optional()?;
+        Ok(match heard {
+            Some(id) => Some(id),
+            None => self.row_by_name(name)?.map(|row| row.id),
+        })
     }
 
     /// The name of a session that was started without an id, if this is its first word.
@@ -359,7 +389,7 @@ impl Hearing<'_> {
         self.transaction
             .prepare_cached(
                 "INSERT OR IGNORE INTO lineage (agent, id, parent_agent, parent_id, parent_turn, source, noted)
-                 SELECT agent, ?3, parent_agent, parent_id, parent_turn, 'tine', noted FROM lineage
+                 SELECT agent, ?3, parent_agent, parent_id, parent_turn, source, noted FROM lineage
                  WHERE agent = ?1 AND id = ?2",
             )?
             .execute(params![self.agent.as_str(), row.id, self.id.as_str()])?;
@@ -525,6 +555,9 @@ pub(crate) fn is_alive(launch: &str) -> bool {
         Err(_) => false,
     })
 }
+
+/// The variable that names the session under which an agent was started.
+const NAME_VARIABLE: &str = "TINE_SESSION";
 
 /// The same event of the same process within so many milliseconds is one that was told twice.
 const TWICE_WITHIN: i64 = 5_000;

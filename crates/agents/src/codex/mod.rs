@@ -193,6 +193,10 @@ impl Store for Codex {
         }
     }
 
+    fn lone_terminal(&self, directory: &Path, variable: &str) -> Option<String> {
+        crate::process::lone_mark(self.proc.as_deref()?, "codex", &directory.canonicalize().ok()?, variable)
+    }
+
     fn tells_its_state(&self) -> bool {
         false
     }

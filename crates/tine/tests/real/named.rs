@@ -1,5 +1,6 @@
 //! Names that stay true, whatever happens inside the real agents: branches, clears, native forks, with hooks and without.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -7,6 +8,7 @@ use serde_json::{Value, json};
 use testkit::agents::{ClaudeDriver, CodexDriver};
 use testkit::model::Model;
 use testkit::poll::{PATIENCE, wait_until};
+use testkit::sandbox::text;
 use testkit::{Sandbox, Tmux};
 
 use crate::told::{tine, tine_json};
@@ -23,6 +25,10 @@ mod claude {
 
 mod codex {
     testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [names_follow_what_happens_in_codex]);
+    mod with_a_daemon {
+        testkit::for_each_version!(v0_166_0 = "0.166.0" => [names_follow_what_a_daemon_does]);
+        use super::*;
+    }
     use super::*;
 }
 
@@ -302,4 +308,56 @@ fn names_follow_what_happens_in_codex(version: &str) {
     let archived = info(&sandbox, &project, "plain");
     assert_eq!(archived["id"], json!(id));
     assert!(archived["path"].as_str().expect("a path").contains("archived_sessions"), "{archived:#}");
+}
+
+/// A daemon works for many, and its hooks do not say for which terminal. It goes with the sandbox.
+fn names_follow_what_a_daemon_does(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    codex.trust(&project);
+    let config = sandbox.codex_home().join("config.toml");
+    let wanted = fs::read_to_string(&config).expect("a configuration").replace("daemon_auto_start = false\n", "");
+    fs::write(&config, wanted).expect("a configuration");
+    let tine_command = |arguments: &[&str]| {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+        command.envs(codex.environment()).current_dir(&project).args(arguments);
+        command
+    };
+    testkit::sandbox::expect_success(&tine_command(&["setup", "codex", "--yes"]).output().expect("tine"));
+    let tmux = Tmux::new(&sandbox);
+    let pane = tmux.run(&tine_command(&["start", "work", "--agent", "codex"]));
+    pane.wait_for(|screen| screen.contains("mock-model") && screen.contains('›'));
+    let answered = |prompts: &[&str]| {
+        model.wait_for_prompt(prompts.last().expect("a prompt"), PATIENCE);
+        assert_eq!(model.last_turn().prompts(), prompts);
+        let known =
+            || tine_command(&["status", "--json"]).output().is_ok_and(|told| !text(&told.stdout).contains("busy"));
+        wait_until("the end of the turn", PATIENCE, known);
+    };
+    let id = |name: &str| info(&sandbox, &project, name)["id"].as_str().expect("an id").to_owned();
+    pane.submit("first");
+    answered(&["first"]);
+    let first = id("work");
+    pane.submit("/clear");
+    pane.submit("second");
+    answered(&["second"]);
+    wait_until("the new id", PATIENCE, || id("work") != first);
+    let second = id("work");
+    assert_eq!(info(&sandbox, &project, "work")["previous_ids"], json!([first]));
+    // What is cleared in a fork made inside is the fork's.
+    pane.submit("/fork");
+    pane.wait_for_text("Where should the forked conversation run?");
+    pane.press_until("Enter", |screen| !screen.contains("Where should"));
+    pane.submit("in the fork");
+    answered(&["second", "in the fork"]);
+    wait_until("its name", PATIENCE, || names(&sandbox, &project) == ["work", "work-fork-1"]);
+    let fork = id("work-fork-1");
+    pane.submit("/clear");
+    pane.submit("fresh");
+    answered(&["fresh"]);
+    wait_until("the new id", PATIENCE, || id("work-fork-1") != fork);
+    assert_eq!(info(&sandbox, &project, "work-fork-1")["previous_ids"], json!([fork]));
+    assert_eq!(id("work"), second);
+    pane.close();
 }
