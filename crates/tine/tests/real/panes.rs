@@ -14,6 +14,7 @@ mod claude {
     testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
         two_sessions_and_a_fork,
         what_is_sent_arrives,
+        what_is_around_stays_outside,
         what_ends_is_stopped,
         what_is_open_is_offered,
         eight_sessions_at_once,
@@ -31,16 +32,23 @@ mod claude {
     fn what_is_sent_arrives(version: &str) {
         super::what_is_sent_arrives("claude", version);
     }
+    fn what_is_around_stays_outside(version: &str) {
+        super::what_is_around_stays_outside("claude", version);
+    }
 }
 
 mod codex {
     testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
         two_sessions_and_a_fork,
         what_is_sent_arrives,
+        what_is_around_stays_outside,
         a_dialog_is_not_answered,
         many_forks_at_once,
     ]);
     use super::many_forks_at_once;
+    fn what_is_around_stays_outside(version: &str) {
+        super::what_is_around_stays_outside("codex", version);
+    }
     fn a_dialog_is_not_answered(version: &str) {
         super::a_dialog_is_not_answered("codex", version);
     }
@@ -173,6 +181,32 @@ fn two_sessions_and_a_fork(agent: &str, version: &str) {
         // One that does not run is told without a terminal.
         assert_eq!(lab.tine(&["send", "three", "and once more", "--wait"]), "to and once more\n");
         assert_eq!(model.last_turn().prompts(), ["first of one", "second of three", "and once more"]);
+    });
+}
+
+/// An agent that is started from inside another one does not take itself for its child, nor for its session.
+fn what_is_around_stays_outside(agent: &str, version: &str) {
+    with_lab(agent, version, true, |lab, _| {
+        let left = [
+            ("CLAUDECODE", "1"),
+            ("CLAUDE_CODE_ENTRYPOINT", "cli"),
+            ("CLAUDE_CODE_SESSION_ID", "11111111-1111-4111-8111-111111111111"),
+            ("CLAUDE_PROJECT_DIR", "/elsewhere"),
+            ("CODEX_THREAD_ID", "019a0000-0000-7000-8000-000000000000"),
+            ("CODEX_SANDBOX", "seatbelt"),
+        ];
+        let mut command = lab.command(&["start", "inner", "--agent", agent, "--in", "tmux:window", "--json"]);
+        let output = command.envs(left).env("KEPT_BY_ALL", "yes").output().expect("tine");
+        expect_success(&output);
+        let made: Value = serde_json::from_str(&text(&output.stdout)).expect("JSON");
+        let process = lab.tmux.pane(made["place"]["pane"].as_str().expect("a pane")).process();
+        let environment = std::fs::read(format!("/proc/{process}/environ")).expect("its environment");
+        let environment = text(&environment);
+        let has = |name: &str| environment.split('\0').any(|variable| variable.starts_with(&format!("{name}=")));
+        assert!(has("KEPT_BY_ALL") && has("TINE_SESSION"), "{environment}");
+        for (name, _) in left {
+            assert!(!has(name), "{name} reached {agent}");
+        }
     });
 }
 
