@@ -115,6 +115,23 @@ impl<'t> Words<'t> {
     }
 }
 
+/// Of how many pieces a word of this text is, on the average: little more than one in the language that the model was
+/// taught, and more the less it understands. Numbers and signs do not count.
+pub fn pieces_per_word(text: &str) -> f32 {
+    let (mut words, mut pieces) = (0_usize, 0_usize);
+    let mut ids = Vec::new();
+    let mut walk = Words::new(text);
+    while let Some(word) = walk.next(&mut ids) {
+        let said = &text[word.range];
+        if said.starts_with(char::is_alphabetic) {
+            words += 1;
+            pieces += if ids == [UNKNOWN] { said.chars().count() } else { word.tokens };
+        }
+        ids.clear();
+    }
+    if words == 0 { 1.0 } else { pieces as f32 / words as f32 }
+}
+
 /// Gives what a character becomes; nothing, if it is left out.
 fn normalise(c: char, mut give: impl FnMut(Kind)) {
     if c.is_ascii_alphanumeric() {

@@ -24,8 +24,11 @@ use crate::catalog::Catalog;
 /// Whether this build has it.
 pub(super) const IS_THERE: bool = true;
 
-/// What words count for; meaning is the rest.
-const WORDS: f32 = 0.35;
+/// The most that words count for where the model understands the question; meaning is the rest.
+const WORDS: f32 = 0.8;
+/// A question is understood where its words are of so many pieces, and not understood where they are of so many.
+const UNDERSTOOD: f32 = 1.2;
+const FOREIGN: f32 = 1.6;
 /// What shares no word with the question has to be this near to it.
 const NEAR: f32 = 0.25;
 /// How many chunks that are near are looked at.
@@ -113,8 +116,12 @@ pub(super) fn rank(
     let others: Vec<(u64, u32)> = others.map(|(place, _)| *place).collect();
     let mut hits = std::mem::take(&mut found.hits);
     hits.extend(find::turns_at(words, searcher, limits, &others)?);
-    let share = if query.engine == Engine::Meaning { 0.0 } else { WORDS };
-    fuse(&mut hits, &meanings, share, found.coverage);
+    if query.engine == Engine::Meaning {
+        fuse(&mut hits, &meanings, 0.0, 0.0);
+    } else {
+        let best = hits.iter().map(|hit| hit.score).fold(0.0, f32::max) * found.coverage;
+        fuse(&mut hits, &meanings, share_of_words(best, meaning::pieces_per_word(&query.said)), found.coverage);
+    }
     found.replace(hits);
     Ok((grounds, notices))
 }
@@ -123,18 +130,28 @@ fn damaged(why: &str) -> String {
     format!("the vectors are damaged and will be made anew: {why}")
 }
 
+/// What words count for. The more of the question the best hit says in its own words, the more they do: a message or a file
+/// name that was pasted is found by them, and a paraphrase is not. Where the model does not know the question's language,
+/// meaning says little.
+fn share_of_words(best: f32, pieces: f32) -> f32 {
+    let foreign = ((pieces - UNDERSTOOD) / (FOREIGN - UNDERSTOOD)).clamp(0.0, 1.0);
+    (best * best).min(WORDS).max(foreign)
+}
+
 /// One score of two. Words count half by how many of them are there, and half by how they compare with the best hit, which
 /// is what lets a message that stands only in tool output win; both as far as what was asked is said anywhere at all.
 fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
     let best_words = hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
     let best_cosine = meanings.values().map(|near| near.cosine).fold(0.0, f32::max);
+    // What words say of a turn whose meaning is not known is worth what they are worth at all.
+    let trust = (2.0 * best_words * coverage).min(1.0);
     for hit in hits {
         let relative = if best_words > 0.0 { hit.score / best_words } else { 0.0 };
         let words = coverage * (hit.score + relative) / 2.0;
         let near = meanings.get(&(hit.file, hit.turn));
         let meaning = match near {
             Some(near) => near.cosine.max(0.0),
-            None => best_cosine * relative,
+            None => best_cosine * relative * trust,
         };
         hit.part = near.map(|near| near.part);
         hit.score = share * words + (1.0 - share) * meaning;
