@@ -6,6 +6,7 @@
 
 pub mod agents;
 pub mod build;
+pub mod mcp;
 pub mod model;
 pub mod poll;
 pub mod process;
@@ -13,6 +14,7 @@ pub mod sandbox;
 pub mod tmux;
 
 pub use agents::{ClaudeDriver, CodexDriver};
+pub use mcp::McpClient;
 pub use model::{Gate, Model, Reply};
 pub use sandbox::Sandbox;
 pub use tmux::{Pane, Tmux};

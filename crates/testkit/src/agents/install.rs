@@ -1,4 +1,5 @@
-//! Finds the installed agents: npm packages under aliases such as `claude-2.1.325-linux-x64`; and qmd.
+//! Finds the installed agents: npm packages under aliases such as `claude-2.1.325-linux-x64`; qmd; and a client of the
+//! Model Context Protocol.
 //!
 //! `./test` installs into `agents-<hash of the lockfile>` below its cache. Any such directory with the right version
 //! will do: what counts is the version that the package itself states.
@@ -38,6 +39,18 @@ pub fn installed_qmd(version: &str) -> (PathBuf, Option<PathBuf>) {
     });
     found.unwrap_or_else(|| {
         panic!("qmd {version} is not installed below {}: run ./test once", cache_directory().display())
+    })
+}
+
+/// The directory in which the official client of the Model Context Protocol is installed.
+///
+/// # Panics
+/// When it is not installed.
+pub fn installed_mcp_client(version: &str) -> PathBuf {
+    let package = |directory: &Path| directory.join("node_modules/@modelcontextprotocol/sdk");
+    let found = install_directories("mcp-").into_iter().find(|directory| states_version(&package(directory), version));
+    found.unwrap_or_else(|| {
+        panic!("the MCP client {version} is not installed below {}: run ./test once", cache_directory().display())
     })
 }
 

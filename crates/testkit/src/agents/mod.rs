@@ -10,7 +10,7 @@ mod install;
 pub use claude::ClaudeDriver;
 pub use codex::CodexDriver;
 pub(crate) use codex::thread_id;
-pub use install::{cache_directory, installed, installed_qmd};
+pub use install::{cache_directory, installed, installed_mcp_client, installed_qmd};
 
 /// The versions of Claude Code that tests drive, the primary one first.
 pub const CLAUDE_VERSIONS: [&str; 2] = ["2.1.325", "2.1.197"];
