@@ -3,7 +3,7 @@
 //! They may start and fork sessions in the project in which the server runs and in its worktrees. Anything else is for the
 //! person to allow, in the configuration file or when asked.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 use engine::{McpConfig, Permission, Project};
 
@@ -21,13 +21,13 @@ impl Policy<'_> {
     /// Whether an agent may run, or a session be made, in a directory.
     pub(super) fn check_start(&self, directory: &Path, what: &str) -> Result<(), Trouble> {
         self.check(self.config.start, "start", what)?;
-        match self.project.contains(directory) {
-            true => Ok(()),
-            false => {
-                let what = format!("{what} in {}, which is not of this project", directory.display());
-                self.check(self.config.elsewhere, "elsewhere", &what)
-            }
-        }
+        self.check_directory(directory, what)
+    }
+
+    /// Whether an agent may be spoken to of which nobody knows where it works.
+    pub(super) fn check_start_somewhere(&self, what: &str) -> Result<(), Trouble> {
+        self.check(self.config.start, "start", what)?;
+        self.check(self.config.elsewhere, "elsewhere", &format!("{what}, wherever that works"))
     }
 
     /// Whether an agent may run without asking for permissions.
@@ -38,13 +38,24 @@ impl Policy<'_> {
     /// Whether an agent may be ended.
     pub(super) fn check_stop(&self, directory: Option<&Path>, what: &str) -> Result<(), Trouble> {
         self.check(self.config.stop, "stop", what)?;
-        match directory {
-            Some(directory) if !self.project.contains(directory) => {
-                let what = format!("{what} in {}, which is not of this project", directory.display());
-                self.check(self.config.elsewhere, "elsewhere", &what)
-            }
-            _ => Ok(()),
+        directory.map_or(Ok(()), |directory| self.check_directory(directory, what))
+    }
+
+    /// Whether a directory is of this project: the one that is meant, whatever links and dots its path has.
+    fn check_directory(&self, directory: &Path, what: &str) -> Result<(), Trouble> {
+        let real = directory.canonicalize();
+        // One that is gone has to say plainly where it was.
+        let is_plain = || directory.components().all(|part| part != Component::ParentDir);
+        let is_here = match &real {
+            Ok(real) => self.project.contains(real),
+            Err(_) => is_plain() && self.project.contains(directory),
+        };
+        if is_here {
+            return Ok(());
         }
+        let what =
+            format!("{what} in {}, which is not of this project", real.as_deref().unwrap_or(directory).display());
+        self.check(self.config.elsewhere, "elsewhere", &what)
     }
 
     fn check(&self, permission: Permission, key: &str, what: &str) -> Result<(), Trouble> {

@@ -1,13 +1,14 @@
 //! Driving: say something in sessions, wait for them, read what they answered, end them.
 
-use std::thread;
+use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, thread};
 
 use engine::{Session, Target, Tine};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::State;
+use transcript::{SessionName, State};
 
 use super::look::chosen;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
@@ -65,15 +66,20 @@ impl Arguments for SendMessage {
         }
         let me = call.me(&all).map(|me| me.key());
         for (at, target) in targets.iter().enumerate() {
-            if let Target::Session(session) = target {
-                if Some(session.key()) == me {
+            match target {
+                Target::Session(session) if Some(session.key()) == me => {
                     let field = format!("sessions[{at}]");
                     return Err(Trouble::argument(&field, "is your own session, which works on this very call"));
                 }
-                if let Some(directory) = &session.view.cwd {
+                Target::Session(session) => {
+                    let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
                     call.policy.check_start(directory, &format!("speak to {}", session.view.label()))?;
                 }
             }
+                Target::Unbegun(name) => match directory_of_unbegun(&call.tine, name) {
+                    Some(directory) => call.policy.check_start(&directory, &format!("speak to {name}"))?,
+                    None => call.policy.check_start_somewhere(&format!("speak to {name}"))?,
+                },
         }
         let context = call.tine.context();
         // Each has an engine of its own, so that none waits for another.
@@ -135,6 +141,13 @@ fn one(tine: &Tine, session: &Session, is_done: bool) -> Result<Value, Trouble> 
     let answer = match is_done {
         true => tine.last_answer(session)?.map(|answer| quoted(session, &answer)),
         false => None,
+/// Where a session works in which nothing was said yet: its agent's process tells.
+fn directory_of_unbegun(tine: &Tine, name: &SessionName) -> Option<PathBuf> {
+    let proc = tine.context().surroundings.proc.as_deref()?;
+    let marked = agents::processes_marked(proc, "TINE_SESSION", name.as_str());
+    fs::read_link(proc.join(marked.first()?.to_string()).join("cwd")).ok()
+}
+
     };
     Ok(json!({
         "session": view.name.as_ref().map_or_else(|| view.id.to_string(), ToString::to_string),

@@ -127,9 +127,14 @@ pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> 
     let directory = match plan.workspace.worktree.is_some() {
         true => source.unwrap_or(&plan.workspace.path),
         false => &plan.workspace.path,
-    };
-    call.policy.check_start(directory, &format!("fork {}", plan.source.label()))?;
+    check(call, &plan)?;
     Ok(plan)
+}
+
+/// Whether the caller may make a fork.
+fn check(call: &Call<'_>, plan: &Plan) -> Result<(), Trouble> {
+    };
+    call.policy.check_start(directory, &format!("fork {}", plan.source.label()))
 }
 
 /// Makes a fork and opens it.
@@ -198,9 +203,21 @@ impl Arguments for ForkSession {
     const TOUCH: Touch = Touch::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
-        let said_more = self.session.is_some() || self.name.is_some() || self.prompt.is_some();
+        let said_more = [
+            self.session.is_some(),
+            self.name.is_some(),
+            self.agent.is_some(),
+            self.method.is_some(),
+            self.project_path.is_some(),
+            self.use_worktree.is_some(),
+            self.worktree.is_some(),
+            self.carry.is_some(),
+            self.prompt.is_some(),
+            self.now.is_some(),
+            self.open.is_some(),
+        ];
         let plan = match (self.token, self.session) {
-            (Some(_), _) if said_more => {
+            (Some(_), _) if said_more.contains(&true) => {
                 return Err(Trouble::argument("token", "says everything; leave out the other arguments"));
             }
             (Some(token), _) => {
@@ -208,10 +225,7 @@ impl Arguments for ForkSession {
                 let plan = kept.ok_or_else(|| {
                     Trouble::argument("token", "is not of a plan that is still to be applied; call plan_fork again")
                 })?;
-                call.policy.check_start(
-                    plan.source.cwd.as_deref().unwrap_or(&plan.workspace.path),
-                    &format!("fork {}", plan.source.label()),
-                )?;
+                check(call, &plan)?;
                 (*plan).clone()
             }
             (None, None) => {
