@@ -7,7 +7,7 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::tool::{Call, Trouble};
+use super::tool::{Call, QUOTED, Trouble};
 use super::tools::look;
 
 const SESSIONS: &str = "tine://sessions";
@@ -34,7 +34,7 @@ pub(super) fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResult, Tro
     let value = if uri == SESSIONS {
         let directory = Some(call.tine.context().cwd.clone());
         let listing = call.tine.listing(&Filter { agent: None, directory }, &engine::Quiet)?;
-        json!(listing.take(50).map(|session| session.view).collect::<Vec<_>>())
+        json!({"sessions": listing.take(50).map(|session| session.view).collect::<Vec<_>>(), "note": QUOTED})
     } else if let Some(word) = uri.strip_prefix(SESSION) {
         let sessions = call.sessions()?;
         let session = call.select_whole(&sessions, "uri", word)?;

@@ -9,7 +9,7 @@ use rmcp::model::{ErrorData, JsonObject, Tool as Described, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use transcript::SessionName;
+use transcript::{SessionId, SessionName, text};
 
 use super::caller::Caller;
 use super::policy::Policy;
@@ -256,10 +256,10 @@ pub(super) fn cursor(cursor: Option<&str>) -> Result<usize, Trouble> {
 
 /// Text from a transcript, so that nobody takes it for something that is said now. Its end cannot be forged: nobody who
 /// wrote the text knew the mark.
-pub(super) fn quoted(from: &Session, text: &str) -> String {
+pub(super) fn quoted(from: &SessionId, text: &str) -> String {
     let mark = uuid::Uuid::new_v4().simple().to_string();
-    let mark = &mark[..12];
-    format!("<quoted-{mark} session=\"{}\">\n{text}\n</quoted-{mark}>", from.view.id)
+    let (mark, text) = (&mark[..12], text::clean(text));
+    format!("<quoted-{mark} session=\"{from}\">\n{text}\n</quoted-{mark}>")
 }
 
 /// What is said of text that stands in fields.

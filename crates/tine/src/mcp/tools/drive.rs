@@ -139,7 +139,7 @@ fn send(context: &engine::Context, target: &Target, message: &str, timeout: Dura
 fn one(tine: &Tine, session: &Session, is_done: bool) -> Result<Value, Trouble> {
     let view = &session.view;
     let answer = match is_done {
-        true => tine.last_answer(session)?.map(|answer| quoted(session, &answer)),
+        true => tine.last_answer(session)?.map(|answer| quoted(&session.view.id, &answer)),
         false => None,
 /// Where a session works in which nothing was said yet: its agent's process tells.
 fn directory_of_unbegun(tine: &Tine, name: &SessionName) -> Option<PathBuf> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::look::AgentWord;
 use super::{READY_WITHIN, usual_place};
 use crate::commands::{self, place};
-use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
+use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, name, quoted};
 use crate::ui::plan as show;
 
 /// How a fork is made, as callers say it.
@@ -172,6 +172,7 @@ pub(in crate::mcp) struct ForkSession {
     #[schemars(example = &"me")]
     session: Option<String>,
     /// The fork's name: 2 to 64 of a-z, 0-9 and dashes
+        told["note"] = json!(QUOTED);
     name: Option<String>,
     /// The agent that goes on; another one than the source's is told what was said
     agent: Option<AgentWord>,

@@ -280,7 +280,7 @@ impl Arguments for ReadSession {
             "first_turn": first,
             "last_turn": told,
             "next_turn": (told < all).then_some(told + 1),
-            "text": quoted(&session, &shortened(&said)),
+            "text": quoted(&session.view.id, &shortened(&said)),
             "note": QUOTED,
         }))
     }
@@ -297,7 +297,7 @@ fn shortened(said: &str) -> String {
 fn write_block(said: &mut String, turn: u32, kind: &BlockKind, tools: bool) {
     const OUTPUT: usize = 2_000;
     let mut add = |words: String| {
-        said.push_str(&text::clean(&words));
+        said.push_str(&words);
         said.push_str("\n\n");
     };
     match kind {
@@ -386,7 +386,7 @@ impl Arguments for SessionStatus {
             true => all.iter().filter(|session| session.live.is_some()).cloned().collect(),
             false => chosen(call, &all, &self.sessions)?,
         };
-        Ok(json!({"sessions": chosen.iter().map(status::as_json).collect::<Vec<_>>()}))
+        Ok(json!({"sessions": chosen.iter().map(status::as_json).collect::<Vec<_>>(), "note": QUOTED}))
     }
 }
 
