@@ -80,7 +80,7 @@ impl Server {
     ) -> Result<Result<T, Trouble>, ErrorData> {
         let (shared, cancel) = (Arc::clone(&self.0), Cancel::default());
         let (peer, caller) = (request.peer.clone(), Caller::of(&request.meta));
-        let own = cancel.clone();
+        let (own, cancelled) = (cancel.clone(), request.ct.clone());
         let runtime = Handle::current();
         let work = tokio::task::spawn_blocking(move || {
             let mut context = shared.context.clone();
@@ -88,7 +88,15 @@ impl Server {
             let tine = Tine::open(context)?;
             let config = tine.config()?.mcp.clone();
             let project = Project::of(&tine.context().cwd);
-            let ask = |question: &str| runtime.block_on(ask(&peer, question));
+            let ask = |question: &str| {
+                runtime.block_on(async {
+                    tokio::select! {
+                        answer = ask(&peer, question) => answer,
+                        // Who answers later allows nothing any more.
+                        () = cancelled.cancelled() => Some(false),
+                    }
+                })
+            };
             let policy = Policy { config, project, ask: &ask };
             work(&Call { tine, shared: &shared, policy, caller, cancel: own })
         });

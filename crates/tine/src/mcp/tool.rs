@@ -187,6 +187,14 @@ impl Call<'_> {
         Ok(if is_wanted { None } else { self.me(&self.sessions()?) })
     }
 
+    /// Whether anybody still wants what is about to be done.
+    pub(super) fn check_wanted(&self) -> Result<(), Trouble> {
+        match self.cancel.is_cancelled() {
+            true => Err(Error::Cancelled.into()),
+            false => Ok(()),
+        }
+    }
+
     pub(super) fn sessions(&self) -> Result<Vec<Session>, Trouble> {
         Ok(self.tine.all_sessions(&Quiet)?)
     }
@@ -250,8 +258,10 @@ pub(super) fn count(field: &str, asked: usize, most: usize) -> Result<usize, Tro
 
 /// Where a list that is told in parts goes on.
 pub(super) fn cursor(cursor: Option<&str>) -> Result<usize, Trouble> {
-    let at = cursor.map_or(Ok(0), str::parse);
-    at.map_err(|_| Trouble::argument("cursor", "is not one that was given; leave it out to begin at the beginning"))
+    // Far more than anybody has sessions.
+    const MOST: usize = 10_000_000;
+    let at = cursor.map_or(Ok(0), str::parse).ok().filter(|at| *at <= MOST);
+    at.ok_or_else(|| Trouble::argument("cursor", "is not one that was given; leave it out to begin at the beginning"))
 }
 
 /// Text from a transcript, so that nobody takes it for something that is said now. Its end cannot be forged: nobody who

@@ -187,9 +187,7 @@ pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &
     let mut asked: Vec<Value> = Vec::new();
     let mut blocks = call.tine.read(session, None)?;
     while let Some(block) = blocks.next_block() {
-        if call.cancel.is_cancelled() {
-            return Err(engine::Error::Cancelled.into());
-        }
+        call.check_wanted()?;
         if let BlockKind::Prompt { text: said, steer: false } = &block.kind
             && block.depth == 0
         {
@@ -260,9 +258,7 @@ impl Arguments for ReadSession {
         let mut complete = first.saturating_sub(1);
         let mut blocks = call.tine.read(&session, Some(last))?;
         while let Some(block) = blocks.next_block() {
-            if call.cancel.is_cancelled() {
-                return Err(engine::Error::Cancelled.into());
-            }
+            call.check_wanted()?;
             if block.turn < first || block.depth > 0 {
                 continue;
             }
