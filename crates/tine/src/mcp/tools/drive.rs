@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::{SessionName, State};
 
+use super::end_begun;
 use super::look::chosen;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
 
@@ -75,12 +76,13 @@ impl Arguments for SendMessage {
                     let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
                     call.policy.check_start(directory, &format!("speak to {}", session.view.label()))?;
                 }
-            }
                 Target::Unbegun(name) => match directory_of_unbegun(&call.tine, name) {
                     Some(directory) => call.policy.check_start(&directory, &format!("speak to {name}"))?,
                     None => call.policy.check_start_somewhere(&format!("speak to {name}"))?,
                 },
+            }
         }
+        call.check_wanted()?;
         let context = call.tine.context();
         // Each has an engine of its own, so that none waits for another.
         let sent: Vec<Result<Session, Trouble>> = thread::scope(|scope| {
@@ -88,6 +90,23 @@ impl Arguments for SendMessage {
                 targets.iter().map(|target| scope.spawn(|| send(context, target, &self.message, timeout))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
         });
+        let told = self.after(call, sent);
+        if call.cancel.is_cancelled() {
+            // Those that ran before go on: somebody else began them.
+            let own = targets.iter().filter_map(|target| match target {
+                Target::Session(session) if session.live.is_none() => Some(&session.view.path),
+                _ => None,
+            });
+            end_begun(context, &own.map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>());
+        }
+        told
+    }
+}
+
+impl SendMessage {
+    /// Waits for the answers where that is wanted, and tells them.
+    fn after(&self, call: &Call<'_>, sent: Vec<Result<Session, Trouble>>) -> Result<Value, Trouble> {
+        let timeout = seconds("timeout", self.timeout)?;
         let begun: Vec<Session> = sent.iter().filter_map(|sent| sent.as_ref().ok().cloned()).collect();
         let done = match (self.wait, begun.is_empty()) {
             (WaitWord::None, _) | (_, true) => Vec::new(),
@@ -122,6 +141,13 @@ fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<T
     }
 }
 
+/// Where a session works in which nothing was said yet: its agent's process tells.
+fn directory_of_unbegun(tine: &Tine, name: &SessionName) -> Option<PathBuf> {
+    let proc = tine.context().surroundings.proc.as_deref()?;
+    let marked = agents::processes_marked(proc, "TINE_SESSION", name.as_str());
+    fs::read_link(proc.join(marked.first()?.to_string()).join("cwd")).ok()
+}
+
 fn died() -> Trouble {
     Trouble::Failed(crate::failure::Failure::Other { kind: "bug", message: "a thread died".into(), hint: None })
 }
@@ -141,13 +167,6 @@ fn one(tine: &Tine, session: &Session, is_done: bool) -> Result<Value, Trouble> 
     let answer = match is_done {
         true => tine.last_answer(session)?.map(|answer| quoted(&session.view.id, &answer)),
         false => None,
-/// Where a session works in which nothing was said yet: its agent's process tells.
-fn directory_of_unbegun(tine: &Tine, name: &SessionName) -> Option<PathBuf> {
-    let proc = tine.context().surroundings.proc.as_deref()?;
-    let marked = agents::processes_marked(proc, "TINE_SESSION", name.as_str());
-    fs::read_link(proc.join(marked.first()?.to_string()).join("cwd")).ok()
-}
-
     };
     Ok(json!({
         "session": view.name.as_ref().map_or_else(|| view.id.to_string(), ToString::to_string),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::look::AgentWord;
-use super::{READY_WITHIN, usual_place};
+use super::{READY_WITHIN, until_begun, usual_place};
 use crate::commands::{self, place};
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, name, quoted};
 use crate::ui::plan as show;
@@ -74,6 +74,9 @@ fn yes() -> bool {
 
 impl PlanFork {
     pub(super) fn plan(self, call: &Call<'_>) -> Result<Plan, Trouble> {
+        if let Some(prompt) = &self.prompt {
+            engine::check_words(prompt).map_err(|error| Trouble::argument("prompt", error.to_string()))?;
+        }
         let sessions = call.sessions()?;
         let selection = call.select(&sessions, "session", &self.session)?;
         let is_me = call.me(&sessions).is_some_and(|me| me.key() == selection.session.key());
@@ -87,7 +90,8 @@ impl PlanFork {
             MethodWord::Copy => Some(Method::Copy),
             MethodWord::Seed => Some(Method::Seed),
         };
-        request.workspace = workspace(call, self.project_path.as_deref(), self.use_worktree, self.worktree.as_ref())?;
+        let (directory, worktree) = (self.project_path.as_deref(), self.worktree.as_ref());
+        request.workspace = workspace(call, "project_path", directory, self.use_worktree, worktree)?;
         request.carry = self.carry;
         request.prompt = self.prompt;
         request.now = self.now.unwrap_or(is_me);
@@ -101,16 +105,17 @@ impl PlanFork {
     }
 }
 
-/// Where a fork works.
+/// Where a fork works; `field` is what a directory is called.
 pub(super) fn workspace(
     call: &Call<'_>,
+    field: &str,
     directory: Option<&Path>,
     use_worktree: bool,
     worktree: Option<&WorktreeWord>,
 ) -> Result<Where, Trouble> {
     match (directory, use_worktree || worktree.is_some()) {
-        (Some(_), true) => Err(Trouble::argument("project_path", "leave out either it or the worktree")),
-        (Some(directory), false) => Ok(Where::Directory(call.directory("project_path", directory)?)),
+        (Some(_), true) => Err(Trouble::argument(field, "leave out either it or the worktree")),
+        (Some(directory), false) => Ok(Where::Directory(call.directory(field, directory)?)),
         (None, true) => {
             let worktree = worktree.cloned().unwrap_or_default();
             Ok(Where::Worktree { branch: worktree.branch, base: worktree.base })
@@ -122,26 +127,36 @@ pub(super) fn workspace(
 /// Decides a fork that the caller may make.
 pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> {
     let plan = call.tine.plan_fork(request)?;
-    let source = plan.source.cwd.as_deref();
-    // A worktree is of the source's repository, wherever it is put.
-    let directory = match plan.workspace.worktree.is_some() {
-        true => source.unwrap_or(&plan.workspace.path),
-        false => &plan.workspace.path,
     check(call, &plan)?;
     Ok(plan)
 }
 
 /// Whether the caller may make a fork.
 fn check(call: &Call<'_>, plan: &Plan) -> Result<(), Trouble> {
+    let source = plan.source.cwd.as_deref();
+    // A worktree is of the source's repository, wherever it is put.
+    let directory = match plan.workspace.worktree.is_some() {
+        true => source.unwrap_or(&plan.workspace.path),
+        false => &plan.workspace.path,
     };
     call.policy.check_start(directory, &format!("fork {}", plan.source.label()))
 }
 
-/// Makes a fork and opens it.
+/// Makes a fork and opens it. Comes back when it works on what it is told first.
 pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(Value, Opened), Trouble> {
+    call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
     let opened = call.tine.open_fork(plan, &forked, false, READY_WITHIN)?;
-    Ok((commands::fork::told(plan, &forked, &opened), opened))
+    if opened.pane.is_some() && plan.prompt.is_some() {
+        let id = &forked.session.id;
+        until_begun(call, plan.name.as_str(), |session| session.view.id == *id, forked.session.turns)?;
+    }
+    let mut told = commands::fork::told(plan, &forked, &opened);
+    if let Some(answer) = &opened.answer {
+        told["answer"] = json!(quoted(&forked.session.id, answer));
+    }
+    told["note"] = json!(QUOTED);
+    Ok((told, opened))
 }
 
 impl Arguments for PlanFork {
@@ -157,6 +172,7 @@ impl Arguments for PlanFork {
         let mut told = show::as_json(&plan, None, None);
         told["place"] = place::as_json(plan.place, None);
         told["token"] = json!(call.shared.keep(plan));
+        told["note"] = json!(QUOTED);
         Ok(told)
     }
 }
@@ -172,7 +188,6 @@ pub(in crate::mcp) struct ForkSession {
     #[schemars(example = &"me")]
     session: Option<String>,
     /// The fork's name: 2 to 64 of a-z, 0-9 and dashes
-        told["note"] = json!(QUOTED);
     name: Option<String>,
     /// The agent that goes on; another one than the source's is told what was said
     agent: Option<AgentWord>,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Context, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit};
+use engine::{Context, Error, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use transcript::{Agent, SessionName, State};
 
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
-use super::{READY_WITHIN, spot, terminal_id};
+use super::{READY_WITHIN, end_begun, spot, terminal_id, until_begun};
 use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -118,11 +118,14 @@ impl Arguments for SpawnWorkers {
         let ready: Vec<Ready> =
             numbered.map(|(at, worker)| worker.ready(call, &sessions, at, place)).collect::<Result<_, _>>()?;
         let mut told: Vec<Value> = Vec::new();
+        // By what those are known that end again when nobody wants them any more.
+        let mut begun: Vec<String> = Vec::new();
         for (at, (ready, worker)) in ready.into_iter().zip(&self.workers).enumerate() {
             if call.cancel.is_cancelled() {
                 told.push(json!({"worker": at, "name": worker.name, "started": false, "error": {"kind": "cancelled", "message": "the call was cancelled"}}));
                 continue;
             }
+            begun.extend(ready.word());
             told.push(match ready.start(call, place) {
                 Ok(mut started) => {
                     started["worker"] = json!(at);
@@ -133,6 +136,14 @@ impl Arguments for SpawnWorkers {
                     json!({"worker": at, "name": worker.name, "started": false, "error": trouble.as_json()})
                 }
             });
+        }
+        if call.cancel.is_cancelled() && place == Place::Headless {
+            let ids = told.iter().filter_map(|worker| worker["id"].as_str());
+            let sessions = ids.filter_map(|id| call.tine.resolve(id, &Quiet).ok()).map(|found| found.session.view);
+            begun.extend(sessions.flat_map(|view| {
+                view.name.map(|name| name.to_string()).into_iter().chain([view.path.to_string_lossy().into_owned()])
+            }));
+            end_begun(call.tine.context(), &begun);
         }
         let started = told.iter().filter(|worker| worker["started"] == true).count();
         let answer = json!({"workers": told, "started": started, "failed": told.len() - started});
@@ -176,6 +187,9 @@ impl Worker {
         } else if place == Place::Headless && !self.fork_session {
             return wrong("prompt", "without a terminal something must be said");
         }
+        if self.model.as_deref().is_some_and(|model| model.starts_with('-') || model.trim().is_empty()) {
+            return wrong("model", "is no model, but an option or nothing");
+        }
         if self.skip_permissions {
             call.policy.check_skipping()?;
         }
@@ -206,6 +220,9 @@ impl Worker {
             let directory = directory.unwrap_or_else(|| call.tine.context().cwd.clone());
             call.policy.check_start(&directory, &format!("start {}", agent.product_name()))?;
             call.tine.program(agent)?;
+            if let Some(name) = &chosen_name {
+                check_free(call, sessions, name)?;
+            }
             let mut context = call.tine.context().clone();
             context.cwd = directory;
             let request = LaunchRequest {
@@ -228,14 +245,14 @@ impl Worker {
             return wrong("model", "a session keeps its model; leave it out where one is resumed or forked");
         }
         if !self.fork_session {
-            return self.resumed(call, at, selection, directory, chosen_name.is_some(), is_worktree);
+            return self.resumed(call, at, place, selection, directory);
         }
         let mut request = Request::of(selection.session);
         request.turns = selection.turns;
         request.name = chosen_name;
         request.agent = self.agent_type.map(Into::into);
-        request.workspace =
-            fork::workspace(call, self.project_path.as_deref(), self.use_worktree, self.worktree.as_ref())?;
+        let (path, worktree) = (self.project_path.as_deref(), self.worktree.as_ref());
+        request.workspace = fork::workspace(call, &field("project_path"), path, self.use_worktree, worktree)?;
         request.prompt.clone_from(&self.prompt);
         request.now = true;
         request.place = place;
@@ -248,20 +265,19 @@ impl Worker {
         &self,
         call: &Call<'_>,
         at: usize,
+        place: Place,
         selection: engine::Selection,
         directory: Option<PathBuf>,
-        is_named: bool,
-        is_worktree: bool,
     ) -> Result<Ready, Trouble> {
         let wrong = |name: &str, message: &str| Err(Trouble::argument(&format!("workers[{at}].{name}"), message));
         let session = selection.session;
         if selection.turns.is_some() {
             return wrong("resume_session_id", "is a point in a session; say `fork_session`, too");
         }
-        if is_named {
+        if self.name.is_some() {
             return wrong("name", "a resumed session keeps its name; leave it out, or say `fork_session`, too");
         }
-        if is_worktree {
+        if self.use_worktree || self.worktree.is_some() {
             return wrong("use_worktree", "a resumed session works where it worked; say `fork_session`, too");
         }
         if self.agent_type.is_some_and(|agent| Agent::from(agent) != session.view.agent) {
@@ -274,6 +290,17 @@ impl Worker {
             );
         }
         let own = session.view.cwd.clone().unwrap_or_else(|| call.tine.context().cwd.clone());
+        if place == Place::Headless
+            && directory.as_deref().is_some_and(|other| other.canonicalize().ok() != own.canonicalize().ok())
+        {
+            return wrong(
+                "project_path",
+                "without a terminal a session goes on where it worked; say `fork_session`, too",
+            );
+        }
+        if place == Place::Headless && self.skip_permissions {
+            return wrong("skip_permissions", "without a terminal a session goes on as it was started");
+        }
         let directory = directory.unwrap_or(own);
         call.policy.check_start(&directory, &format!("resume {}", session.view.label()))?;
         call.tine.program(session.view.agent)?;
@@ -291,7 +318,25 @@ impl Worker {
     }
 }
 
+/// Refuses a name that somebody has.
+fn check_free(call: &Call<'_>, sessions: &[Session], name: &SessionName) -> Result<(), Trouble> {
+    match call.tine.resolve_among(sessions, name.as_str()) {
+        Ok(found) if found.session.view.name.as_ref() == Some(name) => Err(Error::NameTaken(name.clone()).into()),
+        Err(Error::Unbegun(_)) => Err(Error::NameTaken(name.clone()).into()),
+        _ => Ok(()),
+    }
+}
+
 impl Ready {
+    /// What the process that starts it without a terminal is given on its command line, where that is known before.
+    fn word(&self) -> Option<String> {
+        match self {
+            Ready::New { name, .. } => name.as_ref().map(ToString::to_string),
+            Ready::Resumed { session, .. } => Some(session.view.path.to_string_lossy().into_owned()),
+            Ready::Fork { plan } => Some(plan.target.to_string_lossy().into_owned()),
+        }
+    }
+
     fn start(self, call: &Call<'_>, place: Place) -> Result<Value, Trouble> {
         match self {
             Ready::Fork { mut plan } => {
@@ -310,7 +355,7 @@ impl Ready {
                 }))
             }
             Ready::Resumed { session, directory, prompt, options } => {
-                resume(&call.tine, &session, &directory, prompt, &options, place)
+                resume(call, &session, &directory, prompt, &options, place)
             }
             Ready::New { context, agent, name, request, worktree } => {
                 let mut context = *context;
@@ -320,7 +365,14 @@ impl Ready {
                     let made = Tine::open(context.clone())?.new_worktree(branch, worktree.base.as_deref())?;
                     (context.cwd, operation) = (made.0, Some(made.1));
                 }
-                let mut told = begin(context, agent, name.as_ref(), &request, place)?;
+                let directory = context.cwd.clone();
+                let begun = begin(call, context, agent, name.as_ref(), &request, place);
+                if let (Err(_), Some(operation)) = (&begun, operation)
+                    && !is_worked_in(call, &directory)
+                {
+                    let _ = call.tine.undo(Some(operation), false);
+                }
+                let mut told = begun?;
                 told["operation"] = json!(operation);
                 Ok(told)
             }
@@ -328,17 +380,24 @@ impl Ready {
     }
 }
 
+/// Whether a process works in a directory; without `/proc` one may.
+fn is_worked_in(call: &Call<'_>, directory: &Path) -> bool {
+    let proc = call.tine.context().surroundings.proc.as_deref();
+    proc.is_none_or(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
+}
+
 fn resume(
-    tine: &Tine,
+    call: &Call<'_>,
     session: &Session,
     directory: &Path,
     prompt: Option<String>,
     options: &[String],
     place: Place,
 ) -> Result<Value, Trouble> {
-    let view = &session.view;
+    let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
         Place::In(spot) => {
+            let is_told = prompt.is_some();
             let launch = tine.launch_of(view.agent, &view.id, options, prompt)?;
             let (words, _) = tine.resume(session, directory, &launch)?;
             let opening = Opening {
@@ -352,7 +411,11 @@ fn resume(
                 focus: false,
                 ready_within: READY_WITHIN,
             };
-            Some(tine.open_in(spot, &opening)?)
+            let pane = tine.open_in(spot, &opening)?;
+            if is_told {
+                until_begun(call, view.label(), |other| other.key() == session.key(), view.turns)?;
+            }
+            Some(pane)
         }
         _ => {
             tine.send_in_background(session, prompt.as_deref().unwrap_or_default())?;
@@ -365,8 +428,9 @@ fn resume(
     }))
 }
 
-/// Starts a new session.
+/// Starts a new session. Comes back when it works on what it is told first.
 fn begin(
+    call: &Call<'_>,
     context: Context,
     agent: Agent,
     name: Option<&SessionName>,
@@ -376,6 +440,7 @@ fn begin(
     let tine = Tine::open(context)?;
     let Place::In(spot) = place else {
         let session = tine.begin_in_background(agent, name, request)?;
+        let session = until_begun(call, session.view.label(), |other| other.key() == session.key(), 0)?;
         let view = &session.view;
         return Ok(json!({
             "name": view.name, "id": view.id, "agent": agent, "terminal_id": null,
@@ -395,8 +460,13 @@ fn begin(
         ready_within: READY_WITHIN,
     };
     let pane = tine.open_in(spot, &opening)?;
+    let mut id = start.id.clone();
+    if request.prompt.is_some() {
+        let is_meant = |session: &Session| session.view.name.as_ref() == Some(&start.name);
+        id = Some(until_begun(call, start.name.as_str(), is_meant, 0)?.view.id);
+    }
     Ok(json!({
-        "name": start.name, "id": start.id, "agent": agent, "terminal_id": terminal_id(Some(&pane)),
+        "name": start.name, "id": id, "agent": agent, "terminal_id": terminal_id(Some(&pane)),
         "working_directory": start.directory.to_string_lossy(),
     }))
 }
