@@ -9,6 +9,7 @@ mod codex;
 mod fork;
 mod killed;
 mod launch;
+mod mcp;
 mod methods;
 mod named;
 mod panes;
