@@ -6,6 +6,7 @@ mod evaluate;
 mod fork;
 mod hook;
 mod list;
+mod mcp;
 mod meaning;
 mod measure;
 mod panes;
@@ -45,6 +46,7 @@ fn main() {
             "fork".into(),
             "hook".into(),
             "panes".into(),
+            "mcp".into(),
             "search".into(),
             "meaning".into(),
         ];
@@ -63,13 +65,16 @@ fn main() {
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
             "panes" => panes::run(&bench),
+            "mcp" => mcp::run(&bench),
             "search" => search::run(&bench),
             "meaning" => meaning::run(&bench),
             "evaluate" => evaluate::run(&bench),
             "--verbose" => {}
             meaning::QUERY => meaning::query(&bench),
             other => {
-                panic!("no benchmark `{other}`; there are list, show, fork, hook, panes, search, meaning and evaluate")
+                panic!(
+                    "no benchmark `{other}`; there are list, show, fork, hook, panes, mcp, search, meaning and evaluate"
+                )
             }
         }
     }
