@@ -1,7 +1,7 @@
 //! Driving: say something in sessions, wait for them, read what they answered, end them.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use engine::{Session, Target, Tine};
@@ -10,9 +10,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::{SessionName, State};
 
-use super::end_begun;
 use super::look::chosen;
+use super::{PAUSE, end_begun};
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
+
+/// A turn without an answer is over when it has been for so long.
+const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -110,7 +113,7 @@ impl SendMessage {
         let begun: Vec<Session> = sent.iter().filter_map(|sent| sent.as_ref().ok().cloned()).collect();
         let done = match (self.wait, begun.is_empty()) {
             (WaitWord::None, _) | (_, true) => Vec::new(),
-            (wait, false) => call.tine.wait_for(begun, wait == WaitWord::Any, Some(timeout), &|_, _| {})?,
+            (wait, false) => until_answered(call, begun, wait == WaitWord::Any, timeout)?,
         };
         let now = call.sessions()?;
         let mut results = Vec::new();
@@ -146,6 +149,40 @@ fn directory_of_unbegun(tine: &Tine, name: &SessionName) -> Option<PathBuf> {
     let proc = tine.context().surroundings.proc.as_deref()?;
     let marked = agents::processes_marked(proc, "TINE_SESSION", name.as_str());
     fs::read_link(proc.join(marked.first()?.to_string()).join("cwd")).ok()
+}
+
+/// Waits until sessions are done, and have answered: a prompt may be written down a moment before the word that it is
+/// being worked on.
+fn until_answered(
+    call: &Call<'_>,
+    mut watched: Vec<Session>,
+    any: bool,
+    timeout: Duration,
+) -> Result<Vec<Session>, engine::Error> {
+    let begun = Instant::now();
+    let mut done_since: Option<Instant> = None;
+    loop {
+        let left = timeout.saturating_sub(begun.elapsed());
+        let done = call.tine.wait_for(watched.clone(), any, Some(left), &|_, _| {})?;
+        let mut answered = 0;
+        for session in &done {
+            answered += usize::from(call.tine.last_answer(session)?.is_some());
+        }
+        let since = *done_since.get_or_insert_with(Instant::now);
+        if answered == done.len() || any && answered > 0 || since.elapsed() > SETTLES_WITHIN {
+            return Ok(done);
+        }
+        thread::sleep(PAUSE);
+        if call.cancel.is_cancelled() {
+            return Err(engine::Error::Cancelled);
+        }
+        let now = call.tine.all_sessions(&engine::Quiet)?;
+        for session in &mut watched {
+            if let Some(new) = now.iter().find(|other| other.key() == session.key()) {
+                *session = new.clone();
+            }
+        }
+    }
 }
 
 fn died() -> Trouble {
@@ -208,7 +245,7 @@ impl Arguments for WaitSessions {
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         let timeout = seconds("timeout", self.timeout)?;
         let watched = chosen(call, &call.sessions()?, &self.sessions)?;
-        let waited = call.tine.wait_for(watched.clone(), self.wait_for == AnyOrAll::Any, Some(timeout), &|_, _| {});
+        let waited = until_answered(call, watched.clone(), self.wait_for == AnyOrAll::Any, timeout);
         let (done, timed_out) = match waited {
             Ok(done) => (done, false),
             Err(engine::Error::StillAtWork { .. }) => (Vec::new(), true),
