@@ -35,6 +35,24 @@ fn by_default_nothing_happens_elsewhere() {
     });
 }
 
+/// It has no transcript yet that would say where it works.
+#[test]
+fn one_in_which_nothing_was_said_is_elsewhere_too() {
+    with_lab(|lab| {
+        let other = lab.sandbox.project("another app");
+        lab.claude.trust(&other);
+        let tmux = Tmux::new(lab.sandbox);
+        let client = lab.client_in(&tmux, &lab.project);
+        let started = lab.client_in(&tmux, &other);
+        started.tool("spawn_workers", json!({"layout": "tabs", "workers": [{"name": "quiet"}]}));
+        let error = client.trouble("send_message", json!({"sessions": ["quiet"], "message": "Hello"}));
+        assert_eq!(error["kind"], "not_allowed", "{error:#}");
+        let hello = json!({"sessions": ["quiet"], "message": "Hello", "wait": "all"});
+        assert_eq!(unquoted(&started.tool("send_message", hello)["results"][0]["answer"]), "ok 1");
+        assert_eq!(lab.model.turn_requests().len(), 1);
+    });
+}
+
 #[test]
 fn the_configuration_says_what_agents_may_do() {
     with_lab(|lab| {
