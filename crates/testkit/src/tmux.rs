@@ -56,7 +56,7 @@ impl Tmux {
         tmux.args(["start-server", ";", "set-option", "-g", "remain-on-exit", "on", ";"]);
         tmux.args(["new-session", "-d", "-P", "-F", "#{pane_id}", "-x", &size[0], "-y", &size[1]]);
         if let Some(directory) = command.get_current_dir() {
-            tmux.arg("-c").arg(directory);
+            tmux.arg("-c").arg(directory.to_string_lossy().replace('#', "##"));
         }
         // A pane inherits the server's environment, so the command's is spelled out in full; only what tmux tells its
         // panes is kept.

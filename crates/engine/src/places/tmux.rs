@@ -35,9 +35,10 @@ impl Driver for Tmux {
     }
 
     fn open(&self, caller: &Caller<'_>, server: &str, near: Option<&str>, order: &Order<'_>) -> Result<String> {
-        let directory = order.directory.to_string_lossy();
+        // tmux takes what stands behind a `#` for a format, and runs programs in it.
+        let directory = order.directory.to_string_lossy().replace('#', "##");
         let title = order.name.map_or("tine", |name| name.as_str());
-        let print = ["-P", "-F", "#{pane_id}", "-c", directory.as_ref()];
+        let print = ["-P", "-F", "#{pane_id}", "-c", directory.as_str()];
         // More than one word behind the options are a command and its arguments; no shell sees them.
         let command: Vec<&str> = order.words.iter().map(String::as_str).collect();
         let quiet: &[&str] = if order.focus { &[] } else { &["-d"] };

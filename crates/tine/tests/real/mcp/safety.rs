@@ -242,7 +242,6 @@ fn nothing_reaches_a_shell() {
 
 /// The same of a directory that tmux would take for one of its formats.
 #[test]
-#[ignore = "engine/src/places/tmux.rs hands the directory to tmux as it is, which runs `#(...)` in it"]
 fn nothing_of_a_directory_reaches_tmux() {
     with_lab(|lab| {
         let project = lab.sandbox.project("a #(touch pwned) #{pane_id}");
