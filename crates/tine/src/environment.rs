@@ -7,6 +7,7 @@
 //! | `TINE_CACHE` | the cache folder, instead of `$XDG_CACHE_HOME/tine` |
 //! | `TINE_NOW` | the time to be taken for now, for tests |
 //! | `TINE_QMD_TIMEOUT` | how many seconds each step of qmd may take, instead of 20 |
+//! | `TINE_MCP_TOKEN` | what clients of `tine mcp --http` have to send, instead of a new one each time |
 //! | `TINE_SESSION` | the name under which tine started the agent around us |
 //! | `CLAUDE_ENV_FILE` | where Claude Code reads variables for later commands from; hooks have it |
 //! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | the agents' own folders |
@@ -152,6 +153,11 @@ pub(crate) fn words_for_a_hook() -> Option<Vec<String>> {
     let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
     let asks_for_help = words.iter().any(|word| word == "--help" || word == "-h");
     (is_hook && !asks_for_help).then_some(words)
+}
+
+/// The token that clients of the server on a port have to send, where the person chose one.
+pub(crate) fn mcp_token() -> Option<String> {
+    env::var("TINE_MCP_TOKEN").ok().filter(|token| !token.is_empty())
 }
 
 /// The name under which the agent around us was started.

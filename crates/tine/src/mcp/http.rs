@@ -15,22 +15,34 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use tokio::net::TcpListener;
 
 use super::server::Server;
+use crate::environment;
 use crate::ui;
 
 /// The longest request that is read.
 const LONGEST: u64 = 16 << 20;
+
+/// What is shorter can be guessed.
+const SHORTEST: usize = 16;
 
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
 pub(super) async fn serve(server: Server, address: SocketAddr) -> Result<(), String> {
     let listener = TcpListener::bind(address).await.map_err(|error| format!("cannot listen on {address}: {error}"))?;
     let address = listener.local_addr().map_err(|error| error.to_string())?;
-    let token: Arc<str> = uuid::Uuid::new_v4().simple().to_string().into();
+    let chosen = environment::mcp_token();
+    if chosen.as_ref().is_some_and(|token| token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()))
+    {
+        return Err(format!("TINE_MCP_TOKEN has to be of {SHORTEST} or more plain characters"));
+    }
+    let token: Arc<str> = chosen.clone().unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()).into();
     // Pages in a browser have no business here, wherever they come from.
     let config = StreamableHttpServerConfig::default().enforce_origin_validation();
     let service: Service = StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config);
     ui::say(&format!("listening on http://{address}/mcp"));
-    ui::say(&format!("send this with each request: Authorization: Bearer {token}"));
+    ui::say(&match chosen {
+        Some(_) => "send TINE_MCP_TOKEN with each request: Authorization: Bearer TOKEN".to_owned(),
+        None => format!("send this with each request: Authorization: Bearer {token}"),
+    });
     loop {
         tokio::select! {
             accepted = listener.accept() => {

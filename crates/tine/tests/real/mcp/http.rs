@@ -147,3 +147,22 @@ fn calls_by_http_are_answered_beside_each_other_and_cancelled() {
         lab.no_agent_is_left();
     });
 }
+
+#[test]
+fn a_token_can_be_chosen() {
+    with_lab(|lab| {
+        let short = lab.server(&["--http"]).env("TINE_MCP_TOKEN", "guessable").output().expect("tine");
+        assert!(!short.status.success(), "{short:?}");
+        let told = testkit::sandbox::text(&short.stderr);
+        assert!(told.contains("TINE_MCP_TOKEN has to be of 16 or more plain characters"), "{told}");
+        let chosen = "a-token-of-my-own-choice";
+        let mut child =
+            lab.server(&["--http"]).env("TINE_MCP_TOKEN", chosen).stderr(Stdio::piped()).spawn().expect("tine");
+        let mut lines = BufReader::new(child.stderr.take().expect("its talk")).lines().map_while(Result::ok);
+        let port = lines.next().unwrap_or_default();
+        let port = port.rsplit(':').next().unwrap_or_default().trim_end_matches("/mcp").parse().expect("a port");
+        assert!(!lines.next().unwrap_or_default().contains(chosen), "it is not printed");
+        let server = Listening { child, port, token: chosen.to_owned() };
+        server.client(lab, false).close();
+    });
+}
