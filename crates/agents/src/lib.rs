@@ -307,12 +307,20 @@ pub struct LiveSession {
     pub pid: Option<u32>,
     /// What the agent says of its state; nothing where only the transcript can tell.
     pub state: Option<State>,
-    /// When it said so, in nanoseconds since 1970.
+    /// When it said so, or where it says nothing, when its process began; in nanoseconds since 1970.
     pub since: Option<i64>,
     /// What it waits for.
     pub waiting_for: Option<String>,
     /// The directory of the process's project, which tells two sessions with one id apart.
     pub cwd: Option<PathBuf>,
+}
+
+/// A text as it is pasted. Behind a file's name after `@` a list of files would stay open and take the next key, and a
+/// backslash at the end would take it, too; both input lines strip a space.
+pub(crate) fn closed(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let last = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+    if last.contains('@') || text.ends_with('\\') { format!("{text} ") } else { text }
 }
 
 /// The first part of a file; enough for its first lines.

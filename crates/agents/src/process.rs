@@ -28,6 +28,16 @@ fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
     Some((fields.next()?.to_owned(), fields.nth(18)?.to_owned()))
 }
 
+/// When a process began, in nanoseconds since 1970.
+pub(crate) fn began_at(proc: &Path, pid: u32) -> Option<i64> {
+    /// How many ticks the system counts a second; the same on every Linux.
+    const TICKS: i64 = 100;
+    let ticks: i64 = state_and_start(proc, pid)?.1.parse().ok()?;
+    let stat = fs::read_to_string(proc.join("stat")).ok()?;
+    let boot: i64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    Some(boot * 1_000_000_000 + ticks * (1_000_000_000 / TICKS))
+}
+
 /// Who runs this process, where a hook asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Runner {

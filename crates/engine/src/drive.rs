@@ -58,6 +58,8 @@ pub struct Opening<'a> {
     pub focus: bool,
     /// How long it may take until it can take input.
     pub ready_within: Duration,
+    /// How many turns the session has, where something is said at the start: it is waited until that is taken up.
+    pub said_after: Option<u32>,
 }
 
 /// What a new pane runs, in a file that only its owner can read: an environment has secrets in it, and a command line
@@ -88,6 +90,14 @@ pub enum Target {
     Unbegun(SessionName),
 }
 
+/// What was said in a session, and how it was before.
+struct Said<'a> {
+    text: &'a str,
+    turns: u32,
+    size: u64,
+    pane: Option<&'a Pane>,
+}
+
 impl Tine {
     /// Whether a place is there. What needs it is not begun otherwise.
     pub fn check_place(&self, spot: Spot) -> Result<()> {
@@ -107,10 +117,20 @@ impl Tine {
             if let Some(name) = opening.name {
                 self.registry().note_pane(name, &pane)?;
             }
-            self.wait_until_ready(opening, &pane, &file).map(|()| pane)
+            self.wait_until_ready(opening, &pane, &file)?;
+            self.wait_until_said(opening)?;
+            Ok(pane)
         });
         let _ = fs::remove_file(&file);
         let _ = fs::remove_file(trouble_file(&file));
+        let runs = |error: &Error| matches!(error, Error::Asks { .. } | Error::NotReady { .. } | Error::Cancelled);
+        if let (Err(error), Some(name)) = (&ready, opening.name)
+            && !runs(error)
+            && self.registry().unbegun(name.as_str())?.is_some()
+        {
+            // What never ran leaves its name to others.
+            self.forget(name)?;
+        }
         ready
     }
 
@@ -174,6 +194,31 @@ impl Tine {
         Err(Error::NotReady { session: session(), seconds: opening.ready_within.as_secs(), saw })
     }
 
+    /// Waits until what was said at the start is being worked on, or is done already.
+    fn wait_until_said(&self, opening: &Opening<'_>) -> Result<()> {
+        let Some(before) = opening.said_after else {
+            return Ok(());
+        };
+        let begun = Instant::now();
+        while begun.elapsed() < TAKEN_UP_WITHIN {
+            let found = match (opening.id, opening.name) {
+                (Some(id), _) => self.resolve(id.as_str(), &Quiet),
+                (None, Some(name)) => self.resolve(name.as_str(), &Quiet),
+                (None, None) => return Ok(()),
+            };
+            if let Ok(found) = found {
+                let session = found.session;
+                let is_at_work = matches!(session.view.state, State::Busy | State::Waiting);
+                if session.live.is_some() && (is_at_work || session.view.turns > before) {
+                    return Ok(());
+                }
+            }
+            self.pause(PAUSE)?;
+        }
+        // It runs, and whoever waits for it is told how it goes on.
+        Ok(())
+    }
+
     /// The pane that a session runs in.
     pub fn pane_of(&self, session: &Session) -> Result<Pane> {
         let runs = session.live.is_some();
@@ -214,20 +259,20 @@ impl Tine {
     pub fn send(&self, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
         check_words(text)?;
         let begun = Instant::now();
+        // What two people say at once is said one after the other.
+        let lock = self.lock_for(target, timeout)?;
         let (label, agent, before, pane) = match target {
             Target::Session(session) if session.live.is_none() => {
-                let directory = session.view.cwd.clone().unwrap_or_else(|| self.context().cwd.clone());
-                let launch = self.launch_of(session.view.agent, &session.view.id, &[], None)?;
-                let answer = self.resume_headless(session, &directory, &launch, text)?;
-                let session = self.again(session)?;
-                return Ok(Sent { session, answer: Some(answer) });
+                return self.send_headless(&self.again(session)?, text);
             }
             Target::Session(session) => {
-                let session = self.wait_until_idle((**session).clone(), timeout, &|_, _| {})?;
+                // Somebody else may have said something while the lock was waited for.
+                let session = self.wait_until_idle(self.again(session)?, timeout, &|_, _| {})?;
+                if session.live.is_none() {
+                    return self.send_headless(&session, text);
+                }
                 if session.view.state == State::Waiting {
-                    let what = session.live.as_ref().and_then(|live| live.waiting_for.clone());
-                    let what = what.unwrap_or_else(|| "an answer".into());
-                    return Err(Error::Asks { session: session.view.label().to_owned(), what });
+                    return Err(asks(&session));
                 }
                 let pane = match self.pane_of(&session) {
                     Ok(pane) => Some(pane),
@@ -249,13 +294,52 @@ impl Tine {
             (None, None) => return Err(Error::NoPane { session: label, runs: false }),
         }
         let session = self.until_taken_up(target, before.as_ref(), pane.as_ref(), &label)?;
+        drop(lock);
         if !wait {
             return Ok(Sent { session, answer: None });
         }
-        let turns = before.as_ref().map_or(0, |before| before.view.turns);
+        let (turns, size) = before.as_ref().map_or((0, 0), |before| (before.view.turns, before.size));
         let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
-        let (session, answer) = self.until_answered(session, turns, left)?;
+        let asked = Said { text, turns, size, pane: pane.as_ref() };
+        let (session, answer) = self.until_answered(session, &asked, left)?;
         Ok(Sent { session, answer: Some(answer) })
+    }
+
+    /// Says something in a session that does not run, and waits for the answer.
+    fn send_headless(&self, session: &Session, text: &str) -> Result<Sent> {
+        let directory = session.view.cwd.clone().unwrap_or_else(|| self.context().cwd.clone());
+        let launch = self.launch_of(session.view.agent, &session.view.id, &[], None)?;
+        let answer = self.resume_headless(session, &directory, &launch, text)?;
+        let session = self.again(session)?;
+        Ok(Sent { session, answer: Some(answer) })
+    }
+
+    /// Held while something is said in a session. It goes with the process that has it.
+    fn lock_for(&self, target: &Target, timeout: Option<Duration>) -> Result<Option<fs::File>> {
+        let (label, name) = match target {
+            Target::Session(session) => {
+                (session.view.label().to_owned(), format!("{}-{}", session.view.agent, session.view.id))
+            }
+            Target::Unbegun(name) => (name.to_string(), format!("name-{name}")),
+        };
+        let folder = self.context().paths.cache.join("locks");
+        // Without a place for it, one goes on without it.
+        let Ok(file) = private::create_folder(&folder).and_then(|()| private::open_file(&folder.join(name))) else {
+            return Ok(None);
+        };
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(file)),
+                Err(fs::TryLockError::WouldBlock) => {}
+                Err(fs::TryLockError::Error(_)) => return Ok(None),
+            }
+            let waited = begun.elapsed();
+            if timeout.is_some_and(|timeout| waited >= timeout) {
+                return Err(Error::StillAtWork { session: label, state: State::Busy, seconds: waited.as_secs() });
+            }
+            self.pause(PAUSE)?;
+        }
     }
 
     /// Says something in a session that does not run, by a process that goes on without us; returns when it has begun.
@@ -330,6 +414,9 @@ impl Tine {
         if let Screen::Asks(what) = self.store(agent).screen(&before) {
             return Err(Error::Asks { session: label.to_owned(), what: what.to_owned() });
         }
+        open.press(Key::Clear)?;
+        self.pause(PAUSE)?;
+        let before = open.screen()?;
         open.paste(&self.store(agent).literal(text))?;
         let begun = Instant::now();
         let mut last = before.clone();
@@ -376,11 +463,20 @@ impl Tine {
             }
             self.pause(PAUSE)?;
         }
+        if let Some(pane) = pane {
+            // What was not said is not left for the next one to be glued to.
+            OpenPane::new(self.context(), pane)?.press(Key::Clear)?;
+        }
         Err(Error::NotTakenUp(label.to_owned()))
     }
 
-    /// Waits until the turn after `turns` is answered.
-    fn until_answered(&self, session: Session, turns: u32, timeout: Option<Duration>) -> Result<(Session, String)> {
+    /// Waits until what was said is answered.
+    fn until_answered(
+        &self,
+        session: Session,
+        said: &Said<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<(Session, String)> {
         let begun = Instant::now();
         let mut session = session;
         let mut at_work = Instant::now();
@@ -389,25 +485,42 @@ impl Tine {
             if matches!(session.view.state, State::Busy | State::Waiting) {
                 at_work = Instant::now();
             }
-            if session.view.turns == turns && at_work.elapsed() > TAKEN_UP_WITHIN {
-                return Err(Error::NotTakenUp(session.view.label().to_owned()));
+            if session.view.state == State::Waiting {
+                return Err(asks(&session));
             }
-            let is_done = session.view.turns > turns
-                && !session.details.mid_turn
-                && !matches!(session.view.state, State::Busy | State::Waiting);
-            if is_done || session.live.is_none() && session.view.turns > turns {
+            // An agent that does not say of itself that it waits shows it.
+            if let (Some(pane), false) = (said.pane, self.store(session.view.agent).tells_its_state())
+                && let Ok(screen) = OpenPane::new(self.context(), pane).and_then(|open| open.screen())
+                && let Screen::Asks(what) = self.store(session.view.agent).screen(&screen)
+            {
+                return Err(Error::Asks { session: session.view.label().to_owned(), what: what.to_owned() });
+            }
+            let (label, runs) = (session.view.label().to_owned(), session.live.is_some());
+            let is_at_rest = !runs || session.is_settled && session.view.state == State::Idle;
+            let (prompt, answer) = match is_at_rest && session.size > said.size {
+                true => self.last_exchange(&session)?,
+                false => (None, None),
+            };
+            // A turn that was interrupted is not counted, and the next one has its number.
+            let is_ours = |prompt: &str| session.view.turns > said.turns || is_same(prompt, said.text);
+            let is_answered = prompt.is_some_and(|prompt| is_ours(&prompt));
+            if !is_answered && (!runs || at_work.elapsed() > SETTLES_WITHIN * 2) {
+                return Err(Error::Unanswered { session: label, runs });
+            }
+            if is_at_rest && is_answered {
                 // A prompt may be written down a moment before the word that it is being worked on.
                 let since = *done_since.get_or_insert_with(Instant::now);
-                let answer = self.last_answer(&session)?;
-                if answer.is_some() || since.elapsed() > SETTLES_WITHIN {
-                    return Ok((session, answer.unwrap_or_default()));
+                match answer {
+                    Some(answer) => return Ok((session, answer)),
+                    None if since.elapsed() > SETTLES_WITHIN => return Err(Error::Unanswered { session: label, runs }),
+                    None => {}
                 }
             } else {
                 done_since = None;
             }
             let waited = begun.elapsed();
             if timeout.is_some_and(|timeout| waited >= timeout) {
-                let (state, seconds) = (session.view.state, waited.as_secs());
+                let (state, seconds) = (session.view.state, waited.as_secs_f32().round() as u64);
                 return Err(Error::StillAtWork { session: session.view.label().to_owned(), state, seconds });
             }
             self.pause(PAUSE)?;
@@ -420,7 +533,7 @@ impl Tine {
         match session.view.state {
             State::Busy | State::Waiting => false,
             State::Stopped => true,
-            State::Idle => !session.details.mid_turn,
+            State::Idle => session.is_settled,
         }
     }
 
@@ -450,17 +563,27 @@ impl Tine {
 
     /// The last thing that the agent answered: what it said since its last call of a tool.
     pub fn last_answer(&self, session: &Session) -> Result<Option<String>> {
+        Ok(self.last_exchange(session)?.1)
+    }
+
+    /// The last thing that was asked, and what was answered to it.
+    fn last_exchange(&self, session: &Session) -> Result<(Option<String>, Option<String>)> {
         let mut blocks = self.read(session, None)?;
+        let mut prompt = None;
         let mut answer: Vec<String> = Vec::new();
         while let Some(block) = blocks.next_block() {
             match block.kind {
                 _ if block.depth > 0 => {}
                 BlockKind::Answer { text, .. } => answer.push(text),
-                BlockKind::Prompt { .. } | BlockKind::Call { .. } | BlockKind::Output { .. } => answer.clear(),
+                BlockKind::Prompt { text, .. } => {
+                    prompt = Some(text);
+                    answer.clear();
+                }
+                BlockKind::Call { .. } | BlockKind::Output { .. } => answer.clear(),
                 _ => {}
             }
         }
-        Ok((!answer.is_empty()).then(|| answer.join("\n\n")))
+        Ok((prompt, (!answer.is_empty()).then(|| answer.join("\n\n"))))
     }
 
     /// What a session's pane shows.
@@ -473,6 +596,22 @@ impl Tine {
     pub fn focus(&self, session: &Session) -> Result<()> {
         let pane = self.pane_of(session)?;
         OpenPane::new(self.context(), &pane)?.focus()
+    }
+
+    /// What the pane of a session shows in which nothing was said yet.
+    pub fn screen_unbegun(&self, name: &SessionName) -> Result<String> {
+        OpenPane::new(self.context(), &self.unbegun_pane(name)?)?.screen()
+    }
+
+    /// Brings the pane of one to front in which nothing was said yet.
+    pub fn focus_unbegun(&self, name: &SessionName) -> Result<()> {
+        OpenPane::new(self.context(), &self.unbegun_pane(name)?)?.focus()
+    }
+
+    /// Ends one in which nothing was said yet; nothing of it is left.
+    pub fn stop_unbegun(&self, name: &SessionName) -> Result<()> {
+        OpenPane::new(self.context(), &self.unbegun_pane(name)?)?.close()?;
+        self.forget(name)
     }
 
     /// Interrupts what a session is doing, and waits until it has stopped doing it.
@@ -490,9 +629,18 @@ impl Tine {
         }
         let begun = Instant::now();
         let mut now = self.again(session)?;
-        while now.view.state == State::Busy && begun.elapsed() < ENDS_WITHIN {
+        // Its own word counts here: what was interrupted looks unfinished for a while.
+        let is_busy = |now: &Session| match now.live.as_ref().map(|live| live.state) {
+            Some(Some(state)) => state != State::Idle,
+            Some(None) => now.view.state == State::Busy,
+            None => false,
+        };
+        while is_busy(&now) && begun.elapsed() < ENDS_WITHIN {
             self.pause(PAUSE)?;
             now = self.again(session)?;
+        }
+        if let Some(state) = now.live.as_ref().and_then(|live| live.state) {
+            now.view.state = state;
         }
         Ok(now)
     }
@@ -522,6 +670,18 @@ impl Tine {
         }
         Err(Error::StillAtWork { session: label(), state: session.view.state, seconds: 2 * ENDS_WITHIN.as_secs() })
     }
+}
+
+/// Whether two texts say the same; what keeps an input line from taking one for a command does not count.
+fn is_same(prompt: &str, said: &str) -> bool {
+    prompt.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2800}')) == said.trim()
+}
+
+/// That a session waits for a person, and for what.
+fn asks(session: &Session) -> Error {
+    let what = session.live.as_ref().and_then(|live| live.waiting_for.clone());
+    let what = what.unwrap_or_else(|| "an answer".into());
+    Error::Asks { session: session.view.label().to_owned(), what }
 }
 
 /// Refuses what cannot be said.

@@ -207,6 +207,14 @@ pub enum Error {
     /// A session cannot be told without us.
     #[error("cannot start in the background: {0}")]
     Background(io::Error),
+    /// A turn ended without an answer.
+    #[error("`{session}` {} before it had answered", if *.runs { "ended its turn" } else { "was ended" })]
+    Unanswered {
+        /// The session.
+        session: String,
+        /// Whether its agent still runs.
+        runs: bool,
+    },
     /// Nobody waits for it any more.
     #[error("it was cancelled")]
     Cancelled,
@@ -601,6 +609,7 @@ impl Error {
             Error::NativeDiffers { .. } => "native_differs",
             Error::StillAtWork { .. } => "still_at_work",
             Error::Background(_) => "agent_failed",
+            Error::Unanswered { .. } => "unanswered",
             Error::Cancelled => "cancelled",
             Error::NotOpened { source, .. } => source.kind(),
             Error::NoProfile { .. } => "no_profile",
@@ -730,6 +739,7 @@ impl Error {
             Error::NativeDiffers { .. } => {
                 Some("nothing of the fork is left; the agent cannot do it: `--method copy` can".into())
             }
+            Error::Unanswered { session, .. } => Some(format!("it was interrupted or failed; `tine show {session}` shows how it ended")),
             Error::Cancelled => None,
             Error::Background(_) => Some("say it with `--wait`".into()),
             Error::NotOpened { fork, operation, source } => {
@@ -739,9 +749,11 @@ impl Error {
                 ))
             }
             Error::StillAtWork { state: State::Waiting, .. } => {
-                Some("it waits for a permission: answer it, or say `--now` to fork at its last complete turn".into())
+                Some("it waits for a person: `tine focus` leads there; to fork it at its last complete turn, say `--now`".into())
             }
-            Error::StillAtWork { .. } => Some("wait longer, or say `--now` to fork at its last complete turn".into()),
+            Error::StillAtWork { session, .. } => {
+                Some(format!("`tine wait {session}` waits for it; to fork it at its last complete turn, say `--now`"))
+            }
             Error::NoProfile { known, file, .. } if known.is_empty() => {
                 Some(format!("`[profiles.NAME]` in {} makes one", file.display()))
             }
@@ -778,7 +790,10 @@ impl Error {
             Error::TranscriptGone { name, .. } => {
                 Some(format!("`tine delete {name}` gives the name up; a new session may take it as well"))
             }
-            Error::BadPrompt(_) => Some("`--in headless` gives it by standard input".into()),
+            Error::BadPrompt("is too long for a command line") => {
+                Some("`--in headless` gives it by standard input".into())
+            }
+            Error::BadPrompt(_) => Some("say something that is text".into()),
             Error::IsOpen { .. } => Some("end the agent first".into()),
             Error::OpenElsewhere { session, .. } => {
                 Some(format!("agents do not lock: `tine fork {session}` is safe, `--yes` goes on all the same"))

@@ -33,8 +33,7 @@ impl Tine {
             } else {
                 let idle_since = *idle_since.get_or_insert(waited);
                 // Claude Code says that it is idle before the end of the turn is in the file.
-                let is_settled = session.live.is_none() || !session.details.mid_turn;
-                if is_settled || waited - idle_since > SETTLES_WITHIN {
+                if session.is_settled || waited - idle_since > SETTLES_WITHIN {
                     return Ok(session);
                 }
             }

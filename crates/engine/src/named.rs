@@ -39,6 +39,8 @@ pub struct Start {
     options: Vec<String>,
     /// The command, for a terminal.
     pub words: Vec<String>,
+    /// Whether that says something.
+    pub says_something: bool,
     key: SessionKey,
 }
 
@@ -78,7 +80,8 @@ impl Tine {
             }
         };
         let id = store.takes_ids().then_some(id);
-        Ok(Start { agent, name, id, directory, profile: launch.profile, options, words, key })
+        let says_something = launch.prompt.is_some();
+        Ok(Start { agent, name, id, directory, profile: launch.profile, options, words, says_something, key })
     }
 
     /// Decides how a new session is started and takes its name. Where none was chosen, one that somebody else takes at

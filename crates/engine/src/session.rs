@@ -22,6 +22,8 @@ pub struct Session {
     pub live: Option<LiveSession>,
     /// The transcript's size in bytes.
     pub size: u64,
+    /// Whether nothing more of its last turn is to come: it is complete, or was cut off before anybody opened it again.
+    pub is_settled: bool,
 }
 
 /// What the agent's files say of a session beyond its view.
@@ -126,6 +128,10 @@ impl Knowledge {
         });
         let parent = parent.next_back();
         let name = self.name(&summary).cloned();
+        let written = entry.stamp.modified;
+        let since = live.as_ref().and_then(|live| live.since);
+        let is_old = since.is_some_and(|since| written < since - CLOCKS_DIFFER && self.now - since > SAYS_SO_WITHIN);
+        let is_settled = !summary.mid_turn || live.is_none() || is_old;
         let view = SessionView {
             agent: summary.agent,
             handle: summary.id.short().to_owned(),
@@ -134,7 +140,7 @@ impl Knowledge {
             created: summary.created,
             updated,
             turns: summary.turns,
-            state: state_of(live.as_ref(), summary.mid_turn, entry.stamp.modified, self.now),
+            state: state_of(live.as_ref(), summary.mid_turn, written, self.now),
             parent,
             id: summary.id,
             cwd: summary.cwd,
@@ -153,7 +159,7 @@ impl Knowledge {
             plain: summary.plain,
             defects: summary.defects,
         };
-        Session { view, details, live, size: entry.stamp.size }
+        Session { view, details, live, size: entry.stamp.size, is_settled }
     }
 }
 
@@ -214,17 +220,21 @@ fn updated(stamp: &agents::Stamp, summary: &Summary) -> Option<Timestamp> {
 /// How many nanoseconds an agent may take to say that it is at work on what it has written down.
 const SAYS_SO_WITHIN: i64 = 5_000_000_000;
 
+/// By how many nanoseconds the start of a process may be off.
+const CLOCKS_DIFFER: i64 = 1_000_000_000;
+
 /// The agent's own word counts; where it gives none, the transcript tells. A prompt is in the transcript a moment before
-/// the agent says that it is at work on it.
+/// the agent says that it is at work on it, and the end of a turn a moment after it says that it is idle.
 fn state_of(live: Option<&LiveSession>, is_mid_turn: bool, written: i64, now: i64) -> State {
-    let is_new = |since: i64| written > since && now - written < SAYS_SO_WITHIN;
+    let is_new = |since: i64| since < written + 2 * CLOCKS_DIFFER && now - written < SAYS_SO_WITHIN;
     match live {
         None => State::Stopped,
         Some(LiveSession { state: Some(State::Idle), since: Some(since), .. }) if is_mid_turn && is_new(*since) => {
             State::Busy
         }
         Some(LiveSession { state: Some(state), .. }) => *state,
-        Some(_) if is_mid_turn => State::Busy,
+        // What was cut off before this process began is not what it is at work on. Clocks are not that exact.
+        Some(live) if is_mid_turn && live.since.is_none_or(|began| written > began - CLOCKS_DIFFER) => State::Busy,
         Some(_) => State::Idle,
     }
 }
@@ -297,7 +307,7 @@ mod tests {
             |is_mid_turn, written, now| state_of(Some(&said(State::Idle)), is_mid_turn, written * SECOND, now * SECOND);
         assert_eq!(state(true, 101, 102), State::Busy);
         assert_eq!(state(false, 101, 102), State::Idle);
-        assert_eq!(state(true, 99, 102), State::Idle);
+        assert_eq!(state(true, 97, 100), State::Idle);
         // It would have said so by now.
         assert_eq!(state(true, 101, 120), State::Idle);
         assert_eq!(state_of(Some(&said(State::Waiting)), true, 101 * SECOND, 102 * SECOND), State::Waiting);

@@ -75,7 +75,12 @@ pub(super) fn id_inside(path: &Path) -> Option<String> {
 
 /// Says something in print mode; the words go through standard input, which has no limit. `session` is what it is
 /// resumed by.
-pub(super) fn say(program: &Program, message: &Message<'_>, session: Option<&str>) -> Result<Said, ProgramError> {
+pub(super) fn say(
+    program: &Program,
+    message: &Message<'_>,
+    session: Option<&str>,
+    config: &Path,
+) -> Result<Said, ProgramError> {
     let mut command = program.command(message.directory);
     // Of an option that is given twice, the last one counts.
     command.args(message.options).args(["-p", "--input-format", "text", "--output-format", "json"]);
@@ -88,7 +93,12 @@ pub(super) fn say(program: &Program, message: &Message<'_>, session: Option<&str
         command.args(["--name", title]);
     }
     let reason = |told: &str| result_of(told).map(|told| told.result);
-    let told = program.run_telling(command, message.text, ANSWER_PATIENCE, reason)?;
+    // Without a terminal, too, commands are done and not said.
+    let text = match super::commands::is_command(message.text, config) {
+        true => format!("\u{2800}{}", message.text),
+        false => message.text.to_owned(),
+    };
+    let told = program.run_telling(command, &text, ANSWER_PATIENCE, reason)?;
     let told = result_of(&told).ok_or_else(|| program.failed("it did not answer in JSON"))?;
     if told.is_error {
         return Err(program.failed(told.result));

@@ -1,5 +1,6 @@
 //! Claude Code: sessions in `<config>/projects/`, one JSONL file each. The format: docs/formats/claude-code.md.
 
+mod commands;
 mod copy;
 mod facts;
 mod history;
@@ -159,7 +160,7 @@ impl Store for Claude {
 
     fn say(&self, program: &Program, message: &Message<'_>) -> Result<Said, ProgramError> {
         let session = message.session.map(|session| self.handle(session, message.directory));
-        launch::say(program, message, session.as_deref())
+        launch::say(program, message, session.as_deref(), &self.config)
     }
 
     fn find(&self, id: &SessionId, directory: &Path) -> Option<PathBuf> {
@@ -192,7 +193,15 @@ impl Store for Claude {
     }
 
     fn literal(&self, text: &str) -> String {
-        if text.starts_with(['/', '!']) { format!(" {text}") } else { text.to_owned() }
+        let is_command = commands::is_command(text, &self.config);
+        let text = crate::closed(text);
+        // A space before it keeps anything but a command from being taken for one; before a command it does not help.
+        match text.trim_start().chars().next() {
+            // What cannot be seen is taken out; an empty pattern of Braille is a letter to it.
+            _ if is_command => format!("\u{2800}{text}"),
+            Some('/' | '!') => format!(" {text}"),
+            _ => text,
+        }
     }
 
     fn forked_by(&self, words: &[String]) -> Option<Option<SessionId>> {

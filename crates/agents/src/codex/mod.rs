@@ -186,10 +186,11 @@ impl Store for Codex {
     fn literal(&self, text: &str) -> String {
         // Spaces are taken off before a `!` is looked for, and what follows it would run in a shell; nothing that can be
         // seen helps there.
+        let text = crate::closed(text);
         match text.trim_start().chars().next() {
             Some('/') => format!(" {text}"),
             Some('!') => format!("\u{200b}{text}"),
-            _ => text.to_owned(),
+            _ => text,
         }
     }
 

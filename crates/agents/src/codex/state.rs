@@ -44,7 +44,8 @@ pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
             holder.device == device(&metadata) || has_open(proc, holder.pid, &path)
         });
         if let Some(holder) = holder {
-            let session = LiveSession { pid: Some(holder.pid), state: None, since: None, waiting_for: None, cwd: None };
+            let since = crate::process::began_at(proc, holder.pid);
+            let session = LiveSession { pid: Some(holder.pid), state: None, since, waiting_for: None, cwd: None };
             live.sessions.insert(id, session);
         }
     }
@@ -71,7 +72,8 @@ fn open_rollouts(root: &Path, proc: &Path) -> HashMap<SessionId, LiveSession> {
             };
             let thread = path.starts_with(&root).then(|| Name::of_path(&path)).flatten();
             if let Some(id) = thread.and_then(|name| SessionId::new(name.thread).ok()) {
-                open.insert(id, LiveSession { pid: Some(pid), state: None, since: None, waiting_for: None, cwd: None });
+                let since = crate::process::began_at(proc, pid);
+                open.insert(id, LiveSession { pid: Some(pid), state: None, since, waiting_for: None, cwd: None });
             }
         }
     }

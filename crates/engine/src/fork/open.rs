@@ -37,6 +37,7 @@ impl Tine {
                         profile: &plan.profile,
                         focus,
                         ready_within,
+                        said_after: plan.prompt.as_ref().map(|_| plan.turns),
                     };
                     Ok((Some(self.open_in(spot, &opening)?), None))
                 }

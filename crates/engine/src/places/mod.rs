@@ -140,6 +140,8 @@ pub(crate) struct PaneInfo {
 pub(crate) enum Key {
     Enter,
     Escape,
+    /// Empties the agent's input line: whatever stands there would become part of what is said.
+    Clear,
 }
 
 impl Key {
@@ -148,6 +150,8 @@ impl Key {
         match self {
             Key::Enter => "\r",
             Key::Escape => "\u{1b}",
+            // To the end of the line, all of it, and the line break or the sign of a mode before it; once per line.
+            Key::Clear => "\u{5}\u{15}\u{7f}\u{15}\u{7f}\u{15}\u{7f}\u{15}\u{7f}",
         }
     }
 }

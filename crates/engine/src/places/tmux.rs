@@ -107,11 +107,17 @@ impl Driver for Tmux {
     }
 
     fn press(&self, caller: &Caller<'_>, pane: &Pane, key: Key) -> Result<()> {
-        let key = match key {
-            Key::Enter => "Enter",
-            Key::Escape => "Escape",
+        const CLEAR: [&str; 9] = ["C-e", "C-u", "BSpace", "C-u", "BSpace", "C-u", "BSpace", "C-u", "BSpace"];
+        let keys: &[&str] = match key {
+            Key::Enter => &["Enter"],
+            Key::Escape => &["Escape"],
+            Key::Clear => &CLEAR,
         };
-        Tmux::call(caller, &pane.server, &["send-keys", "-t", &pane.pane, key], "").map(|_| ())
+        // Who has scrolled back would take the keys for commands.
+        let leave = format!("send-keys -t {} -X cancel", pane.pane);
+        let scrolled = ["if-shell", "-F", "-t", &pane.pane, "#{pane_in_mode}", &leave, ";"];
+        let words = [&scrolled[..], &["send-keys", "-t", &pane.pane], keys].concat();
+        Tmux::call(caller, &pane.server, &words, "").map(|_| ())
     }
 
     fn screen(&self, caller: &Caller<'_>, pane: &Pane) -> Result<String> {

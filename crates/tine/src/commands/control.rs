@@ -2,11 +2,12 @@
 
 use std::process::ExitCode;
 
-use engine::Session;
+use engine::{Error, Target};
 
 use super::Desk;
 use crate::Outcome;
 use crate::complete;
+use crate::failure::Failure;
 use crate::ui;
 
 /// Interrupt what a session is doing
@@ -42,18 +43,39 @@ pub(crate) fn interrupt(desk: &Desk, args: &InterruptArgs) -> Outcome {
 
 pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
     let all = desk.tine.all_sessions(&ui::Bar::new())?;
-    let sessions: Vec<Session> =
-        args.sessions.iter().map(|spec| desk.select_whole(&all, spec)).collect::<Result<_, _>>()?;
-    for session in &sessions {
-        desk.tine.stop(session)?;
-        ui::say(&format!("{} is stopped", session.view.label()));
+    let mut targets = Vec::new();
+    for spec in &args.sessions {
+        targets.push(match desk.select_whole(&all, spec) {
+            Err(Failure::Engine(Error::Unbegun(name))) => Target::Unbegun(name),
+            session => Target::Session(Box::new(session?)),
+        });
+    }
+    for target in &targets {
+        let label = match target {
+            Target::Unbegun(name) => {
+                desk.tine.stop_unbegun(name)?;
+                name.to_string()
+            }
+            Target::Session(session) => {
+                if session.live.is_some() {
+                    desk.tine.stop(session)?;
+                }
+                session.view.label().to_owned()
+            }
+        };
+        ui::say(&format!("{label} is stopped"));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn focus(desk: &Desk, args: &FocusArgs) -> Outcome {
-    let session = desk.select(&args.session)?.session;
-    desk.tine.focus(&session)?;
-    desk.tine.remember_use(&session);
+    match desk.select(&args.session) {
+        Err(Failure::Engine(Error::Unbegun(name))) => desk.tine.focus_unbegun(&name)?,
+        selection => {
+            let session = selection?.session;
+            desk.tine.focus(&session)?;
+            desk.tine.remember_use(&session);
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use engine::Error;
 use serde_json::json;
 use transcript::render::to_json_pretty;
 
@@ -34,10 +35,22 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let session = desk.select(&args.session)?.session;
+    let session = match desk.select(&args.session) {
+        Err(Failure::Engine(Error::Unbegun(name))) if args.screen => {
+            let screen = desk.tine.screen_unbegun(&name)?;
+            let mut out = ui::out();
+            match args.json {
+                true => writeln!(out, "{}", to_json_pretty(&json!({"session": {"name": name}, "screen": screen})))?,
+                false => writeln!(out, "{}", transcript::text::clean(screen.trim_end()))?,
+            }
+            out.flush()?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        selection => selection?.session,
+    };
     let (what, text) = match args.screen {
         true => ("screen", desk.tine.screen(&session)?),
-        false => ("answer", desk.tine.last_answer(&session)?.ok_or_else(|| no_answer(session.view.label()))?),
+        false => ("answer", desk.tine.last_answer(&session)?.ok_or_else(|| no_answer(desk, &session))?),
     };
     let mut out = ui::out();
     match args.json {
@@ -48,7 +61,15 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn no_answer(label: &str) -> Failure {
+fn no_answer(desk: &Desk, session: &engine::Session) -> Failure {
+    let label = session.view.label();
+    if desk.tine.is_done(session) {
+        return Failure::Other {
+            kind: "no_answer",
+            message: format!("the last turn of `{label}` ended without an answer"),
+            hint: Some(format!("`tine show {label}` shows how far it came")),
+        };
+    }
     Failure::Other {
         kind: "no_answer",
         message: format!("`{label}` has not answered yet"),

@@ -105,6 +105,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
                 profile: &launch.profile,
                 focus: desk.surface.is_interactive,
                 ready_within: args.place.ready_within(),
+                said_after: launch.prompt.as_ref().map(|_| session.view.turns),
             },
         )?),
         _ => None,

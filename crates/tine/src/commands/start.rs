@@ -104,6 +104,7 @@ fn tell(desk: &Desk, start: &Start, place: Place, options: &PlaceArgs, answer: O
                 profile: &start.profile,
                 focus: desk.surface.is_interactive,
                 ready_within: options.ready_within(),
+                said_after: start.says_something.then_some(0),
             },
         )?),
         _ => None,

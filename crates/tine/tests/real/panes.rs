@@ -15,6 +15,7 @@ mod claude {
         two_sessions_and_a_fork,
         what_is_sent_arrives,
         what_is_around_stays_outside,
+        what_else_is_typed_is_kept_apart,
         what_ends_is_stopped,
         what_is_open_is_offered,
         eight_sessions_at_once,
@@ -35,6 +36,9 @@ mod claude {
     fn what_is_around_stays_outside(version: &str) {
         super::what_is_around_stays_outside("claude", version);
     }
+    fn what_else_is_typed_is_kept_apart(version: &str) {
+        super::what_else_is_typed_is_kept_apart("claude", version);
+    }
 }
 
 mod codex {
@@ -42,12 +46,16 @@ mod codex {
         two_sessions_and_a_fork,
         what_is_sent_arrives,
         what_is_around_stays_outside,
+        what_else_is_typed_is_kept_apart,
         a_dialog_is_not_answered,
         many_forks_at_once,
     ]);
     use super::many_forks_at_once;
     fn what_is_around_stays_outside(version: &str) {
         super::what_is_around_stays_outside("codex", version);
+    }
+    fn what_else_is_typed_is_kept_apart(version: &str) {
+        super::what_else_is_typed_is_kept_apart("codex", version);
     }
     fn a_dialog_is_not_answered(version: &str) {
         super::a_dialog_is_not_answered("codex", version);
@@ -210,6 +218,44 @@ fn what_is_around_stays_outside(agent: &str, version: &str) {
     });
 }
 
+/// What a person left in the input line, what was interrupted, who has scrolled back, and what two say at once.
+fn what_else_is_typed_is_kept_apart(agent: &str, version: &str) {
+    with_lab(agent, version, true, |lab, model| {
+        let gate = Gate::closed();
+        let held = gate.clone();
+        model.on(move |request| {
+            let prompt = request.prompt()?;
+            let reply = Reply::text(format!("to {prompt}"));
+            Some(if prompt == "take your time" { reply.hold(&held) } else { reply })
+        });
+        // What is said at the start is taken up before anybody waits for it.
+        let words = ["start", "one", "--agent", agent, "--in", "tmux:window", "--prompt", "at the start", "--json"];
+        let pane = lab.json(&words)["place"]["pane"].as_str().expect("a pane").to_owned();
+        assert_eq!(lab.tine(&["wait", "one"]), "one idle\n");
+        assert_eq!(lab.tine(&["read", "one"]), "to at the start\n");
+        let pane = lab.tmux.pane(&pane);
+        pane.send_text("a draft of mine");
+        pane.wait_for_text("a draft of mine");
+        assert_eq!(lab.tine(&["send", "one", "after a draft", "--wait"]), "to after a draft\n");
+        lab.tmux.tell(["copy-mode", "-t", pane.id()]);
+        assert_eq!(lab.tine(&["send", "one", "while scrolled", "--wait"]), "to while scrolled\n");
+        // Two at once are said one after the other, and each is answered.
+        std::thread::scope(|scope| {
+            let both =
+                ["alpha", "beta"].map(|words| scope.spawn(move || lab.output(&["send", "one", words, "--wait"])));
+            let answers = both.map(|thread| text(&thread.join().expect("a thread").stdout));
+            assert_eq!(answers, ["to alpha\n", "to beta\n"]);
+        });
+        // An agent that puts an interrupted prompt back into its line is not told it again.
+        lab.tine(&["send", "one", "take your time"]);
+        model.wait_for_prompt("take your time", PATIENCE);
+        lab.tine(&["interrupt", "one"]);
+        gate.open();
+        assert_eq!(lab.tine(&["send", "one", "another plan", "--wait"]), "to another plan\n");
+        assert_eq!(model.last_turn().prompt().as_deref(), Some("another plan"));
+    });
+}
+
 fn what_is_sent_arrives(agent: &str, version: &str) {
     with_lab(agent, version, true, |lab, model| {
         let long: String = (0..2_000).map(|number| format!("line {number} of a long text with ünï漢字\n")).collect();
@@ -220,6 +266,12 @@ fn what_is_sent_arrives(agent: &str, version: &str) {
             "/not-a-command of any kind",
             "!important, and no shell command",
             "#not a note",
+            "exit",
+            "/clear the cache of the app",
+            "/help me with this",
+            "see @READ",
+            "@README.md",
+            "a backslash at the end \\",
             "two\nlines",
             "quotes ' \" ` and $HOME $(id) ${x} \\ \\n %s",
             "ünï 漢字 🙂",
@@ -241,8 +293,10 @@ fn what_is_sent_arrives(agent: &str, version: &str) {
             assert_eq!(answer.trim_end(), format!("answer {number}"));
             let told = model.last_turn().prompt().unwrap_or_default();
             // What keeps an input line from taking it for a command.
-            let told =
-                if words.starts_with(['/', '!']) { told.trim_start_matches([' ', '\u{200b}']).into() } else { told };
+            let told = match words.starts_with(['/', '!']) || *words == "exit" {
+                true => told.trim_start_matches([' ', '\u{200b}', '\u{2800}']).to_owned(),
+                false => told,
+            };
             assert!(told == *words, "{number}: {} characters arrived of {}: {:.200}", told.len(), words.len(), told);
         }
         // An argument does as well as standard input.

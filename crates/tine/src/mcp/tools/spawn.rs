@@ -410,6 +410,7 @@ fn resume(
                 profile: &launch.profile,
                 focus: false,
                 ready_within: READY_WITHIN,
+                said_after: launch.prompt.as_ref().map(|_| view.turns),
             };
             let pane = tine.open_in(spot, &opening)?;
             if is_told {
@@ -458,6 +459,7 @@ fn begin(
         profile: &start.profile,
         focus: false,
         ready_within: READY_WITHIN,
+        said_after: start.says_something.then_some(0),
     };
     let pane = tine.open_in(spot, &opening)?;
     let mut id = start.id.clone();
