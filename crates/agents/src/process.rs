@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Whether `pid` runs and, where `started` is given, is still the process that began then.
 ///
@@ -28,14 +29,14 @@ fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
     Some((fields.next()?.to_owned(), fields.nth(18)?.to_owned()))
 }
 
-/// When a process began, in nanoseconds since 1970.
+/// When a process began, in nanoseconds since 1970, to a few hundredths of a second.
 pub(crate) fn began_at(proc: &Path, pid: u32) -> Option<i64> {
     /// How many ticks the system counts a second; the same on every Linux.
-    const TICKS: i64 = 100;
-    let ticks: i64 = state_and_start(proc, pid)?.1.parse().ok()?;
-    let stat = fs::read_to_string(proc.join("stat")).ok()?;
-    let boot: i64 = stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-    Some(boot * 1_000_000_000 + ticks * (1_000_000_000 / TICKS))
+    const TICKS: f64 = 100.0;
+    let ticks: f64 = state_and_start(proc, pid)?.1.parse().ok()?;
+    let uptime: f64 = fs::read_to_string(proc.join("uptime")).ok()?.split_ascii_whitespace().next()?.parse().ok()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    Some(((now.as_secs_f64() - uptime + ticks / TICKS) * 1e9) as i64)
 }
 
 /// Who runs this process, where a hook asks.

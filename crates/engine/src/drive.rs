@@ -267,7 +267,15 @@ impl Tine {
             }
             Target::Session(session) => {
                 // Somebody else may have said something while the lock was waited for.
-                let session = self.wait_until_idle(self.again(session)?, timeout, &|_, _| {})?;
+                let session = self.again(session)?;
+                // Who waits for a person is not waited for.
+                if session.view.state == State::Waiting {
+                    return Err(asks(&session));
+                }
+                if let Some(what) = self.asks_in_pane(&session) {
+                    return Err(Error::Asks { session: session.view.label().to_owned(), what });
+                }
+                let session = self.wait_until_idle(session, timeout, &|_, _| {})?;
                 if session.live.is_none() {
                     return self.send_headless(&session, text);
                 }
@@ -489,11 +497,8 @@ impl Tine {
                 return Err(asks(&session));
             }
             // An agent that does not say of itself that it waits shows it.
-            if let (Some(pane), false) = (said.pane, self.store(session.view.agent).tells_its_state())
-                && let Ok(screen) = OpenPane::new(self.context(), pane).and_then(|open| open.screen())
-                && let Screen::Asks(what) = self.store(session.view.agent).screen(&screen)
-            {
-                return Err(Error::Asks { session: session.view.label().to_owned(), what: what.to_owned() });
+            if let Some(what) = said.pane.and_then(|pane| self.asks_on_screen(&session, pane)) {
+                return Err(Error::Asks { session: session.view.label().to_owned(), what });
             }
             let (label, runs) = (session.view.label().to_owned(), session.live.is_some());
             let is_at_rest = !runs || session.is_settled && session.view.state == State::Idle;
@@ -526,6 +531,27 @@ impl Tine {
             self.pause(PAUSE)?;
             session = self.again(&session)?;
         }
+    }
+
+    /// What the screen of an agent asks that says nothing of its state.
+    fn asks_on_screen(&self, session: &Session, pane: &Pane) -> Option<String> {
+        let store = self.store(session.view.agent);
+        if store.tells_its_state() {
+            return None;
+        }
+        let screen = OpenPane::new(self.context(), pane).and_then(|open| open.screen()).ok()?;
+        match store.screen(&screen) {
+            Screen::Asks(what) => Some(what.to_owned()),
+            Screen::Ready | Screen::Unknown => None,
+        }
+    }
+
+    /// What a session waits for that looks busy, as its pane shows it.
+    pub fn asks_in_pane(&self, session: &Session) -> Option<String> {
+        if session.view.state != State::Busy || self.store(session.view.agent).tells_its_state() {
+            return None;
+        }
+        self.asks_on_screen(session, &self.pane_of(session).ok()?)
     }
 
     /// Whether a session is done with what it was told: what it says of itself and what is written down agree.
@@ -596,6 +622,20 @@ impl Tine {
     pub fn focus(&self, session: &Session) -> Result<()> {
         let pane = self.pane_of(session)?;
         OpenPane::new(self.context(), &pane)?.focus()
+    }
+
+    /// How a session stands in which nothing was said yet: it can take something, or a dialog stands in the way.
+    pub fn state_unbegun(&self, name: &SessionName) -> Result<State> {
+        let agent = self.registry().named(name)?.map_or(Agent::Codex, |row| row.key.agent);
+        let screen = match self.unbegun_pane(name) {
+            Ok(pane) => OpenPane::new(self.context(), &pane)?.screen()?,
+            Err(Error::NoPane { .. }) => return Ok(State::Stopped),
+            Err(error) => return Err(error),
+        };
+        Ok(match self.store(agent).screen(&screen) {
+            Screen::Asks(_) => State::Waiting,
+            Screen::Ready | Screen::Unknown => State::Idle,
+        })
     }
 
     /// What the pane of a session shows in which nothing was said yet.

@@ -773,15 +773,19 @@ impl Error {
             Error::Tracked { .. } => Some("`tine rename` gives it another name".into()),
             Error::NoTerminal => Some("say which, as `--in tmux`, or `--in headless` for none".into()),
             Error::NoTerminalProgram(_) => Some("install it, or say another place with `--in`".into()),
-            Error::Terminal { .. } => None,
+            Error::Terminal { .. } => {
+                Some("is that terminal still there? `--in` names another place, `--in none` only prints the command".into())
+            }
             Error::NoPane { runs: true, .. } => {
                 Some("`tine resume` tells how it can be opened; stop it where it runs first".into())
             }
-            Error::NoPane { .. } => Some("`tine resume SESSION --in tmux` opens it".into()),
+            Error::NoPane { session, .. } => Some(format!("`tine resume {session} --in tmux` opens it")),
             Error::NotReady { .. } => {
                 Some("`tine focus` leads there; `--ready-timeout` waits longer".into())
             }
-            Error::Asks { .. } => Some("`tine focus` leads there; tine answers no such questions".into()),
+            Error::Asks { session, .. } => {
+                Some(format!("`tine focus {session}` leads there; tine answers no such questions"))
+            }
             Error::PaneClosed { .. } => Some("run it with `--in here` to see why".into()),
             Error::NotTakenUp(_) => Some("`tine read --screen` shows what it does; `tine focus` leads there".into()),
             Error::OwnAncestor { .. } => Some("`tine tree` shows who comes from whom".into()),

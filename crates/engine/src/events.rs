@@ -1,5 +1,7 @@
 //! What the agents' hooks told, in the order in which they told it.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use rusqlite::params;
 use serde::Serialize;
@@ -39,6 +41,24 @@ impl Registry {
         let query = "SELECT number, at, kind, agent, id, name FROM events
                      WHERE number > ?1 AND kind IS NOT NULL ORDER BY number";
         self.read_events(query, number)
+    }
+
+    /// The sessions of which was heard last that they wait, and when, in nanoseconds since 1970; of what was heard lately.
+    pub(crate) fn last_asked(&self) -> Result<HashMap<(Agent, SessionId), i64>> {
+        let rows: Vec<(String, String, i64)> = self.ask(|connection| {
+            let query = "SELECT agent, id, at FROM (
+                             SELECT agent, id, kind, at, max(number) FROM events
+                             WHERE number > (SELECT max(number) FROM events) - 2000 AND kind IS NOT NULL
+                             GROUP BY agent, id)
+                         WHERE kind = 'waiting'";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            rows.collect()
+        })?;
+        let read = |(agent, id, at): (String, String, i64)| {
+            Some(((agent.parse().ok()?, SessionId::new(id).ok()?), at.saturating_mul(1_000_000)))
+        };
+        Ok(rows.into_iter().filter_map(read).collect())
     }
 
     /// The number of the newest event; 0 where there is none.

@@ -60,6 +60,7 @@ impl Tine {
         tell: &dyn Fn(&Session, Duration),
     ) -> Result<Vec<Session>> {
         let begun = Instant::now();
+        let mut looks = 0_u32;
         loop {
             let (done, busy): (Vec<&Session>, Vec<&Session>) = watched.iter().partition(|one| self.is_done(one));
             if busy.is_empty() || any && !done.is_empty() {
@@ -71,6 +72,13 @@ impl Tine {
                 return Err(Error::Asks { session: asks.view.label().to_owned(), what });
             }
             let waited = begun.elapsed();
+            looks += 1;
+            // Now and then is enough for what only a screen tells.
+            if looks % 8 == 1
+                && let Some((session, what)) = busy.iter().find_map(|one| Some((one, self.asks_in_pane(one)?)))
+            {
+                return Err(Error::Asks { session: session.view.label().to_owned(), what });
+            }
             if timeout.is_some_and(|timeout| waited >= timeout) {
                 let (session, state) = (busy[0].view.label().to_owned(), busy[0].view.state);
                 return Err(Error::StillAtWork { session, state, seconds: waited.as_secs() });

@@ -72,6 +72,8 @@ pub(crate) struct Knowledge {
     lineage: HashMap<SessionId, Vec<(Agent, Lineage)>>,
     notes: HashMap<Agent, Notes>,
     live: HashMap<Agent, Live>,
+    /// Sessions of which was heard last that they wait for a permission, and when, in nanoseconds since 1970.
+    asks: HashMap<(Agent, SessionId), i64>,
     /// In nanoseconds since 1970.
     now: i64,
 }
@@ -88,7 +90,9 @@ impl Knowledge {
             parents.entry(id).or_default().push((agent, parent));
         }
         let now = i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX);
-        Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live, now })
+        let is_silent = |live: &Live| live.sessions.values().any(|session| session.state.is_none());
+        let asks = if live.values().any(is_silent) { registry.last_asked()? } else { HashMap::new() };
+        Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live, asks, now })
     }
 
     pub(crate) fn name(&self, summary: &Summary) -> Option<&SessionName> {
@@ -118,6 +122,13 @@ impl Knowledge {
         let updated = updated(&entry.stamp, &summary);
         let live = self.live.get(&summary.agent).and_then(|live| live.sessions.get(&summary.id));
         let live = live.filter(|live| is_of_project(live, &summary)).cloned();
+        let written = entry.stamp.modified;
+        let mut state = state_of(live.as_ref(), summary.mid_turn, written, self.now);
+        // An agent that says nothing of itself has told it by its hooks; what it writes afterwards is not waiting.
+        let asked = self.asks.get(&(summary.agent, summary.id.clone()));
+        if state == State::Busy && asked.is_some_and(|asked| *asked >= written - JUST_BEFORE) {
+            state = State::Waiting;
+        }
         let parents = self.lineage.get(&summary.id).into_iter().flatten();
         let mut parent = parents.filter(|(agent, _)| *agent == summary.agent).map(|(_, parent)| ParentView {
             agent: parent.agent,
@@ -128,9 +139,11 @@ impl Knowledge {
         });
         let parent = parent.next_back();
         let name = self.name(&summary).cloned();
-        let written = entry.stamp.modified;
         let since = live.as_ref().and_then(|live| live.since);
-        let is_old = since.is_some_and(|since| written < since - CLOCKS_DIFFER && self.now - since > SAYS_SO_WITHIN);
+        let says_nothing = live.as_ref().is_some_and(|live| live.state.is_none());
+        let is_old = since.is_some_and(|since| {
+            written < since - CLOCKS_DIFFER && (says_nothing || self.now - since > SAYS_SO_WITHIN)
+        });
         let is_settled = !summary.mid_turn || live.is_none() || is_old;
         let view = SessionView {
             agent: summary.agent,
@@ -140,7 +153,7 @@ impl Knowledge {
             created: summary.created,
             updated,
             turns: summary.turns,
-            state: state_of(live.as_ref(), summary.mid_turn, written, self.now),
+            state,
             parent,
             id: summary.id,
             cwd: summary.cwd,
@@ -220,13 +233,16 @@ fn updated(stamp: &agents::Stamp, summary: &Summary) -> Option<Timestamp> {
 /// How many nanoseconds an agent may take to say that it is at work on what it has written down.
 const SAYS_SO_WITHIN: i64 = 5_000_000_000;
 
+/// An agent that said that it is idle so many nanoseconds after something was written said it of what came before, or is
+/// still writing.
+const JUST_BEFORE: i64 = 2_000_000_000;
 /// By how many nanoseconds the start of a process may be off.
-const CLOCKS_DIFFER: i64 = 1_000_000_000;
+const CLOCKS_DIFFER: i64 = 100_000_000;
 
 /// The agent's own word counts; where it gives none, the transcript tells. A prompt is in the transcript a moment before
 /// the agent says that it is at work on it, and the end of a turn a moment after it says that it is idle.
 fn state_of(live: Option<&LiveSession>, is_mid_turn: bool, written: i64, now: i64) -> State {
-    let is_new = |since: i64| since < written + 2 * CLOCKS_DIFFER && now - written < SAYS_SO_WITHIN;
+    let is_new = |since: i64| since < written + JUST_BEFORE && now - written < SAYS_SO_WITHIN;
     match live {
         None => State::Stopped,
         Some(LiveSession { state: Some(State::Idle), since: Some(since), .. }) if is_mid_turn && is_new(*since) => {
@@ -234,7 +250,7 @@ fn state_of(live: Option<&LiveSession>, is_mid_turn: bool, written: i64, now: i6
         }
         Some(LiveSession { state: Some(state), .. }) => *state,
         // What was cut off before this process began is not what it is at work on. Clocks are not that exact.
-        Some(live) if is_mid_turn && live.since.is_none_or(|began| written > began - CLOCKS_DIFFER) => State::Busy,
+        Some(live) if is_mid_turn && live.since.is_none_or(|began| written >= began - CLOCKS_DIFFER) => State::Busy,
         Some(_) => State::Idle,
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::Session;
+use engine::{Error, Session};
 use serde_json::{Value, json};
 use transcript::State;
 use transcript::render::to_json_pretty;
@@ -11,6 +11,7 @@ use transcript::render::to_json_pretty;
 use super::{Desk, list};
 use crate::Outcome;
 use crate::complete;
+use crate::failure::Failure;
 use crate::ui::{self, Bar};
 
 /// Show which sessions are open now, and whether they are at work
@@ -33,7 +34,22 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let mut out = ui::out();
     if let Some(spec) = &args.session {
-        let session = desk.select_whole(&sessions, spec)?;
+        let session = match desk.select_whole(&sessions, spec) {
+            Err(Failure::Engine(Error::Unbegun(name))) => {
+                let state = desk.tine.state_unbegun(&name)?;
+                match args.json {
+                    true => writeln!(out, "{}", to_json_pretty(&json!({"name": name, "state": state, "turns": 0})))?,
+                    false => writeln!(out, "{}", state.as_str())?,
+                }
+                out.flush()?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            session => session?,
+        };
+        let mut session = session;
+        if desk.tine.asks_in_pane(&session).is_some() {
+            session.view.state = State::Waiting;
+        }
         match args.json {
             true => writeln!(out, "{}", to_json_pretty(&as_json(&session)))?,
             false => writeln!(out, "{}", session.view.state.as_str())?,

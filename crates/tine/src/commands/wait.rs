@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::Session;
+use engine::{Error, Session};
 use serde_json::Value;
 use transcript::State;
 use transcript::render::to_json_pretty;
@@ -12,6 +12,7 @@ use super::Desk;
 use super::fork::{Timeout, timeout};
 use crate::Outcome;
 use crate::complete;
+use crate::failure::Failure;
 use crate::ui::{self, Bar, Waiting};
 
 /// Wait until sessions are idle
@@ -43,10 +44,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let all = desk.tine.all_sessions(&Bar::new())?;
-    let watched: Vec<Session> = match args.all {
-        true => all.iter().filter(|session| session.view.state != State::Stopped).cloned().collect(),
-        false => args.sessions.iter().map(|spec| desk.select_whole(&all, spec)).collect::<Result<_, _>>()?,
-    };
+    let mut watched: Vec<Session> = Vec::new();
+    if args.all {
+        watched.extend(all.iter().filter(|session| session.view.state != State::Stopped).cloned());
+    }
+    for spec in &args.sessions {
+        match desk.select_whole(&all, spec) {
+            // There is nothing to be waited for.
+            Err(Failure::Engine(Error::Unbegun(name))) => {
+                ui::say(&format!("nothing was said in {name} yet; it is {}", desk.tine.state_unbegun(&name)?.as_str()));
+            }
+            session => watched.push(session?),
+        }
+    }
     let waiting = Waiting::new();
     let timeout = args.timeout.and_then(|timeout| timeout.0);
     let done = desk.tine.wait_for(watched, args.any, timeout, &|busy, waited| waiting.tell(&busy.view, waited))?;

@@ -76,7 +76,8 @@ fn places_that_are_not_there_are_told() {
     insta::assert_snapshot!("does not run", told(&["focus", LOGIN]));
     insta::assert_snapshot!("no answer", told(&["read", LOGIN, "--screen"]));
     insta::assert_snapshot!("last answer", told(&["read", LOGIN]));
-    assert_eq!(world.run(["stop", LOGIN]).code, 1);
+    // What does not run is stopped already.
+    assert_eq!(world.run(["stop", LOGIN]).err, "1f3a5c60 is stopped\n");
     assert_eq!(world.run(["interrupt", LOGIN]).code, 1);
     assert_eq!(world.run(["send", LOGIN, ""]).code, 1);
     assert_eq!(world.run(["send", "nobody", "words"]).code, 1);
