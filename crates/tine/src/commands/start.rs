@@ -92,21 +92,10 @@ pub(crate) fn open(desk: &Desk, start: &Start, options: &super::fork::Options) -
 /// Says what was started, and becomes the agent where it is to run here.
 fn tell(desk: &Desk, start: &Start, place: Place, options: &PlaceArgs, answer: Option<&str>, json: bool) -> Outcome {
     let pane = match place {
-        Place::In(spot) => Some(desk.tine.open_in(
-            spot,
-            &Opening {
-                agent: start.agent,
-                id: start.id.as_ref(),
-                name: Some(&start.name),
-                label: start.name.as_str(),
-                directory: &start.directory,
-                words: &start.words,
-                profile: &start.profile,
-                focus: desk.surface.is_interactive,
-                ready_within: options.ready_within(),
-                said_after: start.says_something.then_some(0),
-            },
-        )?),
+        Place::In(spot) => {
+            let opening = Opening::of_start(start, desk.surface.is_interactive, options.ready_within());
+            Some(desk.tine.open_in(spot, &opening)?)
+        }
         _ => None,
     };
     let name = Paint(desk.surface.color).name(start.name.as_str());

@@ -449,18 +449,7 @@ fn begin(
         }));
     };
     let start = tine.begin(agent, name, &tine.launch_for(agent, request)?, false)?;
-    let opening = Opening {
-        agent,
-        id: start.id.as_ref(),
-        name: Some(&start.name),
-        label: start.name.as_str(),
-        directory: &start.directory,
-        words: &start.words,
-        profile: &start.profile,
-        focus: false,
-        ready_within: READY_WITHIN,
-        said_after: start.says_something.then_some(0),
-    };
+    let opening = Opening::of_start(&start, false, READY_WITHIN);
     let pane = tine.open_in(spot, &opening)?;
     let mut id = start.id.clone();
     if request.prompt.is_some() {

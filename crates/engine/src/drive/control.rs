@@ -1,0 +1,115 @@
+//! What is done to a session that runs: look at it, bring it to front, interrupt it, end it.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agents::Screen;
+use transcript::{Agent, SessionName, State};
+
+use super::{ENDS_WITHIN, PAUSE};
+use crate::Tine;
+use crate::error::{Error, Result};
+use crate::places::{Key, OpenPane};
+use crate::session::Session;
+use crate::signal::{Signal, signal};
+
+impl Tine {
+    /// What a session's pane shows.
+    pub fn screen(&self, session: &Session) -> Result<String> {
+        let pane = self.pane_of(session)?;
+        OpenPane::new(self.context(), &pane)?.screen()
+    }
+
+    /// Brings a session's pane to front.
+    pub fn focus(&self, session: &Session) -> Result<()> {
+        let pane = self.pane_of(session)?;
+        OpenPane::new(self.context(), &pane)?.focus()
+    }
+
+    /// How a session stands in which nothing was said yet: it can take something, or a dialog stands in the way.
+    pub fn state_unbegun(&self, name: &SessionName) -> Result<State> {
+        let agent = self.registry().named(name)?.map_or(Agent::Codex, |row| row.key.agent);
+        let screen = match self.unbegun_pane(name) {
+            Ok(pane) => OpenPane::new(self.context(), &pane)?.screen()?,
+            Err(Error::NoPane { .. }) => return Ok(State::Stopped),
+            Err(error) => return Err(error),
+        };
+        Ok(match self.store(agent).screen(&screen) {
+            Screen::Asks(_) => State::Waiting,
+            Screen::Ready | Screen::Unknown => State::Idle,
+        })
+    }
+
+    /// What the pane of a session shows in which nothing was said yet.
+    pub fn screen_unbegun(&self, name: &SessionName) -> Result<String> {
+        OpenPane::new(self.context(), &self.unbegun_pane(name)?)?.screen()
+    }
+
+    /// Brings the pane of one to front in which nothing was said yet.
+    pub fn focus_unbegun(&self, name: &SessionName) -> Result<()> {
+        OpenPane::new(self.context(), &self.unbegun_pane(name)?)?.focus()
+    }
+
+    /// Ends one in which nothing was said yet; nothing of it is left.
+    pub fn stop_unbegun(&self, name: &SessionName) -> Result<()> {
+        OpenPane::new(self.context(), &self.unbegun_pane(name)?)?.close()?;
+        self.forget(name)
+    }
+
+    /// Interrupts what a session is doing, and waits until it has stopped doing it.
+    pub fn interrupt(&self, session: &Session) -> Result<Session> {
+        if session.live.is_none() {
+            return Err(Error::NoPane { session: session.view.label().to_owned(), runs: false });
+        }
+        match self.pane_of(session) {
+            Ok(pane) => OpenPane::new(self.context(), &pane)?.press(Key::Escape)?,
+            Err(error) => match session.live.as_ref().and_then(|live| live.pid) {
+                // One that runs without a terminal understands a signal.
+                Some(pid) if !self.is_held_by_daemon(session) => signal(pid, Signal::Interrupt),
+                _ => return Err(error),
+            },
+        }
+        let begun = Instant::now();
+        let mut now = self.again(session)?;
+        // Its own word counts here: what was interrupted looks unfinished for a while.
+        let is_busy = |now: &Session| match now.live.as_ref().map(|live| live.state) {
+            Some(Some(state)) => state != State::Idle,
+            Some(None) => now.view.state == State::Busy,
+            None => false,
+        };
+        while is_busy(&now) && begun.elapsed() < ENDS_WITHIN {
+            self.pause(PAUSE)?;
+            now = self.again(session)?;
+        }
+        if let Some(state) = now.live.as_ref().and_then(|live| live.state) {
+            now.view.state = state;
+        }
+        Ok(now)
+    }
+
+    /// Ends the agent of a session: it is asked to, and made to where it does not.
+    pub fn stop(&self, session: &Session) -> Result<()> {
+        let label = || session.view.label().to_owned();
+        let Some(pid) = session.live.as_ref().and_then(|live| live.pid) else {
+            return Err(Error::NoPane { session: label(), runs: session.live.is_some() });
+        };
+        if self.is_held_by_daemon(session) {
+            // The daemon works for others, too.
+            let pane = self.pane_of(session)?;
+            return OpenPane::new(self.context(), &pane)?.close();
+        }
+        let start = agents::process_start(pid);
+        let runs = || agents::process_start(pid) == start && start.is_some();
+        for how in [Signal::End, Signal::Kill] {
+            signal(pid, how);
+            let begun = Instant::now();
+            while runs() && begun.elapsed() < ENDS_WITHIN {
+                thread::sleep(Duration::from_millis(20));
+            }
+            if !runs() {
+                return Ok(());
+            }
+        }
+        Err(Error::StillAtWork { session: label(), state: session.view.state, seconds: 2 * ENDS_WITHIN.as_secs() })
+    }
+}

@@ -1,0 +1,370 @@
+//! Saying something in a session, and waiting until it is taken up and answered.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agents::Screen;
+use transcript::{Agent, BlockKind, SessionName, State};
+
+use super::{PAUSE, TAKEN_UP_WITHIN, asks};
+use crate::Tine;
+use crate::catalog::Quiet;
+use crate::error::{Error, Result};
+use crate::places::{Key, OpenPane, Pane};
+use crate::private;
+use crate::profile::LaunchRequest;
+use crate::session::Session;
+
+/// When the key that sends a prompt is pressed again.
+const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(1500);
+/// A turn without an answer is over when it has been for so long.
+const SETTLES_WITHIN: Duration = Duration::from_secs(3);
+
+/// What was sent, and what came back.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// The session as it is now.
+    pub session: Session,
+    /// The answer, where it was waited for.
+    pub answer: Option<String>,
+}
+
+/// Whom something is sent to.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A session with a transcript.
+    Session(Box<Session>),
+    /// One that was opened in a pane, and in which nothing was said yet.
+    Unbegun(SessionName),
+}
+
+/// What was said in a session, and how it was before.
+struct Said<'a> {
+    text: &'a str,
+    turns: u32,
+    size: u64,
+    pane: Option<&'a Pane>,
+}
+
+impl Tine {
+    /// Says something in a session that runs, and waits until it has been taken up; for the answer, too, where that is
+    /// wanted. A session that does not run is told without a terminal, and its answer always waited for.
+    pub fn send(&self, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
+        check_words(text)?;
+        let begun = Instant::now();
+        // What two people say at once is said one after the other.
+        let lock = self.lock_for(target, timeout)?;
+        let (label, agent, before, pane) = match target {
+            Target::Session(session) if session.live.is_none() => {
+                return self.send_headless(&self.again(session)?, text);
+            }
+            Target::Session(session) => {
+                // Somebody else may have said something while the lock was waited for.
+                let session = self.again(session)?;
+                // Who waits for a person is not waited for.
+                if session.view.state == State::Waiting {
+                    return Err(asks(&session));
+                }
+                if let Some(what) = self.asks_in_pane(&session) {
+                    return Err(Error::Asks { session: session.view.label().to_owned(), what });
+                }
+                let session = self.wait_until_idle(session, timeout, &|_, _| {})?;
+                if session.live.is_none() {
+                    return self.send_headless(&session, text);
+                }
+                if session.view.state == State::Waiting {
+                    return Err(asks(&session));
+                }
+                let pane = match self.pane_of(&session) {
+                    Ok(pane) => Some(pane),
+                    Err(_) if self.is_held_by_daemon(&session) => None,
+                    Err(error) => return Err(error),
+                };
+                (session.view.label().to_owned(), session.view.agent, Some(session), pane)
+            }
+            Target::Unbegun(name) => {
+                let agent = self.registry().named(name)?.map(|row| row.key.agent).unwrap_or(Agent::Codex);
+                (name.to_string(), agent, None, Some(self.unbegun_pane(name)?))
+            }
+        };
+        match (&pane, &before) {
+            (Some(pane), _) => self.type_in(&label, agent, pane, text)?,
+            (None, Some(session)) => {
+                self.store(agent).queue(&self.program(agent)?, &session.view.id, text)?;
+            }
+            (None, None) => return Err(Error::NoPane { session: label, runs: false }),
+        }
+        let session = self.until_taken_up(target, before.as_ref(), pane.as_ref(), &label)?;
+        drop(lock);
+        if !wait {
+            return Ok(Sent { session, answer: None });
+        }
+        let (turns, size) = before.as_ref().map_or((0, 0), |before| (before.view.turns, before.size));
+        let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+        let asked = Said { text, turns, size, pane: pane.as_ref() };
+        let (session, answer) = self.until_answered(session, &asked, left)?;
+        Ok(Sent { session, answer: Some(answer) })
+    }
+
+    /// Says something in a session that does not run, and waits for the answer.
+    fn send_headless(&self, session: &Session, text: &str) -> Result<Sent> {
+        let directory = session.view.cwd.clone().unwrap_or_else(|| self.context().cwd.clone());
+        let launch = self.launch_of(session.view.agent, &session.view.id, &[], None)?;
+        let answer = self.resume_headless(session, &directory, &launch, text)?;
+        let session = self.again(session)?;
+        Ok(Sent { session, answer: Some(answer) })
+    }
+
+    /// Held while something is said in a session. It goes with the process that has it.
+    fn lock_for(&self, target: &Target, timeout: Option<Duration>) -> Result<Option<fs::File>> {
+        let (label, name) = match target {
+            Target::Session(session) => {
+                (session.view.label().to_owned(), format!("{}-{}", session.view.agent, session.view.id))
+            }
+            Target::Unbegun(name) => (name.to_string(), format!("name-{name}")),
+        };
+        let folder = self.context().paths.cache.join("locks");
+        // Without a place for it, one goes on without it.
+        let Ok(file) = private::create_folder(&folder).and_then(|()| private::open_file(&folder.join(name))) else {
+            return Ok(None);
+        };
+        let begun = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Some(file)),
+                Err(fs::TryLockError::WouldBlock) => {}
+                Err(fs::TryLockError::Error(_)) => return Ok(None),
+            }
+            let waited = begun.elapsed();
+            if timeout.is_some_and(|timeout| waited >= timeout) {
+                return Err(Error::StillAtWork { session: label, state: State::Busy, seconds: waited.as_secs() });
+            }
+            self.pause(PAUSE)?;
+        }
+    }
+
+    /// Says something in a session that does not run, by a process that goes on without us; returns when it has begun.
+    pub fn send_in_background(&self, session: &Session, text: &str) -> Result<Session> {
+        check_words(text)?;
+        let path = session.view.path.to_string_lossy();
+        let mut child = self.in_background(&["send", &path, "--wait", "-"], text)?;
+        // Who waits for it next must not find it idle because it has not begun.
+        self.until_begun(session, &mut || child.try_wait().is_ok_and(|ended| ended.is_some()))?;
+        // Where we stay, it must not stay as a corpse.
+        thread::spawn(move || child.wait());
+        self.again(session)
+    }
+
+    /// Starts a session without a terminal, by a process that goes on without us; returns when it has begun.
+    pub fn begin_in_background(
+        &self,
+        agent: Agent,
+        name: Option<&SessionName>,
+        request: &LaunchRequest,
+    ) -> Result<Session> {
+        let text = request.prompt.as_deref().unwrap_or_default();
+        check_words(text)?;
+        // What does not work is told here, and not by somebody whom nobody hears.
+        let planned =
+            self.plan_start_in(&self.context().cwd, agent, name.cloned(), self.launch_for(agent, request)?)?;
+        let model = request.model.as_deref().map(|model| format!("--model={model}"));
+        let mut words = vec!["start", planned.name.as_str(), "--agent", agent.as_str(), "--in", "headless"];
+        words.extend(["--prompt", "-", "--json"].into_iter().chain(model.as_deref()).chain(["--"]));
+        words.extend(request.args.iter().map(String::as_str));
+        let mut child = self.in_background(&words, text)?;
+        let begun = Instant::now();
+        while begun.elapsed() < TAKEN_UP_WITHIN {
+            let ended = child.try_wait().ok().flatten();
+            if let Ok(found) = self.resolve(planned.name.as_str(), &Quiet) {
+                thread::spawn(move || child.wait());
+                return Ok(found.session);
+            }
+            if ended.is_some() {
+                break;
+            }
+            self.pause(PAUSE)?;
+        }
+        Err(Error::NotTakenUp(planned.name.to_string()))
+    }
+
+    /// Ourselves once more, in a group of its own, with `text` on standard input.
+    fn in_background(&self, words: &[&str], text: &str) -> Result<std::process::Child> {
+        let mut command = std::process::Command::new(&self.context().program);
+        command.args(words).current_dir(&self.context().cwd);
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn().map_err(Error::Background)?;
+        let told = child.stdin.take().map(|mut stdin| stdin.write_all(text.as_bytes())).transpose();
+        told.map_err(Error::Background)?;
+        Ok(child)
+    }
+
+    /// Pastes a text and sends it off, once the agent shows it.
+    fn type_in(&self, label: &str, agent: Agent, pane: &Pane, text: &str) -> Result<()> {
+        let open = OpenPane::new(self.context(), pane)?;
+        let before = open.screen()?;
+        if let Screen::Asks(what) = self.store(agent).screen(&before) {
+            return Err(Error::Asks { session: label.to_owned(), what: what.to_owned() });
+        }
+        open.press(Key::Clear)?;
+        self.pause(PAUSE)?;
+        let before = open.screen()?;
+        open.paste(&self.store(agent).literal(text))?;
+        let begun = Instant::now();
+        let mut last = before.clone();
+        while begun.elapsed() < Duration::from_secs(3) {
+            self.pause(PAUSE)?;
+            let now = open.screen()?;
+            if now != before && now == last {
+                break;
+            }
+            last = now;
+        }
+        open.press(Key::Enter)
+    }
+
+    /// Waits until a turn has begun.
+    fn until_taken_up(
+        &self,
+        target: &Target,
+        before: Option<&Session>,
+        pane: Option<&Pane>,
+        label: &str,
+    ) -> Result<Session> {
+        let begun = Instant::now();
+        let mut pressed = Instant::now();
+        let mut presses = 1;
+        while begun.elapsed() < TAKEN_UP_WITHIN {
+            let now = match (target, before) {
+                (_, Some(before)) => Some(self.again(before)?),
+                (Target::Unbegun(name), None) => self.resolve(name.as_str(), &Quiet).ok().map(|found| found.session),
+                (Target::Session(_), None) => None,
+            };
+            let turns = before.map_or(0, |before| before.view.turns);
+            if let Some(now) = now
+                && (now.view.turns > turns || matches!(now.view.state, State::Busy | State::Waiting))
+            {
+                return Ok(now);
+            }
+            if let Some(pane) = pane
+                && pressed.elapsed() > PRESS_AGAIN_AFTER * presses
+                && presses < 4
+            {
+                OpenPane::new(self.context(), pane)?.press(Key::Enter)?;
+                (pressed, presses) = (Instant::now(), presses + 1);
+            }
+            self.pause(PAUSE)?;
+        }
+        if let Some(pane) = pane {
+            // What was not said is not left for the next one to be glued to.
+            OpenPane::new(self.context(), pane)?.press(Key::Clear)?;
+        }
+        Err(Error::NotTakenUp(label.to_owned()))
+    }
+
+    /// Waits until what was said is answered.
+    fn until_answered(
+        &self,
+        session: Session,
+        said: &Said<'_>,
+        timeout: Option<Duration>,
+    ) -> Result<(Session, String)> {
+        let begun = Instant::now();
+        let mut session = session;
+        let mut at_work = Instant::now();
+        let mut done_since: Option<Instant> = None;
+        loop {
+            if matches!(session.view.state, State::Busy | State::Waiting) {
+                at_work = Instant::now();
+            }
+            if session.view.state == State::Waiting {
+                return Err(asks(&session));
+            }
+            // An agent that does not say of itself that it waits shows it.
+            if let Some(what) = said.pane.and_then(|pane| self.asks_on_screen(&session, pane)) {
+                return Err(Error::Asks { session: session.view.label().to_owned(), what });
+            }
+            let (label, runs) = (session.view.label().to_owned(), session.live.is_some());
+            let is_at_rest = !runs || session.is_settled && session.view.state == State::Idle;
+            let (prompt, answer) = match is_at_rest && session.size > said.size {
+                true => self.last_exchange(&session)?,
+                false => (None, None),
+            };
+            // A turn that was interrupted is not counted, and the next one has its number.
+            let is_ours = |prompt: &str| session.view.turns > said.turns || is_same(prompt, said.text);
+            let is_answered = prompt.is_some_and(|prompt| is_ours(&prompt));
+            if !is_answered && (!runs || at_work.elapsed() > SETTLES_WITHIN * 2) {
+                return Err(Error::Unanswered { session: label, runs });
+            }
+            if is_at_rest && is_answered {
+                // A prompt may be written down a moment before the word that it is being worked on.
+                let since = *done_since.get_or_insert_with(Instant::now);
+                match answer {
+                    Some(answer) => return Ok((session, answer)),
+                    None if since.elapsed() > SETTLES_WITHIN => return Err(Error::Unanswered { session: label, runs }),
+                    None => {}
+                }
+            } else {
+                done_since = None;
+            }
+            let waited = begun.elapsed();
+            if timeout.is_some_and(|timeout| waited >= timeout) {
+                let (state, seconds) = (session.view.state, waited.as_secs_f32().round() as u64);
+                return Err(Error::StillAtWork { session: session.view.label().to_owned(), state, seconds });
+            }
+            self.pause(PAUSE)?;
+            session = self.again(&session)?;
+        }
+    }
+
+    /// Waits until a session that did not run has begun with something, or `is_over` says that it is done.
+    fn until_begun(&self, session: &Session, is_over: &mut dyn FnMut() -> bool) -> Result<()> {
+        let begun = Instant::now();
+        while begun.elapsed() < TAKEN_UP_WITHIN {
+            let now = self.again(session)?;
+            if now.view.turns > session.view.turns || now.live.is_some() && now.details.mid_turn || is_over() {
+                return Ok(());
+            }
+            self.pause(PAUSE)?;
+        }
+        Err(Error::NotTakenUp(session.view.label().to_owned()))
+    }
+
+    /// The last thing that was asked, and what was answered to it.
+    pub(super) fn last_exchange(&self, session: &Session) -> Result<(Option<String>, Option<String>)> {
+        let mut blocks = self.read(session, None)?;
+        let mut prompt = None;
+        let mut answer: Vec<String> = Vec::new();
+        while let Some(block) = blocks.next_block() {
+            match block.kind {
+                _ if block.depth > 0 => {}
+                BlockKind::Answer { text, .. } => answer.push(text),
+                BlockKind::Prompt { text, .. } => {
+                    prompt = Some(text);
+                    answer.clear();
+                }
+                BlockKind::Call { .. } | BlockKind::Output { .. } => answer.clear(),
+                _ => {}
+            }
+        }
+        Ok((prompt, (!answer.is_empty()).then(|| answer.join("\n\n"))))
+    }
+}
+
+/// Whether two texts say the same; what keeps an input line from taking one for a command does not count.
+fn is_same(prompt: &str, said: &str) -> bool {
+    prompt.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2800}')) == said.trim()
+}
+
+/// Refuses what cannot be said.
+pub fn check_words(text: &str) -> Result<()> {
+    match () {
+        () if text.trim().is_empty() => Err(Error::BadPrompt("is empty")),
+        () if text.contains('\0') => Err(Error::BadPrompt("holds a NUL character")),
+        () => Ok(()),
+    }
+}
