@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::{Filter, Known, Limits, Node, Now, Project, Query, Quiet, Session, query_time};
+use engine::{Filter, Known, Limits, Missing, Node, Now, Project, Query, Quiet, Session, query_time};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -83,6 +83,9 @@ impl Arguments for SearchSessions {
         query.limits.directory = query.limits.directory.map(|directory| call.tine.context().cwd.join(directory));
         let answer = call.tine.search(&query, &given, from + limit + 2, &Quiet, &Quiet);
         let mut answer = answer.map_err(|error| bad_query("query", error))?;
+        if answer.grounds.missing > 0 || answer.missing != Missing::default() {
+            call.shared.complete_index();
+        }
         let me = call.unless(self.include_self)?;
         answer.results.retain(|found| me.as_ref().is_none_or(|me| me.key() != found.session.key()));
         let rest = answer.results.iter().enumerate().skip(from);
