@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Transaction, params};
 use serde::Serialize;
-use transcript::{Agent, SessionId, SessionName};
+use transcript::{Agent, SessionId, SessionName, SessionView};
 
 use crate::error::Result;
 use crate::registry::Registry;
@@ -27,7 +27,38 @@ pub struct HeardEvent {
     pub name: Option<SessionName>,
 }
 
+/// Notes something that no hook tells, because tine itself did it.
+pub(crate) fn note(
+    transaction: &Transaction<'_>,
+    kind: &str,
+    agent: Agent,
+    id: &SessionId,
+    name: Option<&SessionName>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let query = "INSERT INTO events (at, hook, kind, agent, id, name) VALUES (?1, 'tine', ?2, ?3, ?4, ?5)";
+    let name = name.map(SessionName::as_str);
+    let values = params![now.as_millisecond(), kind, agent.as_str(), id.as_str(), name];
+    transaction.prepare_cached(query)?.execute(values).map(|_| ())
+}
+
 impl Registry {
+    /// Notes that a session was ended, unless its agent has told so.
+    pub(crate) fn note_stopped(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
+        self.write(|transaction| {
+            let query = "SELECT kind FROM events WHERE agent = ?1 AND id = ?2 AND kind IS NOT NULL
+                         ORDER BY number DESC LIMIT 1";
+            let last: Option<String> = transaction
+                .prepare_cached(query)?
+                .query_row([session.agent.as_str(), session.id.as_str()], |row| row.get(0))
+                .optional()?;
+            match last.as_deref() {
+                Some("stopped") => Ok(()),
+                _ => note(transaction, "stopped", session.agent, &session.id, session.name.as_ref(), now),
+            }
+        })
+    }
+
     /// The newest events, oldest first.
     pub fn last_events(&self, count: u32) -> Result<Vec<HeardEvent>> {
         let query = "SELECT number, at, kind, agent, id, name FROM

@@ -254,6 +254,7 @@ impl Registry {
                     now.as_millisecond()
                 ],
             )?;
+            crate::events::note(transaction, "forked", key.agent, &key.id, Some(name), now)?;
             if let Some(seed) = seed {
                 transaction.execute(
                     "INSERT OR REPLACE INTO seeds (agent, id, parent_agent, parent_id, turn, hash, tokens, window, hidden)

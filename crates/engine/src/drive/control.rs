@@ -96,7 +96,8 @@ impl Tine {
         if self.is_held_by_daemon(session) {
             // The daemon works for others, too.
             let pane = self.pane_of(session)?;
-            return OpenPane::new(self.context(), &pane)?.close();
+            OpenPane::new(self.context(), &pane)?.close()?;
+            return self.registry().note_stopped(&session.view, self.context().clock.now());
         }
         let start = agents::process_start(pid);
         let runs = || agents::process_start(pid) == start && start.is_some();
@@ -107,7 +108,7 @@ impl Tine {
                 thread::sleep(Duration::from_millis(20));
             }
             if !runs() {
-                return Ok(());
+                return self.registry().note_stopped(&session.view, self.context().clock.now());
             }
         }
         Err(Error::StillAtWork { session: label(), state: session.view.state, seconds: 2 * ENDS_WITHIN.as_secs() })
