@@ -294,19 +294,21 @@ impl Tine {
                 true => self.last_exchange(&session)?,
                 false => (None, None),
             };
-            // A turn that was interrupted is not counted, and the next one has its number.
-            let is_ours = |prompt: &str| session.view.turns > said.turns || is_same(prompt, said.text);
-            let is_answered = prompt.is_some_and(|prompt| is_ours(&prompt));
+            // A turn that was interrupted is not counted, and the next one has its number; a turn that was said before may
+            // come into the file only now. So the words count, and the number where an agent has changed them.
+            let is_same = prompt.as_deref().is_some_and(|prompt| is_same(prompt, said.text));
+            let is_answered = is_same || prompt.is_some() && session.view.turns > said.turns;
             if !is_answered && (!runs || at_work.elapsed() > SETTLES_WITHIN * 2) {
                 return Err(Error::Unanswered { session: label, runs });
             }
             if is_at_rest && is_answered {
                 // A prompt may be written down a moment before the word that it is being worked on.
                 let since = *done_since.get_or_insert_with(Instant::now);
+                let has_settled = since.elapsed() > SETTLES_WITHIN;
                 match answer {
-                    Some(answer) => return Ok((session, answer)),
-                    None if since.elapsed() > SETTLES_WITHIN => return Err(Error::Unanswered { session: label, runs }),
-                    None => {}
+                    Some(answer) if is_same || has_settled => return Ok((session, answer)),
+                    None if has_settled => return Err(Error::Unanswered { session: label, runs }),
+                    Some(_) | None => {}
                 }
             } else {
                 done_since = None;
@@ -357,7 +359,8 @@ impl Tine {
 
 /// Whether two texts say the same; what keeps an input line from taking one for a command does not count.
 fn is_same(prompt: &str, said: &str) -> bool {
-    prompt.trim_matches(|c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{2800}')) == said.trim()
+    let prompt = prompt.trim_start_matches(['\u{200b}', '\u{2800}']);
+    prompt.split_whitespace().eq(said.split_whitespace())
 }
 
 /// Refuses what cannot be said.
