@@ -77,8 +77,11 @@ fn corpus(bench: &Bench) -> PathBuf {
     if !done.exists() {
         println!("making {} sessions in {}", bench.sessions, home.display());
         let _ = fs::remove_dir_all(&home);
-        let corpus = Corpus::new(7).sessions(bench.sessions).projects(bench.sessions.div_ceil(50)).median(6_000);
+        let corpus = Corpus::new(7).sessions(bench.sessions).projects(bench.sessions.div_ceil(50)).median(1_500);
         corpus.write(&home.join(".claude"), &home.join(".codex"), &home.join("work"));
+        // What is measured is answering; the vectors of all this take some minutes.
+        let indexed = tine(bench, &home, &["index"]).stdout(Stdio::null()).status().expect("tine index");
+        assert!(indexed.success());
         fs::write(done, "").expect("the mark");
     }
     home
