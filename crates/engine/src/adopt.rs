@@ -100,9 +100,7 @@ impl Tine {
         if view.name.as_ref() == Some(name) {
             return Err(Error::SameName(name.clone()));
         }
-        if !self.is_free(name)? {
-            return Err(Error::NameTaken(name.clone()));
-        }
+        self.check_name(name)?;
         let what = format!("rename {} to {name}", view.label());
         let effects = Effects {
             named: Some((session.key().into(), view.name.clone())),
@@ -155,6 +153,14 @@ impl Tine {
         let program = self.program(view.agent).ok();
         if let Err(error) = self.store(view.agent).set_title(program.as_ref(), &view.id, &view.path, title) {
             self.warn(format!("the agent's own list keeps the old title: {error}"));
+        }
+    }
+
+    /// Refuses a name that another session has.
+    pub fn check_name(&self, name: &SessionName) -> Result<()> {
+        match self.is_free(name)? {
+            true => Ok(()),
+            false => Err(Error::NameTaken(name.clone())),
         }
     }
 

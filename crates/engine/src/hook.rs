@@ -15,6 +15,7 @@ use transcript::{Agent, SessionId, SessionName};
 
 use crate::error::Result;
 use crate::names;
+use crate::profile::NAME_VARIABLE;
 use crate::registry::Registry;
 
 /// What happened in an agent.
@@ -555,9 +556,6 @@ pub(crate) fn is_alive(launch: &str) -> bool {
         Err(_) => false,
     })
 }
-
-/// The variable that names the session under which an agent was started.
-const NAME_VARIABLE: &str = "TINE_SESSION";
 
 /// The same event of the same process within so many milliseconds is one that was told twice.
 const TWICE_WITHIN: i64 = 5_000;

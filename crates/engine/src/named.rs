@@ -58,8 +58,10 @@ impl Tine {
         let taken: HashSet<&str> = names.values().map(SessionName::as_str).collect();
         let directory = directory.to_owned();
         let name = match name {
-            Some(name) if taken.contains(name.as_str()) && !self.is_free(&name)? => return Err(Error::NameTaken(name)),
-            Some(name) => name,
+            Some(name) => {
+                self.check_name(&name)?;
+                name
+            }
             None => project::current_branch(&directory)
                 .and_then(|branch| names::from_text(&branch, &taken))
                 .or_else(|| names::readable(|name| taken.contains(name)))
@@ -102,6 +104,11 @@ impl Tine {
                 registered => return registered.map(|()| start),
             }
         }
+    }
+
+    /// Where a session works that was started and in which nothing was said.
+    pub fn directory_of_unbegun(&self, name: &SessionName) -> Result<Option<PathBuf>> {
+        Ok(self.registry().unbegun(name.as_str())?.map(|(_, directory, _)| directory))
     }
 
     /// Registers a session that is about to be started by this process, which becomes the agent.

@@ -20,6 +20,9 @@ use crate::private;
 use crate::project;
 use crate::registry::Registry;
 
+/// The variable that names the session under which an agent was started.
+pub(crate) const NAME_VARIABLE: &str = "TINE_SESSION";
+
 /// How a session is launched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -89,7 +92,7 @@ impl Launch {
 impl Profile {
     /// The variables of a launch: its own, and the name under which the agent is started.
     pub fn variables(&self, name: Option<&SessionName>) -> BTreeMap<String, String> {
-        let name = name.map(|name| ("TINE_SESSION".to_owned(), name.to_string()));
+        let name = name.map(|name| (NAME_VARIABLE.to_owned(), name.to_string()));
         self.environment.clone().into_iter().chain(name).collect()
     }
 

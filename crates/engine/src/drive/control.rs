@@ -87,11 +87,14 @@ impl Tine {
         Ok(now)
     }
 
-    /// Ends the agent of a session: it is asked to, and made to where it does not.
+    /// Ends the agent of a session, if it runs: it is asked to, and made to where it does not.
     pub fn stop(&self, session: &Session) -> Result<()> {
+        if session.live.is_none() {
+            return Ok(());
+        }
         let label = || session.view.label().to_owned();
         let Some(pid) = session.live.as_ref().and_then(|live| live.pid) else {
-            return Err(Error::NoPane { session: label(), runs: session.live.is_some() });
+            return Err(Error::NoPane { session: label(), runs: true });
         };
         if self.is_held_by_daemon(session) {
             // The daemon works for others, too.

@@ -20,6 +20,7 @@ use crate::Tine;
 use crate::catalog::Quiet;
 use crate::error::{Error, Result};
 use crate::places::{self, OpenPane, Pane};
+use crate::profile::NAME_VARIABLE;
 use crate::registry::Registry;
 use crate::session::Session;
 
@@ -52,7 +53,7 @@ impl Tine {
         info.is_some_and(|info| match (info.mark, info.pid, name) {
             (Some(mark), _, Some(name)) if mark == name.as_str() => true,
             (_, Some(pid), Some(name)) => self.context().surroundings.proc.as_deref().is_some_and(|proc| {
-                agents::processes_marked(proc, "TINE_SESSION", name.as_str())
+                agents::processes_marked(proc, NAME_VARIABLE, name.as_str())
                     .into_iter()
                     .any(|process| agents::is_below(proc, process, pid))
             }),
@@ -119,6 +120,11 @@ impl Tine {
     pub fn last_answer(&self, session: &Session) -> Result<Option<String>> {
         Ok(self.last_exchange(session)?.1)
     }
+}
+
+/// Whether a session that had so many turns works on another one, or is done with it.
+fn has_begun(session: &Session, turns: u32) -> bool {
+    session.view.turns > turns || matches!(session.view.state, State::Busy | State::Waiting)
 }
 
 /// That a session waits for a person, and for what.

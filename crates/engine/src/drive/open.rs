@@ -8,7 +8,7 @@ use agents::{Program, Screen};
 use serde::{Deserialize, Serialize};
 use transcript::{Agent, SessionId, SessionName, State};
 
-use super::{ENDS_WITHIN, PAUSE, TAKEN_UP_WITHIN};
+use super::{ENDS_WITHIN, PAUSE, TAKEN_UP_WITHIN, has_begun};
 use crate::Tine;
 use crate::catalog::Quiet;
 use crate::context::Context;
@@ -97,7 +97,9 @@ impl Tine {
         });
         let _ = fs::remove_file(&file);
         let _ = fs::remove_file(trouble_file(&file));
-        let runs = |error: &Error| matches!(error, Error::Asks { .. } | Error::NotReady { .. } | Error::Cancelled);
+        let runs = |error: &Error| {
+            matches!(error, Error::Asks { .. } | Error::NotReady { .. } | Error::NotTakenUp(_) | Error::Cancelled)
+        };
         if let (Err(error), Some(name)) = (&ready, opening.name)
             && !runs(error)
             && self.registry().unbegun(name.as_str())?.is_some()
@@ -182,15 +184,13 @@ impl Tine {
             };
             if let Ok(found) = found {
                 let session = found.session;
-                let is_at_work = matches!(session.view.state, State::Busy | State::Waiting);
-                if session.live.is_some() && (is_at_work || session.view.turns > before) {
+                if session.live.is_some() && has_begun(&session, before) {
                     return Ok(());
                 }
             }
             self.pause(PAUSE)?;
         }
-        // It runs, and whoever waits for it is told how it goes on.
-        Ok(())
+        Err(Error::NotTakenUp(opening.label.to_owned()))
     }
 }
 

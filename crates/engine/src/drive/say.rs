@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use agents::Screen;
 use transcript::{Agent, BlockKind, SessionName, State};
 
-use super::{PAUSE, TAKEN_UP_WITHIN, asks};
+use super::{PAUSE, TAKEN_UP_WITHIN, asks, has_begun};
 use crate::Tine;
 use crate::catalog::Quiet;
 use crate::error::{Error, Result};
@@ -178,9 +178,10 @@ impl Tine {
         let begun = Instant::now();
         while begun.elapsed() < TAKEN_UP_WITHIN {
             let ended = child.try_wait().ok().flatten();
-            if let Ok(found) = self.resolve(planned.name.as_str(), &Quiet) {
+            let found = self.resolve(planned.name.as_str(), &Quiet).ok().map(|found| found.session);
+            if let Some(session) = found.filter(|session| has_begun(session, 0)) {
                 thread::spawn(move || child.wait());
-                return Ok(found.session);
+                return Ok(session);
             }
             if ended.is_some() {
                 break;
@@ -245,9 +246,7 @@ impl Tine {
                 (Target::Session(_), None) => None,
             };
             let turns = before.map_or(0, |before| before.view.turns);
-            if let Some(now) = now
-                && (now.view.turns > turns || matches!(now.view.state, State::Busy | State::Waiting))
-            {
+            if let Some(now) = now.filter(|now| has_begun(now, turns)) {
                 return Ok(now);
             }
             if let Some(pane) = pane

@@ -107,10 +107,10 @@ impl Tine {
         let names = self.registry().names()?;
         let taken: HashSet<&str> = names.values().map(|name| name.as_str()).collect();
         let name = match &request.name {
-            Some(name) if taken.contains(name.as_str()) && !self.is_free(name)? => {
-                return Err(Error::NameTaken(name.clone()));
+            Some(name) => {
+                self.check_name(name)?;
+                name.clone()
             }
-            Some(name) => name.clone(),
             None => {
                 let base = names::base_of(source);
                 names::for_fork(&base, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?

@@ -57,9 +57,7 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
                 name.to_string()
             }
             Target::Session(session) => {
-                if session.live.is_some() {
-                    desk.tine.stop(session)?;
-                }
+                desk.tine.stop(session)?;
                 session.view.label().to_owned()
             }
         };

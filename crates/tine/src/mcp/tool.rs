@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Cancel, Error, Quiet, Selection, Session, Tine};
+use engine::{Cancel, Error, Found, Quiet, Selection, Session, Tine};
 use rmcp::model::{ErrorData, JsonObject, Tool as Described, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -181,10 +181,12 @@ impl Call<'_> {
         self.caller.session(&self.tine, sessions)
     }
 
-    /// The caller's session, unless it is wanted like any other. Asked after a search: the first words of a session may
-    /// come into its file meanwhile.
-    pub(super) fn unless(&self, is_wanted: bool) -> Result<Option<Session>, Trouble> {
-        Ok(if is_wanted { None } else { self.me(&self.sessions()?) })
+    /// Takes the caller's own session out of what was found.
+    pub(super) fn leave_me_out(&self, results: &mut Vec<Found>) {
+        let found: Vec<Session> = results.iter().map(|found| found.session.clone()).collect();
+        if let Some(me) = self.me(&found) {
+            results.retain(|found| found.session.key() != me.key());
+        }
     }
 
     /// Whether anybody still wants what is about to be done.

@@ -146,16 +146,22 @@ fn with_lab(agent: &str, version: &str, trusts: bool, test: impl FnOnce(&Lab<'_>
     test(&lab, &model);
 }
 
+/// Lets the model answer by what was asked, as several sessions ask at once; what is told to take its time waits for the
+/// gate.
+fn answer_by_prompt(model: &Model) -> Gate {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    model.on(move |request| {
+        let prompt = request.prompt()?;
+        let reply = Reply::text(format!("to {prompt}"));
+        Some(if prompt == "take your time" { reply.hold(&held) } else { reply })
+    });
+    gate
+}
+
 fn two_sessions_and_a_fork(agent: &str, version: &str) {
     with_lab(agent, version, true, |lab, model| {
-        // Answers by what was asked, as several sessions ask at once.
-        let gate = Gate::closed();
-        let held = gate.clone();
-        model.on(move |request| {
-            let prompt = request.prompt()?;
-            let reply = Reply::text(format!("to {prompt}"));
-            Some(if prompt == "take your time" { reply.hold(&held) } else { reply })
-        });
+        let gate = answer_by_prompt(model);
         let panes = [lab.start("one"), lab.start("two")];
         assert_ne!(panes[0], panes[1]);
         assert_eq!(lab.tine(&["send", "one", "first of one", "--wait"]), "to first of one\n");
@@ -221,13 +227,7 @@ fn what_is_around_stays_outside(agent: &str, version: &str) {
 /// What a person left in the input line, what was interrupted, who has scrolled back, and what two say at once.
 fn what_else_is_typed_is_kept_apart(agent: &str, version: &str) {
     with_lab(agent, version, true, |lab, model| {
-        let gate = Gate::closed();
-        let held = gate.clone();
-        model.on(move |request| {
-            let prompt = request.prompt()?;
-            let reply = Reply::text(format!("to {prompt}"));
-            Some(if prompt == "take your time" { reply.hold(&held) } else { reply })
-        });
+        let gate = answer_by_prompt(model);
         // What is said at the start is taken up before anybody waits for it.
         let words = ["start", "one", "--agent", agent, "--in", "tmux:window", "--prompt", "at the start", "--json"];
         let pane = lab.json(&words)["place"]["pane"].as_str().expect("a pane").to_owned();

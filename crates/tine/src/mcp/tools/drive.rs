@@ -1,14 +1,13 @@
 //! Driving: say something in sessions, wait for them, read what they answered, end them.
 
-use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fs, thread};
 
 use engine::{Session, Target, Tine};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::{SessionName, State};
+use transcript::State;
 
 use super::look::chosen;
 use super::{PAUSE, end_begun};
@@ -79,7 +78,7 @@ impl Arguments for SendMessage {
                     let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
                     call.policy.check_start(directory, &format!("speak to {}", session.view.label()))?;
                 }
-                Target::Unbegun(name) => match directory_of_unbegun(&call.tine, name) {
+                Target::Unbegun(name) => match call.tine.directory_of_unbegun(name)? {
                     Some(directory) => call.policy.check_start(&directory, &format!("speak to {name}"))?,
                     None => call.policy.check_start_somewhere(&format!("speak to {name}"))?,
                 },
@@ -142,13 +141,6 @@ fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<T
         }
         selected => Ok(Target::Session(Box::new(selected?))),
     }
-}
-
-/// Where a session works in which nothing was said yet: its agent's process tells.
-fn directory_of_unbegun(tine: &Tine, name: &SessionName) -> Option<PathBuf> {
-    let proc = tine.context().surroundings.proc.as_deref()?;
-    let marked = agents::processes_marked(proc, "TINE_SESSION", name.as_str());
-    fs::read_link(proc.join(marked.first()?.to_string()).join("cwd")).ok()
 }
 
 /// Waits until sessions are done, and have answered: a prompt may be written down a moment before the word that it is
@@ -315,11 +307,7 @@ impl Arguments for StopSessions {
         }
         let mut results = Vec::new();
         for session in &sessions {
-            let stopped = match session.view.state {
-                State::Stopped => Ok(()),
-                _ => call.tine.stop(session).map_err(Trouble::from),
-            };
-            results.push(match stopped {
+            results.push(match call.tine.stop(session).map_err(Trouble::from) {
                 Ok(()) => json!({"session": session.view.label(), "id": session.view.id, "state": State::Stopped}),
                 Err(trouble) => {
                     json!({"session": session.view.label(), "id": session.view.id, "error": trouble.as_json()})

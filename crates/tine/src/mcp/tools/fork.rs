@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::look::AgentWord;
-use super::{READY_WITHIN, until_begun, usual_place};
+use super::{READY_WITHIN, usual_place};
 use crate::commands::{self, place};
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, name, quoted};
 use crate::ui::plan as show;
@@ -147,10 +147,6 @@ pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(Value, Opened), Tro
     call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
     let opened = call.tine.open_fork(plan, &forked, false, READY_WITHIN)?;
-    if opened.pane.is_some() && plan.prompt.is_some() {
-        let id = &forked.session.id;
-        until_begun(call, plan.name.as_str(), |session| session.view.id == *id, forked.session.turns)?;
-    }
     let mut told = commands::fork::told(plan, &forked, &opened);
     if let Some(answer) = &opened.answer {
         told["answer"] = json!(quoted(&forked.session.id, answer));

@@ -86,8 +86,9 @@ impl Arguments for SearchSessions {
         if answer.grounds.missing > 0 || answer.missing != Missing::default() {
             call.shared.complete_index();
         }
-        let me = call.unless(self.include_self)?;
-        answer.results.retain(|found| me.as_ref().is_none_or(|me| me.key() != found.session.key()));
+        if !self.include_self {
+            call.leave_me_out(&mut answer.results);
+        }
         let rest = answer.results.iter().enumerate().skip(from);
         let results: Vec<Value> = rest.take(limit).map(|(at, found)| search::result(at + 1, found)).collect();
         Ok(json!({

@@ -11,10 +11,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{Cancel, Context, Error, Pane, Place, Session, Spot, Tine, Unit};
-use transcript::State;
+use engine::{Cancel, Context, Pane, Place, Session, Spot, Tine, Unit};
 
-use super::tool::{Call, Tool, Trouble};
+use super::tool::{Call, Tool};
 
 /// How long an agent may take to get ready in its pane.
 const READY_WITHIN: Duration = Duration::from_secs(90);
@@ -57,29 +56,6 @@ fn usual_place(call: &Call<'_>) -> Place {
 /// A pane's name for those who want to find it.
 fn terminal_id(pane: Option<&Pane>) -> Option<String> {
     pane.map(|pane| format!("{}:{}", pane.terminal.as_str(), pane.pane))
-}
-
-/// Waits until a session that was told something works on it: who waits for it next must not find it idle because it
-/// has not begun.
-fn until_begun(
-    call: &Call<'_>,
-    label: &str,
-    is_meant: impl Fn(&Session) -> bool,
-    turns: u32,
-) -> Result<Session, Trouble> {
-    let begun = Instant::now();
-    while begun.elapsed() < BEGINS_WITHIN {
-        let found = call.sessions()?.into_iter().find(&is_meant);
-        let has_begun = |session: &Session| {
-            session.view.turns > turns || matches!(session.view.state, State::Busy | State::Waiting)
-        };
-        if let Some(session) = found.filter(has_begun) {
-            return Ok(session);
-        }
-        thread::sleep(PAUSE);
-        call.check_wanted()?;
-    }
-    Err(Error::NotTakenUp(label.to_owned()).into())
 }
 
 /// Ends the agents that a cancelled call began without a terminal. `words` is one for each of them that its process was

@@ -93,9 +93,10 @@ impl Arguments for SmartFork {
                 trouble => return Err(trouble),
             },
         };
-        let me = call.unless(self.include_self)?;
         let results = &mut suggestions.answer.results;
-        results.retain(|found| me.as_ref().is_none_or(|me| me.key() != found.session.key()));
+        if !self.include_self {
+            call.leave_me_out(results);
+        }
         results.truncate(limit);
         let mut told = self.told(&suggestions);
         let chosen = match (self.auto_fork, self.fork_index) {

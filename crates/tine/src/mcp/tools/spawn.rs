@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Context, Error, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit};
+use engine::{Context, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use transcript::{Agent, SessionName, State};
 
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
-use super::{READY_WITHIN, end_begun, spot, terminal_id, until_begun};
+use super::{READY_WITHIN, end_begun, spot, terminal_id};
 use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -221,7 +221,7 @@ impl Worker {
             call.policy.check_start(&directory, &format!("start {}", agent.product_name()))?;
             call.tine.program(agent)?;
             if let Some(name) = &chosen_name {
-                check_free(call, sessions, name)?;
+                call.tine.check_name(name)?;
             }
             let mut context = call.tine.context().clone();
             context.cwd = directory;
@@ -318,15 +318,6 @@ impl Worker {
     }
 }
 
-/// Refuses a name that somebody has.
-fn check_free(call: &Call<'_>, sessions: &[Session], name: &SessionName) -> Result<(), Trouble> {
-    match call.tine.resolve_among(sessions, name.as_str()) {
-        Ok(found) if found.session.view.name.as_ref() == Some(name) => Err(Error::NameTaken(name.clone()).into()),
-        Err(Error::Unbegun(_)) => Err(Error::NameTaken(name.clone()).into()),
-        _ => Ok(()),
-    }
-}
-
 impl Ready {
     /// What the process that starts it without a terminal is given on its command line, where that is known before.
     fn word(&self) -> Option<String> {
@@ -366,7 +357,7 @@ impl Ready {
                     (context.cwd, operation) = (made.0, Some(made.1));
                 }
                 let directory = context.cwd.clone();
-                let begun = begin(call, context, agent, name.as_ref(), &request, place);
+                let begun = begin(context, agent, name.as_ref(), &request, place);
                 if let (Err(_), Some(operation)) = (&begun, operation)
                     && !is_worked_in(call, &directory)
                 {
@@ -397,7 +388,6 @@ fn resume(
     let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
         Place::In(spot) => {
-            let is_told = prompt.is_some();
             let launch = tine.launch_of(view.agent, &view.id, options, prompt)?;
             let (words, _) = tine.resume(session, directory, &launch)?;
             let opening = Opening {
@@ -412,11 +402,7 @@ fn resume(
                 ready_within: READY_WITHIN,
                 said_after: launch.prompt.as_ref().map(|_| view.turns),
             };
-            let pane = tine.open_in(spot, &opening)?;
-            if is_told {
-                until_begun(call, view.label(), |other| other.key() == session.key(), view.turns)?;
-            }
-            Some(pane)
+            Some(tine.open_in(spot, &opening)?)
         }
         _ => {
             tine.send_in_background(session, prompt.as_deref().unwrap_or_default())?;
@@ -431,7 +417,6 @@ fn resume(
 
 /// Starts a new session. Comes back when it works on what it is told first.
 fn begin(
-    call: &Call<'_>,
     context: Context,
     agent: Agent,
     name: Option<&SessionName>,
@@ -441,7 +426,6 @@ fn begin(
     let tine = Tine::open(context)?;
     let Place::In(spot) = place else {
         let session = tine.begin_in_background(agent, name, request)?;
-        let session = until_begun(call, session.view.label(), |other| other.key() == session.key(), 0)?;
         let view = &session.view;
         return Ok(json!({
             "name": view.name, "id": view.id, "agent": agent, "terminal_id": null,
@@ -451,11 +435,8 @@ fn begin(
     let start = tine.begin(agent, name, &tine.launch_for(agent, request)?, false)?;
     let opening = Opening::of_start(&start, false, READY_WITHIN);
     let pane = tine.open_in(spot, &opening)?;
-    let mut id = start.id.clone();
-    if request.prompt.is_some() {
-        let is_meant = |session: &Session| session.view.name.as_ref() == Some(&start.name);
-        id = Some(until_begun(call, start.name.as_str(), is_meant, 0)?.view.id);
-    }
+    // Codex makes up its ids; what has begun is found by its name.
+    let id = start.id.clone().or_else(|| Some(tine.resolve(start.name.as_str(), &Quiet).ok()?.session.view.id));
     Ok(json!({
         "name": start.name, "id": id, "agent": agent, "terminal_id": terminal_id(Some(&pane)),
         "working_directory": start.directory.to_string_lossy(),
