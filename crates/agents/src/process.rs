@@ -9,16 +9,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// `started` is field 22 of `/proc/<pid>/stat`: a number that is given again to another process has another start.
 pub(crate) fn is_running(proc: &Path, pid: u32, started: Option<&str>) -> bool {
-    let Some((state, begun)) = state_and_start(proc, pid) else {
-        return false;
-    };
-    !matches!(state.as_str(), "Z" | "X") && started.is_none_or(|started| begun == started)
+    running_since(proc, pid).is_some_and(|begun| started.is_none_or(|started| begun == started))
 }
 
 /// When a process began, in the system's own count; nothing where it does not run or the system does not tell.
 pub fn process_start(pid: u32) -> Option<String> {
-    let (state, start) = state_and_start(Path::new("/proc"), pid)?;
-    (!matches!(state.as_str(), "Z" | "X")).then_some(start)
+    running_since(Path::new("/proc"), pid)
+}
+
+/// When a process began that runs. One whose first thread has ended runs on while it has others: what it had open and
+/// locked is free only when the last one is gone.
+fn running_since(proc: &Path, pid: u32) -> Option<String> {
+    let (state, start) = state_and_start(proc, pid)?;
+    let has_ended = matches!(state.as_str(), "Z" | "X");
+    let others = || fs::read_dir(proc.join(pid.to_string()).join("task")).is_ok_and(|tasks| tasks.count() > 1);
+    (!has_ended || others()).then_some(start)
 }
 
 /// The state of a process and when it began. The program's name stands in parentheses and may hold anything, so fields
@@ -208,6 +213,11 @@ mod tests {
         check(stat, Some("4242"), true);
         check(stat, Some("4243"), false);
         check(&stat.replace(") S", ") Z"), None, false);
+        // What its other threads have locked is locked still.
+        for thread in ["7", "8"] {
+            fs::create_dir_all(folder.path().join("7/task").join(thread)).unwrap();
+        }
+        check(&stat.replace(") S", ") Z"), None, true);
         check("nonsense", None, false);
         assert!(!is_running(folder.path(), 8, None));
     }
