@@ -29,7 +29,8 @@ use jiff::Timestamp;
 pub use launch::{Given, GivenOption, LaunchOptions, Role, Takes, launch_options};
 pub use lines::{Line, LineReader};
 pub use process::{
-    Runner, has_word, is_below, open_files, process_start, processes_marked, processes_with, runner, tty_of,
+    Runner, Terminal, has_word, is_below, open_files, process_start, processes_marked, processes_with, runner,
+    terminals_of, tty_of, variable_of,
 };
 pub use program::{
     Cancel, Made, Message, NativeOrder, Program, ProgramError, Resumed, Said, is_of_a_surrounding_agent,
@@ -289,6 +290,26 @@ pub struct Live {
     pub weak: Option<&'static str>,
 }
 
+/// The key that leads back to the input line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// Escape.
+    Escape,
+    /// The letter q.
+    Q,
+}
+
+/// Whether a screen has a list of numbered choices, with a sign before one of them. What is only quoted has none.
+pub(crate) fn has_choices(screen: &str, sign: char) -> bool {
+    let mut chosen = screen.lines().filter_map(|line| line.trim_start_matches(['│', ' ']).strip_prefix(sign));
+    chosen.any(|choice| choice.trim_start().starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// Whether one of the last lines of a screen says something.
+pub(crate) fn ends_with_line(screen: &str, words: &str) -> bool {
+    screen.lines().rev().filter(|line| !line.trim().is_empty()).take(2).any(|line| line.contains(words))
+}
+
 /// What an agent's terminal shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Screen {
@@ -296,8 +317,22 @@ pub enum Screen {
     Ready,
     /// It asks something that only a person can answer.
     Asks(&'static str),
+    /// Somebody looks through what was said, where keys mean something else; this one leads back.
+    Reading(Leave),
     /// Something else.
     Unknown,
+}
+
+/// What has a session open.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Holder {
+    /// The agent itself.
+    #[default]
+    Agent,
+    /// A server that works for another program, such as an editor.
+    Server,
+    /// A daemon that keeps sessions open, also when nobody looks at them any more.
+    Daemon,
 }
 
 /// A session that a process has open.
@@ -305,6 +340,8 @@ pub enum Screen {
 pub struct LiveSession {
     /// The process, where it is known.
     pub pid: Option<u32>,
+    /// What that process is.
+    pub holder: Holder,
     /// What the agent says of its state; nothing where only the transcript can tell.
     pub state: Option<State>,
     /// When it said so, or where it says nothing, when its process began; in nanoseconds since 1970.
@@ -318,9 +355,8 @@ pub struct LiveSession {
 /// A text as it is pasted. Behind a file's name after `@` a list of files would stay open and take the next key, and a
 /// backslash at the end would take it, too; both input lines strip a space.
 pub(crate) fn closed(text: &str) -> String {
-    let text = text.replace("\r\n", "\n");
     let last = text.rsplit(char::is_whitespace).next().unwrap_or_default();
-    if last.contains('@') || text.ends_with('\\') { format!("{text} ") } else { text }
+    if last.contains('@') || text.ends_with('\\') { format!("{text} ") } else { text.to_owned() }
 }
 
 /// The first part of a file; enough for its first lines.

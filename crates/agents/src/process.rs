@@ -117,18 +117,40 @@ pub fn processes_marked(proc: &Path, variable: &str, value: &str) -> Vec<u32> {
     others(proc, |path| holds(&path.join("environ"), mark.as_bytes()))
 }
 
+/// A program that runs on a terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terminal {
+    /// Where it works.
+    pub directory: PathBuf,
+    /// What the variable that was asked for is in its environment.
+    pub mark: Option<String>,
+}
+
+/// The programs of this name that run on a terminal.
+pub fn terminals_of(proc: &Path, program: &str, variable: &str) -> Vec<Terminal> {
+    let found = others(proc, |path| fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim_end() == program));
+    let found = found.into_iter().filter(|pid| tty_of(proc, *pid).is_some());
+    let terminal = |pid: u32| {
+        let path = proc.join(pid.to_string());
+        Some(Terminal { directory: fs::read_link(path.join("cwd")).ok()?, mark: variable_of(proc, pid, variable) })
+    };
+    found.filter_map(terminal).collect()
+}
+
 /// What a variable is in the only program of this name that runs on a terminal in `directory`; nothing where there is none
 /// or several of them.
 pub(crate) fn lone_mark(proc: &Path, program: &str, directory: &Path, variable: &str) -> Option<String> {
-    let found = others(proc, |path| {
-        fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim_end() == program)
-            && fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd == directory)
-    });
-    let mut found = found.into_iter().filter(|pid| tty_of(proc, *pid).is_some());
-    let (lone, None) = (found.next()?, found.next()) else {
-        return None;
-    };
-    let environment = fs::read(proc.join(lone.to_string()).join("environ")).ok()?;
+    let found = terminals_of(proc, program, variable);
+    let mut found = found.into_iter().filter(|terminal| terminal.directory == directory);
+    match (found.next()?, found.next()) {
+        (lone, None) => lone.mark,
+        _ => None,
+    }
+}
+
+/// A variable in the environment of a process; nothing where it is empty.
+pub fn variable_of(proc: &Path, pid: u32, variable: &str) -> Option<String> {
+    let environment = fs::read(proc.join(pid.to_string()).join("environ")).ok()?;
     let mark = format!("{variable}=");
     let value = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(mark.as_bytes()))?;
     String::from_utf8(value.to_vec()).ok().filter(|value| !value.is_empty())

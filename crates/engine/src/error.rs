@@ -272,6 +272,17 @@ pub enum Error {
         /// The word.
         word: String,
     },
+    /// A daemon has a session open that was interrupted, and takes nothing without a terminal.
+    #[error("`{0}` was interrupted, and Codex's daemon takes nothing for it until it is opened again")]
+    HeldBack(String),
+    /// Something could not be said in a session, by a process that did it without us.
+    #[error("`{session}` was not told: {trouble}")]
+    NotSaid {
+        /// The session.
+        session: String,
+        /// What that process said.
+        trouble: String,
+    },
     /// An agent did not answer what was said to it.
     #[error("{source}")]
     NotAnswered {
@@ -616,7 +627,8 @@ impl Error {
             Error::ProfileOfOther { .. } => "profile_of_other",
             Error::NoLaunchFile { .. } => "unreadable",
             Error::NotAnOption { .. } => "not_an_option",
-            Error::NotAnswered { .. } => "agent_failed",
+            Error::HeldBack(_) => "held_back",
+            Error::NotAnswered { .. } | Error::NotSaid { .. } => "agent_failed",
             Error::NoSuchOption { .. } => "no_such_option",
             Error::Tracked { .. } => "tracked",
             Error::NoTerminal => "no_terminal",
@@ -767,6 +779,8 @@ impl Error {
             Error::NotAnswered { session: Some(session), .. } => Some(format!(
                 "the session is there: `tine show {session}` tells how far it came, `tine resume {session}` goes on"
             )),
+            Error::HeldBack(session) => Some(format!("`tine resume {session} --in tmux` opens it")),
+            Error::NotSaid { session, .. } => Some(format!("`tine send {session} --wait` says more")),
             Error::NotAnswered { session: None, .. } => Some("no session was begun, and the name is free again".into()),
             Error::ProfileOfOther { agent, .. } => Some(format!("say `--agent {agent}`")),
             Error::NoSuchOption { .. } => Some("give its own options behind `--`".into()),

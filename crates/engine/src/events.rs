@@ -1,12 +1,14 @@
-//! What the agents' hooks told, in the order in which they told it.
+//! What happened in the agents, in the order in which their hooks told it; what no hook tells is noticed by looking.
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde::Serialize;
-use transcript::{Agent, SessionId, SessionName, SessionView};
+use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
+use crate::Tine;
+use crate::catalog::Quiet;
 use crate::error::Result;
 use crate::registry::Registry;
 
@@ -42,7 +44,75 @@ pub(crate) fn note(
     transaction.prepare_cached(query)?.execute(values).map(|_| ())
 }
 
+/// How many of the newest events tell what was heard of a session last.
+const LATELY: i64 = 2_000;
+/// What is heard within so many milliseconds need not be noticed.
+const HEARD_WITHIN: i64 = 3_000;
+
+impl Tine {
+    /// Notes what no hook tells: one that was killed has stopped, and one that was interrupted is idle.
+    pub fn note_unheard(&self) -> Result<()> {
+        let now = self.context().clock.now();
+        let is_over = |at: Timestamp| now.as_millisecond() - at.as_millisecond() > HEARD_WITHIN;
+        let mut open = self.registry().still_open()?;
+        open.retain(|event| is_over(event.at));
+        if open.is_empty() {
+            return Ok(());
+        }
+        let sessions = self.all_sessions(&Quiet)?;
+        for event in open {
+            let found = sessions.iter().find(|one| one.view.agent == event.agent && one.view.id == event.id);
+            let live = self.store(event.agent).live();
+            let state = match found {
+                Some(session) if is_over(session.updated()) => session.view.state,
+                None if !live.sessions.contains_key(&event.id) => State::Stopped,
+                _ => continue,
+            };
+            let kind = match (state, event.event.as_str()) {
+                (State::Stopped, _) if live.weak.is_none() => "stopped",
+                (State::Idle, "busy" | "waiting") => "idle",
+                _ => continue,
+            };
+            self.registry().note_after(&event, kind, now)?;
+        }
+        Ok(())
+    }
+}
+
 impl Registry {
+    /// The last event of each session that was heard of lately and has not stopped.
+    fn still_open(&self) -> Result<Vec<HeardEvent>> {
+        let query = "SELECT number, at, kind, agent, id, name FROM (
+                         SELECT max(number) AS number, at, kind, agent, id, name FROM events
+                         WHERE number > (SELECT max(number) FROM events) - ?1 AND kind IS NOT NULL
+                         GROUP BY agent, id)
+                     WHERE kind NOT IN ('stopped', 'forked') ORDER BY number";
+        self.read_events(query, LATELY)
+    }
+
+    /// Notes what happened to a session behind its last event, unless something was heard of it since.
+    fn note_after(&mut self, last: &HeardEvent, kind: &str, now: Timestamp) -> Result<()> {
+        self.write(|transaction| {
+            let query = "SELECT EXISTS (SELECT 1 FROM events WHERE number > ?1 AND agent = ?2 AND id = ?3
+                                                              AND kind IS NOT NULL)";
+            let values = params![last.number, last.agent.as_str(), last.id.as_str()];
+            match transaction.prepare_cached(query)?.query_row(values, |row| row.get(0))? {
+                true => Ok(()),
+                false => note(transaction, kind, last.agent, &last.id, last.name.as_ref(), now),
+            }
+        })
+    }
+
+    /// Notes that a session that was at work is idle, as no agent tells when it was interrupted.
+    pub(crate) fn note_interrupted(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
+        let is_its = |event: &HeardEvent| event.agent == session.agent && event.id == session.id;
+        let last = self.still_open()?.into_iter().find(is_its);
+        match last.filter(|last| matches!(last.event.as_str(), "busy" | "waiting")) {
+            Some(last) => self.note_after(&last, "idle", now),
+            None => Ok(()),
+        }
+    }
+
     /// Notes that a session was ended, unless its agent has told so.
     pub(crate) fn note_stopped(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
         self.write(|transaction| {
@@ -79,11 +149,11 @@ impl Registry {
         let rows: Vec<(String, String, i64)> = self.ask(|connection| {
             let query = "SELECT agent, id, at FROM (
                              SELECT agent, id, kind, at, max(number) FROM events
-                             WHERE number > (SELECT max(number) FROM events) - 2000 AND kind IS NOT NULL
+                             WHERE number > (SELECT max(number) FROM events) - ?1 AND kind IS NOT NULL
                              GROUP BY agent, id)
                          WHERE kind = 'waiting'";
             let mut statement = connection.prepare_cached(query)?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let rows = statement.query_map([LATELY], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
             rows.collect()
         })?;
         let read = |(agent, id, at): (String, String, i64)| {
@@ -98,7 +168,7 @@ impl Registry {
     }
 
     fn read_events(&self, query: &str, parameter: i64) -> Result<Vec<HeardEvent>> {
-        let events: Vec<HeardEvent> = self.ask(|connection| {
+        self.ask(|connection| {
             let mut statement = connection.prepare_cached(query)?;
             let rows = statement.query_map(params![parameter], |row| {
                 let (agent, id): (String, String) = (row.get(3)?, row.get(4)?);
@@ -114,15 +184,6 @@ impl Registry {
                 }))
             })?;
             rows.filter_map(|row| row.transpose()).collect()
-        })?;
-        // An agent that has answered is idle again: one word of its own, two things that happened.
-        let mut told = Vec::with_capacity(events.len());
-        for event in events {
-            if event.event == "idle" {
-                told.push(HeardEvent { event: "answered".into(), ..event.clone() });
-            }
-            told.push(event);
-        }
-        Ok(told)
+        })
     }
 }

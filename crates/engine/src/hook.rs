@@ -493,7 +493,7 @@ impl Hearing<'_> {
             Event::SessionStart | Event::UserPromptSubmit if forked => Some("forked"),
             Event::SessionStart => Some("session_started"),
             Event::UserPromptSubmit => Some("busy"),
-            Event::Stop => Some("idle"),
+            Event::Stop => Some("answered"),
             Event::PermissionRequest => Some("waiting"),
             Event::Notification => is_permission.then_some("waiting"),
             Event::SessionEnd => Some("stopped"),
@@ -528,8 +528,13 @@ impl Hearing<'_> {
         let name = name.map(SessionName::as_str);
         let values = params![now, self.event.as_str(), self.kind(forked), agent, self.id.as_str(), name];
         self.transaction.prepare_cached(query)?.execute(values)?;
+        if self.event == Event::Stop {
+            // Who has answered is idle again: one word of the agent, two things that happened.
+            let values = params![now, self.event.as_str(), "idle", agent, self.id.as_str(), name];
+            self.transaction.prepare_cached(query)?.execute(values)?;
+        }
         let number = self.transaction.last_insert_rowid();
-        if number % 1_000 == 0 {
+        if number % 1_000 < 2 {
             self.transaction.execute("DELETE FROM events WHERE number <= ?1", [number - EVENTS_KEPT])?;
             self.transaction.execute("DELETE FROM processes WHERE at < ?1", [now - PROCESSES_KEPT])?;
         }

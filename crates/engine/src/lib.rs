@@ -51,7 +51,7 @@ pub use config::{AgentsConfig, Config, InnerPath, McpConfig, Permission, Program
 pub use context::{Clock, Context, Environment, Paths};
 pub use directory::{CopyProgress, DirectoryCopy};
 pub use doctor::{Check, Report, Verdict};
-pub use drive::{Opening, Sent, Target, check_words, note_trouble, pane_command};
+pub use drive::{Opening, Sent, Target, Unbegun, check_words, fetch, note_trouble, own_editor, pane_command};
 pub use error::{Error, Result};
 pub use events::HeardEvent;
 pub use export::{ExportRequest, Exported};
@@ -188,7 +188,8 @@ impl Tine {
         }
         let live = self.stores.iter().map(|store| (store.agent(), store.live())).collect();
         let registry = self.registry.borrow();
-        let knowledge = Knowledge::new(&registry, notes, live)?;
+        let mut knowledge = Knowledge::new(&registry, notes, live)?;
+        knowledge.look_for_terminals(self.context.surroundings.proc.as_deref());
         drop(registry);
         Ok((catalog, knowledge))
     }

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use agents::{Message, Resumed};
+use agents::{Holder, Message, Resumed};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
 use transcript::{Agent, SessionId, SessionName};
 
 use crate::Tine;
 use crate::catalog::Catalog;
+use crate::drive::Target;
 use crate::error::{Error, Result};
 use crate::hook::UNKNOWN_ID;
 use crate::names;
@@ -173,6 +174,11 @@ impl Tine {
     pub fn resume_headless(&self, session: &Session, directory: &Path, launch: &Launch, text: &str) -> Result<String> {
         let view = &session.view;
         self.check_directory(session, directory)?;
+        // What a daemon keeps open, only the daemon can go on with.
+        if session.holder() == Some(Holder::Daemon) {
+            let sent = self.send(&Target::Session(Box::new(session.clone())), text, true, None)?;
+            return Ok(sent.answer.unwrap_or_default());
+        }
         let options = launch.options();
         let session = Some(Resumed { id: &view.id, path: &view.path });
         let message = Message { session, id: None, title: None, directory, options: &options, text };

@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use agents::{Live, LiveSession, Notes};
+use agents::{Holder, Live, LiveSession, Notes, Terminal};
 use jiff::Timestamp;
 use transcript::{Agent, Defects, ParentView, SessionId, SessionName, SessionView, State, Summary, TokenUse};
 
 use crate::catalog::Entry;
 use crate::error::Result;
+use crate::profile::NAME_VARIABLE;
 use crate::registry::{Lineage, Registry, SessionKey};
 
 /// One session with everything known of it.
@@ -57,6 +58,16 @@ impl Session {
         SessionKey { agent: self.view.agent, id: self.view.id.clone(), path: self.view.path.clone() }
     }
 
+    /// Whether a process has it open for somebody. What a daemon keeps for later can be opened by anybody.
+    pub fn is_open(&self) -> bool {
+        self.live.is_some() && self.view.state != State::Stopped
+    }
+
+    /// What has it open.
+    pub fn holder(&self) -> Option<Holder> {
+        self.live.as_ref().map(|live| live.holder)
+    }
+
     /// What orders a listing: the last record, else the file's own time.
     pub fn updated(&self) -> Timestamp {
         self.view.updated.unwrap_or(Timestamp::UNIX_EPOCH)
@@ -74,6 +85,8 @@ pub(crate) struct Knowledge {
     live: HashMap<Agent, Live>,
     /// Sessions of which was heard last that they wait for a permission, and when, in nanoseconds since 1970.
     asks: HashMap<(Agent, SessionId), i64>,
+    /// The terminals of a daemon, where one has sessions open.
+    terminals: Vec<Terminal>,
     /// In nanoseconds since 1970.
     now: i64,
 }
@@ -92,7 +105,28 @@ impl Knowledge {
         let now = i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX);
         let is_silent = |live: &Live| live.sessions.values().any(|session| session.state.is_none());
         let asks = if live.values().any(is_silent) { registry.last_asked()? } else { HashMap::new() };
-        Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live, asks, now })
+        Ok(Knowledge { names: by_id, holders, lineage: parents, notes, live, asks, terminals: Vec::new(), now })
+    }
+
+    /// Finds out who looks at what a daemon has open.
+    pub(crate) fn look_for_terminals(&mut self, proc: Option<&Path>) {
+        let mut sessions = self.live.values().flat_map(|live| live.sessions.values());
+        if let Some(proc) = proc
+            && sessions.any(|session| session.holder == Holder::Daemon)
+        {
+            self.terminals = agents::terminals_of(proc, "codex", NAME_VARIABLE);
+        }
+    }
+
+    /// Whether a daemon keeps a session that no terminal shows. A terminal that tine opened is that of its session; another
+    /// one may show any session of its directory.
+    fn is_left(&self, live: &LiveSession, summary: &Summary) -> bool {
+        let name = self.name(summary).map(SessionName::as_str);
+        let shows = |terminal: &Terminal| match terminal.mark.as_deref() {
+            Some(mark) => Some(mark) == name,
+            None => summary.cwd.as_ref().is_none_or(|cwd| *cwd == terminal.directory),
+        };
+        live.holder == Holder::Daemon && !self.terminals.iter().any(shows)
     }
 
     pub(crate) fn name(&self, summary: &Summary) -> Option<&SessionName> {
@@ -124,6 +158,10 @@ impl Knowledge {
         let live = live.filter(|live| is_of_project(live, &summary)).cloned();
         let written = entry.stamp.modified;
         let mut state = state_of(live.as_ref(), summary.mid_turn, written, self.now);
+        // What a daemon keeps for later is at rest; what it still works on is not.
+        if state == State::Idle && live.as_ref().is_some_and(|live| self.is_left(live, &summary)) {
+            state = State::Stopped;
+        }
         // An agent that says nothing of itself has told it by its hooks; what it writes afterwards is not waiting.
         let asked = self.asks.get(&(summary.agent, summary.id.clone()));
         if state == State::Busy && asked.is_some_and(|asked| *asked >= written - JUST_BEFORE) {
@@ -314,6 +352,7 @@ mod tests {
         const SECOND: i64 = 1_000_000_000;
         let said = |state| LiveSession {
             pid: None,
+            holder: Holder::Agent,
             state: Some(state),
             since: Some(100 * SECOND),
             waiting_for: None,

@@ -5,8 +5,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, control, delete, demo, doctor, events, export, fork, hook, index, info, list, log, pane,
-    read, rename, resume, search, send, setup, show, smart_fork, start, status, tree, undo, wait,
+    adopt, clone, completions, control, delete, demo, doctor, editor, events, export, fork, hook, index, info, list,
+    log, pane, read, rename, resume, search, send, setup, show, smart_fork, start, status, tree, undo, wait,
 };
 
 /// Branch any conversation with a coding agent
@@ -73,6 +73,8 @@ pub(crate) enum Command {
     Events(events::Args),
     #[command(hide = true)]
     Pane(pane::Args),
+    #[command(hide = true)]
+    Editor(editor::Args),
     Start(start::Args),
     Resume(resume::Args),
     Fork(fork::Args),
@@ -108,6 +110,9 @@ impl Command {
             Command::Read(args) => args.json,
             Command::Wait(args) => args.json,
             Command::Events(args) => args.json,
+            Command::Interrupt(args) => args.json,
+            Command::Stop(args) => args.json,
+            Command::Focus(args) => args.json,
             Command::Start(args) => args.json,
             Command::Resume(args) => args.json,
             Command::Adopt(args) => args.json,
@@ -120,9 +125,7 @@ impl Command {
             Command::Hook(_)
             | Command::Mcp(_)
             | Command::Pane(_)
-            | Command::Interrupt(_)
-            | Command::Stop(_)
-            | Command::Focus(_)
+            | Command::Editor(_)
             | Command::Rename(_)
             | Command::Delete(_)
             | Command::Undo(_)

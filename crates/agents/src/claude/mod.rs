@@ -30,7 +30,7 @@ use transcript::{Agent, SessionId, Summary};
 
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{
-    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, Part, ReadBack, Screen, Store,
+    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Leave, Live, Notes, Part, ReadBack, Screen, Store,
     Surroundings,
 };
 
@@ -184,10 +184,12 @@ impl Store for Claude {
         const TRUST: [&str; 2] =
             ["Is this a project you created or one you trust", "Do you trust the files in this folder"];
         const PERMISSION: [&str; 2] = ["Do you want to proceed?", "Do you want to make this edit"];
-        let shows = |all: &[&str]| all.iter().any(|words| screen.contains(words));
+        let has_choices = crate::has_choices(screen, '❯');
+        let shows = |all: &[&str]| has_choices && all.iter().any(|words| screen.contains(words));
         match () {
             () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
+            () if crate::ends_with_line(screen, "Showing detailed transcript") => Screen::Reading(Leave::Escape),
             () => Screen::Unknown,
         }
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use transcript::{SessionId, State};
 
 use crate::process::is_running;
-use crate::{Live, LiveSession};
+use crate::{Holder, Live, LiveSession};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -59,6 +59,7 @@ fn with_processes(config: &Path, mut live: Live, runs: impl Fn(&Process) -> bool
         };
         let session = LiveSession {
             pid: Some(process.pid),
+            holder: Holder::Agent,
             state,
             since: fs::metadata(&path).ok().map(|metadata| crate::stamp(&metadata).modified),
             waiting_for: process.waiting_for,

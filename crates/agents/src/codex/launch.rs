@@ -28,10 +28,11 @@ pub(super) fn command(thread: &[&str], directory: &Path, options: &[String], pro
     command
 }
 
-/// Hands something over to a thread that the daemon has open.
+/// Hands something over to a thread that the daemon has open. After a turn that was interrupted the daemon holds back what
+/// is queued until the thread is resumed.
 pub(super) fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
     let mut command = program.command(std::path::Path::new("/"));
-    command.args(["queue", "--thread", id.as_str(), "--message", text]);
+    command.args(["queue", "--resume", "--thread", id.as_str()]).arg(format!("--message={text}"));
     program.run(command, "", START_PATIENCE).map(|_| ())
 }
 

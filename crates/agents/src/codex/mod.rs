@@ -30,7 +30,7 @@ use transcript::{Agent, SessionId, Summary};
 use self::home::Home;
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{
-    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Live, Notes, Part, ReadBack, Screen, Store,
+    Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Leave, Live, Notes, Part, ReadBack, Screen, Store,
     Surroundings,
 };
 
@@ -161,7 +161,8 @@ impl Store for Codex {
         const TRUST: [&str; 2] = ["Trust this folder?", "Do you trust the contents of this directory?"];
         const PERMISSION: [&str; 2] =
             ["Would you like to run the following command", "Would you like to make the following edits"];
-        let shows = |all: &[&str]| all.iter().any(|words| screen.contains(words));
+        let has_choices = crate::has_choices(screen, '›');
+        let shows = |all: &[&str]| has_choices && all.iter().any(|words| screen.contains(words));
         // The input line; choices of a dialog begin with a number.
         let is_input = |line: &str| {
             let rest = line.trim_start().strip_prefix('›')?.trim_start();
@@ -170,6 +171,8 @@ impl Store for Codex {
         match () {
             () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
+            () if crate::ends_with_line(screen, "Browsing transcript") => Screen::Reading(Leave::Escape),
+            () if screen.trim_start().starts_with("/ T R A N S C R I P T") => Screen::Reading(Leave::Q),
             // Below the input stands the model, once it is known.
             () if screen
                 .lines()

@@ -12,7 +12,8 @@ use std::path::Path;
 use transcript::SessionId;
 
 use super::home::Name;
-use crate::{Live, LiveSession};
+use crate::process::has_word;
+use crate::{Holder, Live, LiveSession};
 
 pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
     let mut live = Live::default();
@@ -45,7 +46,14 @@ pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
         });
         if let Some(holder) = holder {
             let since = crate::process::began_at(proc, holder.pid);
-            let session = LiveSession { pid: Some(holder.pid), state: None, since, waiting_for: None, cwd: None };
+            let session = LiveSession {
+                pid: Some(holder.pid),
+                holder: kind(proc, holder.pid),
+                state: None,
+                since,
+                waiting_for: None,
+                cwd: None,
+            };
             live.sessions.insert(id, session);
         }
     }
@@ -73,15 +81,26 @@ fn open_rollouts(root: &Path, proc: &Path) -> HashMap<SessionId, LiveSession> {
             let thread = path.starts_with(&root).then(|| Name::of_path(&path)).flatten();
             if let Some(id) = thread.and_then(|name| SessionId::new(name.thread).ok()) {
                 let since = crate::process::began_at(proc, pid);
-                open.insert(id, LiveSession { pid: Some(pid), state: None, since, waiting_for: None, cwd: None });
+                let holder = kind(proc, pid);
+                let session = LiveSession { pid: Some(pid), holder, state: None, since, waiting_for: None, cwd: None };
+                open.insert(id, session);
             }
         }
     }
     open
 }
 
+/// What a process is that has a thread open.
+fn kind(proc: &Path, pid: u32) -> Holder {
+    match has_word(proc, pid, "app-server") {
+        false => Holder::Agent,
+        true if has_word(proc, pid, "--managed-daemon") => Holder::Daemon,
+        true => Holder::Server,
+    }
+}
+
 /// A process that holds a lock.
-struct Holder {
+struct Lock {
     pid: u32,
     /// Major and minor number.
     device: (u64, u64),
@@ -89,8 +108,8 @@ struct Holder {
 
 /// The holders of `flock` locks by inode. A line reads `3: FLOCK  ADVISORY  WRITE 19458 fe:00:10022679 0 EOF`; one
 /// that only waits for a lock has an arrow behind its number.
-fn holders(locks: &str) -> HashMap<u64, Vec<Holder>> {
-    let mut holders: HashMap<u64, Vec<Holder>> = HashMap::new();
+fn holders(locks: &str) -> HashMap<u64, Vec<Lock>> {
+    let mut holders: HashMap<u64, Vec<Lock>> = HashMap::new();
     for line in locks.lines() {
         let mut words = line.split_ascii_whitespace().skip(1);
         if words.next() != Some("FLOCK") {
@@ -104,7 +123,7 @@ fn holders(locks: &str) -> HashMap<u64, Vec<Holder>> {
         let device = hex().zip(hex());
         let inode = parts.next().and_then(|inode| inode.parse::<u64>().ok());
         if let (Ok(pid), Some(device), Some(inode)) = (pid.parse(), device, inode) {
-            holders.entry(inode).or_default().push(Holder { pid, device });
+            holders.entry(inode).or_default().push(Lock { pid, device });
         }
     }
     holders

@@ -4,15 +4,19 @@
 //! screen is looked at only where neither can tell yet, and for dialogs that stand in the way.
 
 mod control;
+pub(crate) mod hand_over;
 mod open;
 mod say;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agents::Screen;
 use rusqlite::{OptionalExtension, params};
 use transcript::{Agent, SessionName, State};
 
+pub use control::Unbegun;
+pub use hand_over::{fetch, own_editor};
 pub use open::{Opening, note_trouble, pane_command};
 pub use say::{Sent, Target, check_words};
 
@@ -34,7 +38,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(5);
 impl Tine {
     /// The pane that a session runs in.
     pub fn pane_of(&self, session: &Session) -> Result<Pane> {
-        let runs = session.live.is_some();
+        let runs = session.is_open();
         if !runs && self.context().surroundings.proc.is_some() {
             return Err(Error::NoPane { session: session.view.label().to_owned(), runs });
         }
@@ -67,14 +71,6 @@ impl Tine {
         noted.ok_or_else(|| Error::NoPane { session: name.to_string(), runs: false })
     }
 
-    /// Whether a daemon has the session open, and not the agent that a person sees.
-    fn is_held_by_daemon(&self, session: &Session) -> bool {
-        let proc = self.context().surroundings.proc.as_deref();
-        let pid = session.live.as_ref().and_then(|live| live.pid);
-        session.view.agent == Agent::Codex
-            && proc.zip(pid).is_some_and(|(proc, pid)| agents::has_word(proc, pid, "app-server"))
-    }
-
     /// What the screen of an agent asks that says nothing of its state.
     fn asks_on_screen(&self, session: &Session, pane: &Pane) -> Option<String> {
         let store = self.store(session.view.agent);
@@ -84,7 +80,7 @@ impl Tine {
         let screen = OpenPane::new(self.context(), pane).and_then(|open| open.screen()).ok()?;
         match store.screen(&screen) {
             Screen::Asks(what) => Some(what.to_owned()),
-            Screen::Ready | Screen::Unknown => None,
+            Screen::Ready | Screen::Reading(_) | Screen::Unknown => None,
         }
     }
 
@@ -149,6 +145,21 @@ impl Registry {
             connection.query_row(query, [name.as_str()], |row| row.get(0)).optional()
         })?;
         Ok(pane.flatten().and_then(|pane| serde_json::from_str(&pane).ok()))
+    }
+
+    /// The sessions that were opened in a pane and have no conversation yet, with their directories.
+    fn all_unbegun(&self) -> Result<Vec<(SessionName, Agent, Option<PathBuf>)>> {
+        let rows: Vec<(String, String, Option<String>)> = self.ask(|connection| {
+            let query = "SELECT name, agent, cwd FROM sessions
+                         WHERE launch IS NOT NULL AND pane IS NOT NULL AND name IS NOT NULL ORDER BY created DESC";
+            let mut statement = connection.prepare_cached(query)?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            rows.collect()
+        })?;
+        let read = |(name, agent, cwd): (String, String, Option<String>)| {
+            Some((SessionName::new(name).ok()?, agent.parse().ok()?, cwd.map(PathBuf::from)))
+        };
+        Ok(rows.into_iter().filter_map(read).collect())
     }
 
     /// Notes which process is the agent of a session that was started.

@@ -8,7 +8,7 @@ use agents::{Program, Screen};
 use serde::{Deserialize, Serialize};
 use transcript::{Agent, SessionId, SessionName, State};
 
-use super::{ENDS_WITHIN, PAUSE, TAKEN_UP_WITHIN, has_begun};
+use super::{ENDS_WITHIN, PAUSE, TAKEN_UP_WITHIN, hand_over, has_begun};
 use crate::Tine;
 use crate::catalog::Quiet;
 use crate::context::Context;
@@ -120,7 +120,10 @@ impl Tine {
         let launch = Launch {
             words,
             directory: opening.directory.to_owned(),
-            environment: inherited.chain(program.environment.iter().cloned()).collect(),
+            environment: inherited
+                .chain(hand_over::variables(self.context()))
+                .chain(program.environment.iter().cloned())
+                .collect(),
             name: opening.name.cloned(),
         };
         let folder = self.context().paths.cache.join("panes");
@@ -149,7 +152,7 @@ impl Tine {
                     Screen::Asks(what) => return Err(Error::Asks { session: session(), what: what.to_owned() }),
                     // What is still being drawn does not listen yet.
                     Screen::Ready if !store.tells_its_state() && is_loaded && screen == last => return Ok(()),
-                    Screen::Ready | Screen::Unknown => {}
+                    Screen::Ready | Screen::Reading(_) | Screen::Unknown => {}
                 }
                 saw = Some(last_lines(&screen)).filter(|saw| !saw.is_empty());
                 last = screen;

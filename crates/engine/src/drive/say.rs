@@ -2,14 +2,15 @@
 
 use std::fs;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agents::Screen;
+use agents::{Holder, Leave, Screen};
 use transcript::{Agent, BlockKind, SessionName, State};
 
-use super::{PAUSE, TAKEN_UP_WITHIN, asks, has_begun};
+use super::{PAUSE, TAKEN_UP_WITHIN, asks, hand_over, has_begun};
 use crate::Tine;
 use crate::catalog::Quiet;
 use crate::error::{Error, Result};
@@ -20,6 +21,8 @@ use crate::session::Session;
 
 /// When the key that sends a prompt is pressed again.
 const PRESS_AGAIN_AFTER: Duration = Duration::from_millis(1500);
+/// How long a view takes to close.
+const LEAVES_WITHIN: Duration = Duration::from_secs(3);
 /// A turn without an answer is over when it has been for so long.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
@@ -80,7 +83,7 @@ impl Tine {
                 }
                 let pane = match self.pane_of(&session) {
                     Ok(pane) => Some(pane),
-                    Err(_) if self.is_held_by_daemon(&session) => None,
+                    Err(_) if session.holder() == Some(Holder::Daemon) => None,
                     Err(error) => return Err(error),
                 };
                 (session.view.label().to_owned(), session.view.agent, Some(session), pane)
@@ -91,8 +94,15 @@ impl Tine {
             }
         };
         match (&pane, &before) {
-            (Some(pane), _) => self.type_in(&label, agent, pane, text)?,
+            (Some(pane), session) => {
+                let process = session.as_ref().and_then(|session| session.live.as_ref()?.pid);
+                self.type_in(&label, agent, pane, process, text)?;
+            }
             (None, Some(session)) => {
+                // After a turn that was interrupted a daemon holds back what is queued, and says it when nobody expects it.
+                if self.last_exchange(session)?.1.is_none() {
+                    return Err(Error::HeldBack(label));
+                }
                 self.store(agent).queue(&self.program(agent)?, &session.view.id, text)?;
             }
             (None, None) => return Err(Error::NoPane { session: label, runs: false }),
@@ -150,9 +160,18 @@ impl Tine {
     pub fn send_in_background(&self, session: &Session, text: &str) -> Result<Session> {
         check_words(text)?;
         let path = session.view.path.to_string_lossy();
-        let mut child = self.in_background(&["send", &path, "--wait", "-"], text)?;
+        let mut child = self.in_background(&["send", &path, "--wait", "-"], text, self.trouble_file(session))?;
         // Who waits for it next must not find it idle because it has not begun.
-        self.until_begun(session, &mut || child.try_wait().is_ok_and(|ended| ended.is_some()))?;
+        let mut ended = None;
+        self.until_begun(session, &mut || {
+            ended = child.try_wait().ok().flatten();
+            ended.is_some()
+        })?;
+        if ended.is_some_and(|status| !status.success())
+            && let Some(trouble) = self.trouble_of(session)
+        {
+            return Err(Error::NotSaid { session: session.view.label().to_owned(), trouble });
+        }
         // Where we stay, it must not stay as a corpse.
         thread::spawn(move || child.wait());
         self.again(session)
@@ -174,7 +193,7 @@ impl Tine {
         let mut words = vec!["start", planned.name.as_str(), "--agent", agent.as_str(), "--in", "headless"];
         words.extend(["--prompt", "-", "--json"].into_iter().chain(model.as_deref()).chain(["--"]));
         words.extend(request.args.iter().map(String::as_str));
-        let mut child = self.in_background(&words, text)?;
+        let mut child = self.in_background(&words, text, None)?;
         let begun = Instant::now();
         while begun.elapsed() < TAKEN_UP_WITHIN {
             let ended = child.try_wait().ok().flatten();
@@ -191,11 +210,30 @@ impl Tine {
         Err(Error::NotTakenUp(planned.name.to_string()))
     }
 
+    /// Where a process that goes on without us leaves word of what went wrong.
+    fn trouble_file(&self, session: &Session) -> Option<PathBuf> {
+        let folder = self.context().paths.cache.join("background");
+        private::create_folder(&folder).ok()?;
+        Some(folder.join(format!("{}-{}", session.view.agent, session.view.id)))
+    }
+
+    /// Why the last thing that was said without a terminal was not answered, where it was not.
+    pub fn trouble_of(&self, session: &Session) -> Option<String> {
+        let told = fs::read_to_string(self.trouble_file(session)?).ok()?;
+        let trouble = told.lines().find_map(|line| line.strip_prefix("error: "))?;
+        Some(transcript::text::one_line(trouble))
+    }
+
     /// Ourselves once more, in a group of its own, with `text` on standard input.
-    fn in_background(&self, words: &[&str], text: &str) -> Result<std::process::Child> {
+    fn in_background(&self, words: &[&str], text: &str, trouble: Option<PathBuf>) -> Result<std::process::Child> {
         let mut command = std::process::Command::new(&self.context().program);
         command.args(words).current_dir(&self.context().cwd);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let trouble = trouble.and_then(|file| {
+            let file = private::open_file(&file).ok()?;
+            file.set_len(0).ok().map(|()| file)
+        });
+        command.stderr(trouble.map_or_else(Stdio::null, Stdio::from));
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(Error::Background)?;
@@ -204,17 +242,22 @@ impl Tine {
         Ok(child)
     }
 
-    /// Pastes a text and sends it off, once the agent shows it.
-    fn type_in(&self, label: &str, agent: Agent, pane: &Pane, text: &str) -> Result<()> {
+    /// Puts a text into the input line and sends it off, once the agent shows it.
+    fn type_in(&self, label: &str, agent: Agent, pane: &Pane, process: Option<u32>, text: &str) -> Result<()> {
         let open = OpenPane::new(self.context(), pane)?;
-        let before = open.screen()?;
-        if let Screen::Asks(what) = self.store(agent).screen(&before) {
-            return Err(Error::Asks { session: label.to_owned(), what: what.to_owned() });
-        }
+        self.lead_to_input(label, agent, &open)?;
         open.press(Key::Clear)?;
         self.pause(PAUSE)?;
         let before = open.screen()?;
-        open.paste(&self.store(agent).literal(text))?;
+        let literal = self.store(agent).literal(text);
+        let is_plain = hand_over::is_plain(&literal);
+        if is_plain || !self.hand_over(&open, process, &literal)? {
+            if !is_plain {
+                let agent = agent.product_name();
+                self.warn(format!("{agent} changes tabs and letters that cannot be seen where they are pasted"));
+            }
+            open.paste(&literal.replace("\r\n", "\n"))?;
+        }
         let begun = Instant::now();
         let mut last = before.clone();
         while begun.elapsed() < Duration::from_secs(3) {
@@ -226,6 +269,23 @@ impl Tine {
             last = now;
         }
         open.press(Key::Enter)
+    }
+
+    /// Leaves what a person looks through; a key pressed there might take the conversation back. Questions are theirs.
+    fn lead_to_input(&self, label: &str, agent: Agent, open: &OpenPane<'_>) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            match self.store(agent).screen(&open.screen()?) {
+                Screen::Asks(what) => return Err(Error::Asks { session: label.to_owned(), what: what.to_owned() }),
+                Screen::Reading(_) if begun.elapsed() > LEAVES_WITHIN => {
+                    return Err(Error::NotTakenUp(label.to_owned()));
+                }
+                Screen::Reading(Leave::Escape) => open.press(Key::Escape)?,
+                Screen::Reading(Leave::Q) => open.press(Key::Q)?,
+                Screen::Ready | Screen::Unknown => return Ok(()),
+            }
+            self.pause(PAUSE * 5)?;
+        }
     }
 
     /// Waits until a turn has begun.
@@ -288,7 +348,7 @@ impl Tine {
                 return Err(Error::Asks { session: session.view.label().to_owned(), what });
             }
             let (label, runs) = (session.view.label().to_owned(), session.live.is_some());
-            let is_at_rest = !runs || session.is_settled && session.view.state == State::Idle;
+            let is_at_rest = !runs || self.is_done(&session);
             let (prompt, answer) = match is_at_rest && session.size > said.size {
                 true => self.last_exchange(&session)?,
                 false => (None, None),

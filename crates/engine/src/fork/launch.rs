@@ -8,6 +8,7 @@ use transcript::{Agent, SessionName, SessionView};
 
 use super::{Place, Plan};
 use crate::Tine;
+use crate::drive::hand_over;
 use crate::error::{Error, Result};
 use crate::profile::Profile;
 
@@ -56,8 +57,9 @@ impl Tine {
         profile: &Profile,
         name: Option<&SessionName>,
     ) -> Result<Command> {
-        let mut command = self.program_as(agent, profile, name)?.command(directory);
-        command.args(&words[1..]);
+        let program = self.program_as(agent, profile, name)?;
+        let mut command = program.command(directory);
+        command.envs(hand_over::variables(self.context())).envs(program.environment).args(&words[1..]);
         Ok(command)
     }
 

@@ -140,6 +140,10 @@ pub(crate) struct PaneInfo {
 pub(crate) enum Key {
     Enter,
     Escape,
+    /// The letter, where it is no part of a text.
+    Q,
+    /// Lets the agent run its editor.
+    Editor,
     /// Empties the agent's input line: whatever stands there would become part of what is said.
     Clear,
 }
@@ -150,6 +154,8 @@ impl Key {
         match self {
             Key::Enter => "\r",
             Key::Escape => "\u{1b}",
+            Key::Q => "q",
+            Key::Editor => "\u{7}",
             // To the end of the line, all of it, and the line break or the sign of a mode before it; once per line.
             Key::Clear => "\u{5}\u{15}\u{7f}\u{15}\u{7f}\u{15}\u{7f}\u{15}\u{7f}",
         }

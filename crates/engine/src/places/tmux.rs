@@ -111,6 +111,8 @@ impl Driver for Tmux {
         let keys: &[&str] = match key {
             Key::Enter => &["Enter"],
             Key::Escape => &["Escape"],
+            Key::Q => &["q"],
+            Key::Editor => &["C-g"],
             Key::Clear => &CLEAR,
         };
         // Who has scrolled back would take the keys for commands.

@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use engine::HeardEvent;
 
 use super::Desk;
 use crate::Outcome;
+use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
 /// List what happened in the agents
@@ -32,17 +33,21 @@ pub(crate) struct Args {
 }
 
 const PAUSE: Duration = Duration::from_millis(100);
+/// When to look again for what no hook tells.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut out = ui::out();
+    desk.tine.note_unheard()?;
     let mut events = desk.tine.registry().last_events(args.last)?;
-    if events.is_empty() && !args.follow {
+    let mut after = match events.last() {
+        Some(event) => event.number,
+        None => desk.tine.registry().newest_event()?,
+    };
+    if after == 0 && !args.follow {
         ui::say("nothing was told yet; `tine setup` installs the hooks");
     }
-    let mut after = events.last().map_or(0, |event| event.number);
-    if events.is_empty() {
-        after = desk.tine.registry().newest_event()?;
-    }
+    let mut look = Look { at: Instant::now(), pause: LOOK_AGAIN };
     loop {
         for event in &events {
             match args.json {
@@ -55,8 +60,28 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             return Ok(ExitCode::SUCCESS);
         }
         thread::sleep(PAUSE);
+        look.take(desk)?;
         events = desk.tine.registry().events_after(after)?;
         after = events.last().map_or(after, |event| event.number);
+    }
+}
+
+/// When somebody looks next for what no hook tells.
+struct Look {
+    at: Instant,
+    pause: Duration,
+}
+
+impl Look {
+    /// Looks, where it is time to. The more a look costs, the rarer it is.
+    fn take(&mut self, desk: &Desk) -> Result<(), Failure> {
+        if self.at.elapsed() < self.pause {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        desk.tine.note_unheard()?;
+        *self = Look { at: Instant::now(), pause: LOOK_AGAIN.max(begun.elapsed() * 20) };
+        Ok(())
     }
 }
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Forked, Method, Opened, Place, Plan, Request, Selection, Session, Where};
-use serde_json::Value;
+use engine::{Forked, Method, Opened, Place, Plan, Quiet, Request, Selection, Session, Tine, Where};
+use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
@@ -42,10 +42,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub shape: Shape,
     /// Make so many forks; with a name they are called NAME-1, NAME-2 and so on
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), conflicts_with_all = ["to", "copy_to", "plan", "prompt"])]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), conflicts_with_all = ["to", "copy_to", "plan"])]
     pub times: Option<u32>,
     /// What to say first in each of them: a file with one prompt a line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
     pub prompts: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
@@ -289,8 +289,14 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
 }
 
 /// A fork that runs where its plan says, for programs.
-pub(crate) fn told(plan: &Plan, forked: &Forked, opened: &Opened) -> Value {
+pub(crate) fn told(tine: &Tine, plan: &Plan, forked: &Forked, opened: &Opened) -> Value {
     let mut told = show::as_json(plan, Some(forked), Some(&opened.command));
+    // Its agent runs by now, and may have been told something.
+    if (opened.pane.is_some() || opened.answer.is_some())
+        && let Ok(now) = tine.resolve(&forked.session.path.to_string_lossy(), &Quiet)
+    {
+        told["session"] = json!(now.session.view);
+    }
     told["place"] = place::as_json(plan.place, opened.pane.as_ref());
     if let Some(answer) = &opened.answer {
         told["answer"] = answer.as_str().into();
@@ -303,7 +309,7 @@ fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options, tell: &dyn
     let mut out = ui::out();
     let opened = desk.tine.open_fork(plan, forked, desk.surface.is_interactive, options.place.ready_within())?;
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&tell(told(plan, forked, &opened))))?;
+        writeln!(out, "{}", to_json_pretty(&tell(told(&desk.tine, plan, forked, &opened))))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());

@@ -7,6 +7,7 @@ pub(crate) mod control;
 pub(crate) mod delete;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod editor;
 pub(crate) mod events;
 pub(crate) mod export;
 pub(crate) mod fork;
@@ -58,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Hook(args) => return hook::run(&args),
         Command::Mcp(args) => return crate::mcp::run(&args),
         Command::Pane(args) => return pane::run(&args),
+        Command::Editor(args) => return editor::run(&args),
         command => command,
     };
     let tine = Tine::open(environment::context()?)?;
@@ -90,9 +92,12 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Log(args) => log::run(&desk, &args),
         Command::Doctor(args) => doctor::run(&desk, &args),
         Command::Setup(args) => setup::run(&desk, &args),
-        Command::Completions(_) | Command::Demo(_) | Command::Hook(_) | Command::Mcp(_) | Command::Pane(_) => {
-            unreachable!("ran above")
-        }
+        Command::Completions(_)
+        | Command::Demo(_)
+        | Command::Editor(_)
+        | Command::Hook(_)
+        | Command::Mcp(_)
+        | Command::Pane(_) => unreachable!("ran above"),
     };
     for warning in desk.tine.take_warnings() {
         crate::ui::warn(&warning);

@@ -66,7 +66,10 @@ fn no_answer(desk: &Desk, session: &engine::Session) -> Failure {
     if desk.tine.is_done(session) {
         return Failure::Other {
             kind: "no_answer",
-            message: format!("the last turn of `{label}` ended without an answer"),
+            message: match desk.tine.trouble_of(session) {
+                Some(trouble) => format!("the last turn of `{label}` ended without an answer: {trouble}"),
+                None => format!("the last turn of `{label}` ended without an answer"),
+            },
             hint: Some(format!("`tine show {label}` shows how far it came")),
         };
     }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Error, Session};
+use engine::{Error, Session, Unbegun};
 use serde_json::{Value, json};
 use transcript::State;
 use transcript::render::to_json_pretty;
@@ -12,7 +12,7 @@ use super::{Desk, list};
 use crate::Outcome;
 use crate::complete;
 use crate::failure::Failure;
-use crate::ui::{self, Bar};
+use crate::ui::{self, Bar, Paint};
 
 /// Show which sessions are open now, and whether they are at work
 #[derive(Debug, clap::Args)]
@@ -58,12 +58,18 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     let open: Vec<Session> = sessions.into_iter().filter(|session| session.view.state != State::Stopped).collect();
+    let unbegun = desk.tine.unbegun()?;
     if args.json {
-        let values: Vec<Value> = open.iter().map(as_json).collect();
+        let values: Vec<Value> = unbegun.iter().map(unbegun_as_json).chain(open.iter().map(as_json)).collect();
         writeln!(out, "{}", to_json_pretty(&values))?;
-    } else if open.is_empty() {
+    } else if open.is_empty() && unbegun.is_empty() {
         ui::say("no session is open");
     } else {
+        for one in &unbegun {
+            let asks = one.asks.map(|what| format!(" for {what}")).unwrap_or_default();
+            let state = Paint(desk.surface.color).state(one.state, one.state.as_str());
+            writeln!(out, "{}  {}  nothing was said yet  {state}{asks}", one.name, one.agent)?;
+        }
         let label = open.iter().map(|session| session.view.label().len()).max().unwrap_or(0);
         let table = list::Table::new(&desk.surface, desk.tine.context().clock.now(), true, label, true);
         for session in &open {
@@ -74,6 +80,15 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// One in which nothing was said yet, in the shape of a session. Its id may be the agent's to choose.
+fn unbegun_as_json(one: &Unbegun) -> Value {
+    json!({
+        "agent": one.agent, "id": null, "name": one.name, "title": null, "cwd": one.cwd, "branch": null, "path": null,
+        "created": null, "updated": null, "turns": 0, "state": one.state, "parent": null,
+        "pid": null, "waiting_for": one.asks,
+    })
 }
 
 /// A session that runs, for programs.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Error, Place, Plan, Where};
+use engine::{Error, Forked, Opened, Place, Plan, Where};
 use serde_json::Value;
 use transcript::SessionName;
 use transcript::render::to_json_pretty;
@@ -42,10 +42,11 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
             hint: Some("say `--in tmux:window`, `--in headless` or `--in none`".into()),
         });
     }
+    let same = options.prompt.as_deref().map(fork::prompt).transpose()?;
     let plan_one = |index: usize| -> Result<Plan, Failure> {
         let mut request = args.request(selection.clone());
         (request.now, request.place) = (options.now, place);
-        request.prompt = prompts.get(index).cloned();
+        request.prompt = prompts.get(index).or(same.as_ref()).cloned();
         let number = index + 1;
         if let Where::Worktree { branch: Some(branch), .. } = &mut request.workspace {
             branch.push_str(&format!("-{number}"));
@@ -62,9 +63,18 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
     let mut out = ui::out();
     let mut told: Vec<Value> = Vec::new();
     for index in 0..times {
-        let plan = plans.next().map_or_else(|| plan_one(index), Ok)?;
-        let forked = desk.tine.apply_fork(&plan, &CopyBar::new())?;
-        let opened = desk.tine.open_fork(&plan, &forked, desk.surface.is_interactive, options.place.ready_within())?;
+        let mut make = || -> Result<(Plan, Forked, Opened), Failure> {
+            let plan = plans.next().map_or_else(|| plan_one(index), Ok)?;
+            let forked = desk.tine.apply_fork(&plan, &CopyBar::new())?;
+            let focus = desk.surface.is_interactive;
+            let opened = desk.tine.open_fork(&plan, &forked, focus, options.place.ready_within())?;
+            Ok((plan, forked, opened))
+        };
+        let made = make().inspect_err(|_| {
+            let forks = ui::count(times as u64, "fork");
+            ui::warn(&format!("{index} of {forks} were made before this failed; `tine log` lists them"));
+        });
+        let (plan, forked, opened) = made?;
         if !options.json {
             let name = Paint(desk.surface.color).name(forked.session.label());
             let place = match &opened.pane {
@@ -76,7 +86,7 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
             writeln!(out, "{name}  {place}  {directory}  {}", transcript::text::clip(&said, 60))?;
             out.flush()?;
         }
-        told.push(fork::told(&plan, &forked, &opened));
+        told.push(fork::told(&desk.tine, &plan, &forked, &opened));
     }
     if options.json {
         writeln!(out, "{}", to_json_pretty(&told))?;

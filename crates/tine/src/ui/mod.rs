@@ -140,6 +140,13 @@ pub(crate) fn out() -> io::BufWriter<io::StdoutLock<'static>> {
     io::BufWriter::with_capacity(64 << 10, io::stdout().lock())
 }
 
+/// Prints a JSON value for programs.
+pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
+    let mut out = out();
+    writeln!(out, "{}", transcript::render::to_json_pretty(value))?;
+    out.flush()
+}
+
 /// Says something beside the data.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", text::clean(line));

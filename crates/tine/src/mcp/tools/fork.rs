@@ -147,7 +147,7 @@ pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(Value, Opened), Tro
     call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
     let opened = call.tine.open_fork(plan, &forked, false, READY_WITHIN)?;
-    let mut told = commands::fork::told(plan, &forked, &opened);
+    let mut told = commands::fork::told(&call.tine, plan, &forked, &opened);
     if let Some(answer) = &opened.answer {
         told["answer"] = json!(quoted(&forked.session.id, answer));
     }

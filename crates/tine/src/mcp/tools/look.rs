@@ -383,7 +383,7 @@ impl Arguments for SessionStatus {
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         let all = call.sessions()?;
         let chosen: Vec<Session> = match self.sessions.is_empty() {
-            true => all.iter().filter(|session| session.live.is_some()).cloned().collect(),
+            true => all.iter().filter(|session| session.is_open()).cloned().collect(),
             false => chosen(call, &all, &self.sessions)?,
         };
         Ok(json!({"sessions": chosen.iter().map(status::as_json).collect::<Vec<_>>(), "note": QUOTED}))
@@ -429,6 +429,7 @@ impl Arguments for SessionEvents {
             Some(word) => Some(call.select_whole(&call.sessions()?, "session", word)?),
             None => None,
         };
+        call.tine.note_unheard()?;
         let registry = call.tine.registry();
         let mut events = match self.after {
             Some(after) => registry.events_after(after)?,

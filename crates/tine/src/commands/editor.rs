@@ -1,0 +1,27 @@
+//! `tine editor`: the editor of the agents that tine runs. It brings them what is to be said; people get their own editor.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use super::become_program;
+use crate::Outcome;
+use crate::environment;
+use crate::failure::Failure;
+
+/// Fetch what is to be said in a session, or run your own editor; agents call it
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// What to edit
+    #[arg(required = true, allow_hyphen_values = true)]
+    pub files: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Outcome {
+    let context = environment::context()?;
+    if let Some(file) = args.files.last()
+        && engine::fetch(&context, file).map_err(Failure::Output)?
+    {
+        return Ok(ExitCode::SUCCESS);
+    }
+    become_program(engine::own_editor(&context, &args.files))
+}
