@@ -227,16 +227,25 @@ impl Tine {
         let cwd = row.cwd.as_deref().map(Path::new);
         let next = started.iter().filter(|other| (other.agent, &other.cwd) == (row.agent, &row.cwd));
         let next = next.map(|other| other.created).filter(|created| *created > row.created).min();
+        // A daemon does not tell which of several terminals in one directory a session belongs to.
+        let is_alone = started.iter().filter(|other| (other.agent, &other.cwd) == (row.agent, &row.cwd)).count() == 1;
+        let is_kept = |id: &SessionId| live.sessions.get(id).is_some_and(|session| session.holder == Holder::Daemon);
         let fits = |entry: &&crate::catalog::Entry| {
             let summary = &entry.summary;
-            let began = summary.created.map(|created| created.as_millisecond() + 1000);
-            let began = began.is_some_and(|began| began >= row.created && next.is_none_or(|next| began < next));
+            // Some write down whole seconds; what may have begun with either of two began with the first.
+            let began = summary.created.map(|created| created.as_millisecond());
+            let began = began.is_some_and(|began| began + 1000 >= row.created && next.is_none_or(|next| began < next));
             summary.agent == row.agent
                 && !summary.is_subagent
                 && !taken.contains(&summary.id)
                 && match own {
                     Some((id, _)) => summary.id == *id,
-                    None => began && summary.parent.is_none() && summary.cwd.as_deref() == cwd,
+                    None => {
+                        began
+                            && summary.parent.is_none()
+                            && summary.cwd.as_deref() == cwd
+                            && (is_alone || !is_kept(&summary.id))
+                    }
                 }
                 // Whoever was told to start it by hand starts it in a terminal.
                 && (row.pid().is_some() || store.client(&summary.path).as_deref() != Some("exec"))
@@ -401,6 +410,14 @@ impl Registry {
         let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, launch = NULL WHERE key = ?1";
         self.write(|transaction| transaction.execute(query, params![key, id.as_str(), path.to_string_lossy()]))
             .map(|_| ())
+    }
+
+    /// Settles a start of which is known what became of it.
+    pub(crate) fn settle_named(&mut self, name: &SessionName, session: &SessionKey) -> Result<()> {
+        let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, launch = NULL
+                     WHERE name = ?1 AND launch IS NOT NULL";
+        let values = params![name.as_str(), session.id.as_str(), session.path.to_string_lossy()];
+        self.write(|transaction| transaction.execute(query, values)).map(|_| ())
     }
 
     fn remove_row(&mut self, key: i64) -> Result<()> {

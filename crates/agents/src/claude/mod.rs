@@ -184,7 +184,7 @@ impl Store for Claude {
         const TRUST: [&str; 2] =
             ["Is this a project you created or one you trust", "Do you trust the files in this folder"];
         const PERMISSION: [&str; 2] = ["Do you want to proceed?", "Do you want to make this edit"];
-        let has_choices = crate::has_choices(screen, '❯');
+        let has_choices = crate::has_choices(screen, '❯') || crate::ends_with_line(screen, "Esc to cancel");
         let shows = |all: &[&str]| has_choices && all.iter().any(|words| screen.contains(words));
         match () {
             () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),

@@ -114,7 +114,7 @@ impl Tine {
 
     /// The last thing that the agent answered: what it said since its last call of a tool.
     pub fn last_answer(&self, session: &Session) -> Result<Option<String>> {
-        Ok(self.last_exchange(session)?.1)
+        Ok(self.last_exchange(session)?.answer)
     }
 }
 

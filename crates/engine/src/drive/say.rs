@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agents::{Holder, Leave, Screen};
-use transcript::{Agent, BlockKind, SessionName, State};
+use transcript::{Agent, BlockKind, NoticeKind, SessionName, State};
 
 use super::{PAUSE, TAKEN_UP_WITHIN, asks, hand_over, has_begun};
 use crate::Tine;
@@ -42,6 +42,15 @@ pub enum Target {
     Session(Box<Session>),
     /// One that was opened in a pane, and in which nothing was said yet.
     Unbegun(SessionName),
+}
+
+/// The last turn of a session.
+#[derive(Default)]
+pub(super) struct Exchange {
+    prompt: Option<String>,
+    /// What was said since the last call of a tool.
+    pub(super) answer: Option<String>,
+    is_interrupted: bool,
 }
 
 /// What was said in a session, and how it was before.
@@ -100,14 +109,14 @@ impl Tine {
             }
             (None, Some(session)) => {
                 // After a turn that was interrupted a daemon holds back what is queued, and says it when nobody expects it.
-                if self.last_exchange(session)?.1.is_none() {
+                if self.last_exchange(session)?.is_interrupted {
                     return Err(Error::HeldBack(label));
                 }
                 self.store(agent).queue(&self.program(agent)?, &session.view.id, text)?;
             }
             (None, None) => return Err(Error::NoPane { session: label, runs: false }),
         }
-        let session = self.until_taken_up(target, before.as_ref(), pane.as_ref(), &label)?;
+        let session = self.until_taken_up(target, before.as_ref(), pane.as_ref(), text)?;
         drop(lock);
         if !wait {
             return Ok(Sent { session, answer: None });
@@ -294,7 +303,7 @@ impl Tine {
         target: &Target,
         before: Option<&Session>,
         pane: Option<&Pane>,
-        label: &str,
+        text: &str,
     ) -> Result<Session> {
         let begun = Instant::now();
         let mut pressed = Instant::now();
@@ -302,7 +311,10 @@ impl Tine {
         while begun.elapsed() < TAKEN_UP_WITHIN {
             let now = match (target, before) {
                 (_, Some(before)) => Some(self.again(before)?),
-                (Target::Unbegun(name), None) => self.resolve(name.as_str(), &Quiet).ok().map(|found| found.session),
+                (Target::Unbegun(name), None) => match self.resolve(name.as_str(), &Quiet) {
+                    Ok(found) => Some(found.session),
+                    Err(_) => self.begun_with(name, text, begun.elapsed())?,
+                },
                 (Target::Session(_), None) => None,
             };
             let turns = before.map_or(0, |before| before.view.turns);
@@ -322,7 +334,31 @@ impl Tine {
             // What was not said is not left for the next one to be glued to.
             OpenPane::new(self.context(), pane)?.press(Key::Clear)?;
         }
-        Err(Error::NotTakenUp(label.to_owned()))
+        let label = match target {
+            Target::Session(session) => session.view.label().to_owned(),
+            Target::Unbegun(name) => name.to_string(),
+        };
+        Err(Error::NotTakenUp(label))
+    }
+
+    /// The session that has just begun with what was said in one that nothing had been said in. A daemon does not tell from
+    /// which terminal it was told.
+    fn begun_with(&self, name: &SessionName, text: &str, ago: Duration) -> Result<Option<Session>> {
+        let directory = self.directory_of_unbegun(name)?;
+        let earliest = self.context().clock.now() - ago - SETTLES_WITHIN;
+        let mut found = self.all_sessions(&Quiet)?.into_iter().filter(|session| {
+            session.view.name.is_none()
+                && session.holder() == Some(Holder::Daemon)
+                && session.view.cwd == directory
+                && session.updated() >= earliest
+                && session.view.turns <= 1
+                && session.details.first_prompt.as_deref().is_some_and(|prompt| is_same(prompt, text))
+        });
+        let (Some(session), None) = (found.next(), found.next()) else {
+            return Ok(None);
+        };
+        self.registry().settle_named(name, &session.key())?;
+        self.again(&session).map(Some)
     }
 
     /// Waits until what was said is answered.
@@ -349,9 +385,9 @@ impl Tine {
             }
             let (label, runs) = (session.view.label().to_owned(), session.live.is_some());
             let is_at_rest = !runs || self.is_done(&session);
-            let (prompt, answer) = match is_at_rest && session.size > said.size {
+            let Exchange { prompt, answer, .. } = match is_at_rest && session.size > said.size {
                 true => self.last_exchange(&session)?,
-                false => (None, None),
+                false => Exchange::default(),
             };
             // A turn that was interrupted is not counted, and the next one has its number; a turn that was said before may
             // come into the file only now. So the words count, and the number where an agent has changed them.
@@ -396,9 +432,9 @@ impl Tine {
     }
 
     /// The last thing that was asked, and what was answered to it.
-    pub(super) fn last_exchange(&self, session: &Session) -> Result<(Option<String>, Option<String>)> {
+    pub(super) fn last_exchange(&self, session: &Session) -> Result<Exchange> {
         let mut blocks = self.read(session, None)?;
-        let mut prompt = None;
+        let (mut prompt, mut is_interrupted) = (None, false);
         let mut answer: Vec<String> = Vec::new();
         while let Some(block) = blocks.next_block() {
             match block.kind {
@@ -406,13 +442,15 @@ impl Tine {
                 BlockKind::Answer { text, .. } => answer.push(text),
                 BlockKind::Prompt { text, .. } => {
                     prompt = Some(text);
+                    is_interrupted = false;
                     answer.clear();
                 }
+                BlockKind::Notice { notice: NoticeKind::Interrupted, .. } => is_interrupted = true,
                 BlockKind::Call { .. } | BlockKind::Output { .. } => answer.clear(),
                 _ => {}
             }
         }
-        Ok((prompt, (!answer.is_empty()).then(|| answer.join("\n\n"))))
+        Ok(Exchange { prompt, answer: (!answer.is_empty()).then(|| answer.join("\n\n")), is_interrupted })
     }
 }
 

@@ -16,3 +16,4 @@ mod panes;
 mod qmd;
 mod setup;
 mod told;
+mod typed;

@@ -69,11 +69,11 @@ mod codex {
 }
 
 /// One agent, a tmux around it, and tine as somebody types it in a pane there.
-struct Lab<'a> {
-    sandbox: &'a Sandbox,
+pub(crate) struct Lab<'a> {
+    pub(crate) sandbox: &'a Sandbox,
     environment: Vec<(&'static str, String)>,
     agent: &'a str,
-    tmux: &'a Tmux,
+    pub(crate) tmux: &'a Tmux,
     /// The variables that the terminal around tine sets.
     around: Vec<(&'static str, String)>,
     /// Where sessions are started.
@@ -82,43 +82,43 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_tine"));
         command.envs(self.environment.clone()).current_dir(&self.project).args(arguments);
         command.envs(self.around.clone());
         command
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().expect("tine")
     }
 
     #[track_caller]
-    fn tine(&self, arguments: &[&str]) -> String {
+    pub(crate) fn tine(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         assert!(output.status.success(), "tine {arguments:?}: {}{}", text(&output.stderr), text(&output.stdout));
         text(&output.stdout)
     }
 
     #[track_caller]
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let told = self.tine(arguments);
         serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error} in {told}"))
     }
 
     #[track_caller]
-    fn start(&self, name: &str) -> String {
+    pub(crate) fn start(&self, name: &str) -> String {
         let made = self.json(&["start", name, "--agent", self.agent, "--in", self.place, "--json"]);
         made["place"]["pane"].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned()
     }
 
-    fn state(&self, session: &str) -> String {
+    pub(crate) fn state(&self, session: &str) -> String {
         text(&self.output(&["status", session]).stdout).trim().to_owned()
     }
 }
 
 /// Runs `test` with an agent that is at home in tmux.
-fn with_lab(agent: &str, version: &str, trusts: bool, test: impl FnOnce(&Lab<'_>, &Model)) {
+pub(crate) fn with_lab(agent: &str, version: &str, trusts: bool, test: impl FnOnce(&Lab<'_>, &Model)) {
     let (sandbox, model) = (Sandbox::new(), Model::start());
     let project = sandbox.project("my app");
     let environment = match agent {
@@ -148,7 +148,7 @@ fn with_lab(agent: &str, version: &str, trusts: bool, test: impl FnOnce(&Lab<'_>
 
 /// Lets the model answer by what was asked, as several sessions ask at once; what is told to take its time waits for the
 /// gate.
-fn answer_by_prompt(model: &Model) -> Gate {
+pub(crate) fn answer_by_prompt(model: &Model) -> Gate {
     let gate = Gate::closed();
     let held = gate.clone();
     model.on(move |request| {
@@ -259,6 +259,7 @@ fn what_else_is_typed_is_kept_apart(agent: &str, version: &str) {
 fn what_is_sent_arrives(agent: &str, version: &str) {
     with_lab(agent, version, true, |lab, model| {
         let long: String = (0..2_000).map(|number| format!("line {number} of a long text with ünï漢字\n")).collect();
+        let tabs: String = (0..2_500).map(|number| format!("target-{number}:\n\tmake it ünï\t# {number}\n")).collect();
         let texts = [
             "plain",
             "-starts with a dash",
@@ -273,6 +274,9 @@ fn what_is_sent_arrives(agent: &str, version: &str) {
             "@README.md",
             "a backslash at the end \\",
             "two\nlines",
+            "all:\n\tcc -o app main.c\n\n\ttouch done",
+            "line ends\r\nof another system",
+            tabs.trim_end(),
             "quotes ' \" ` and $HOME $(id) ${x} \\ \\n %s",
             "ünï 漢字 🙂",
             "~ tilde; semicolon & ampersand | pipe > redirect * glob ? [x]",
@@ -464,6 +468,9 @@ fn a_dialog_is_not_answered(agent: &str, version: &str) {
         let told = text(&refused.stderr);
         assert!(!refused.status.success() && told.contains("may trust this folder"), "{told}");
         assert!(model.turn_requests().is_empty());
+        let told = lab.tine(&["status"]);
+        assert!(told.starts_with("strange") && told.contains("waiting for an answer"), "{told}");
+        assert_eq!(lab.json(&["status", "--json"])[0]["state"], "waiting");
     });
 }
 
