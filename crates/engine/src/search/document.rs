@@ -95,8 +95,9 @@ impl<'a> Maker<'a> {
     }
 
     /// Adds the document of a session's title.
-    pub(super) fn title(&mut self, title: &str) {
+    pub(super) fn title(&mut self, title: &str, at: Option<jiff::Timestamp>) {
         self.turn.number = 0;
+        self.turn.at = at.map(|at| at.as_second());
         self.prose(title);
         self.flush();
     }
@@ -236,6 +237,20 @@ fn is_path_key(key: &str) -> bool {
     matches!(key, "file_path" | "path" | "notebook_path" | "filePath" | "absolute_path" | "file" | "paths")
 }
 
+/// Files without an extension that commands name.
+const PLAIN_FILES: [&str; 10] = [
+    "CODEOWNERS",
+    "Containerfile",
+    "Dockerfile",
+    "Gemfile",
+    "Jenkinsfile",
+    "Justfile",
+    "LICENSE",
+    "Makefile",
+    "Procfile",
+    "Vagrantfile",
+];
+
 /// Files that a command or a patch names.
 fn named_paths(turn: &mut Turn, text: &str) {
     let is_separator =
@@ -243,18 +258,19 @@ fn named_paths(turn: &mut Turn, text: &str) {
     let mut found = 0;
     for line in text.lines().take(2000) {
         // Of a patch only its headings name files; its lines are code.
-        let is_heading = line.starts_with("*** ");
-        if text.starts_with("*** Begin Patch") && !is_heading {
+        if text.starts_with("*** Begin Patch") {
+            let headings = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+            if let Some(named) = headings.into_iter().find_map(|heading| line.strip_prefix(heading)) {
+                path(turn, named);
+            }
             continue;
         }
         for word in line.split(is_separator) {
             let name = word.rsplit('/').next().unwrap_or_default();
-            let has_extension = name.rsplit_once('.').is_some_and(|(stem, extension)| {
-                !stem.is_empty()
-                    && (1..=6).contains(&extension.len())
-                    && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            let has_extension = name.rsplit_once('.').is_some_and(|(_, extension)| {
+                (1..=10).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
             });
-            if has_extension && !word.contains("://") && word.len() < 300 {
+            if (has_extension || PLAIN_FILES.contains(&name)) && !word.contains("://") && word.len() < 300 {
                 path(turn, word);
                 found += 1;
                 if found > 200 {

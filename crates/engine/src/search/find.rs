@@ -97,8 +97,8 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
             Known::Yes => asked.push(word.clone()),
             Known::Like(other) => {
                 found.corrections.push(Correction { asked: said(word), taken: other.clone() });
-                let word = words::words(&other).into_iter().next();
-                asked.extend(word.map(|taken| Asked { word: taken, required: word_required(&query.words) }));
+                let taken = words::words(&other).into_iter().next();
+                asked.extend(taken.map(|taken| Asked { word: taken, required: word.required }));
             }
             Known::No => found.unknown.push(said(word)),
         }
@@ -106,10 +106,11 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     found.terms =
         asked.iter().map(terms_of).chain(query.phrases.iter().flat_map(|phrase| phrase_terms(phrase))).collect();
     let must_have = query.words.iter().any(|word| word.required) && !found.unknown.is_empty();
-    if must_have || asked.is_empty() && query.phrases.is_empty() && !limits.narrow_turns() {
+    if must_have || asked.is_empty() && query.phrases.is_empty() && !query.words.is_empty() {
         return Ok(found);
     }
-    let matcher = Match { fields: words.fields, searcher, query, limits };
+    let says_something = !asked.is_empty() || !query.phrases.is_empty();
+    let matcher = Match { fields: words.fields, searcher, query, files: known_files(words.fields, searcher, query)? };
     // Few words are meant together; a sentence is meant by its sense.
     let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
     let best = matcher.best_score(&asked)?;
@@ -117,6 +118,20 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     let rarest = (searcher.num_docs().max(1) as f32 * 2.0).ln_1p() * 2.0 * (PROSE + STEM);
     found.coverage = if best > 0.0 { best / (best + nowhere * rarest) } else { 1.0 };
     let collector = Turns::within(limits);
+    // Sessions that touched a file are meant, whenever they did; without words, the turns in which they did it.
+    let touching = matcher.touching(limits);
+    if let (Some(touching), false) = (&touching, says_something) {
+        found.hits = searcher.search(touching, &collector)?;
+        found.hits.iter_mut().for_each(|hit| hit.score = 1.0);
+        return Ok(found);
+    }
+    let touched: Option<HashSet<u64>> = match &touching {
+        Some(touching) => {
+            let turns = searcher.search(touching, &Turns { since: None, until: None })?;
+            Some(turns.into_iter().map(|hit| hit.file).collect())
+        }
+        None => None,
+    };
     let mut hits = if together { searcher.search(&matcher.build(&asked, true), &collector)? } else { Vec::new() };
     let sessions: HashSet<u64> = hits.iter().map(|hit| hit.file).collect();
     if sessions.len() < ENOUGH {
@@ -124,15 +139,14 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
         let more = searcher.search(&matcher.build(&asked, false), &collector)?;
         hits.extend(more.into_iter().filter(|hit| !known.contains(&(hit.file, hit.turn))));
     }
+    if let Some(touched) = &touched {
+        hits.retain(|hit| touched.contains(&hit.file));
+    }
     for hit in &mut hits {
         hit.score = if best > 0.0 { (hit.score / best).clamp(0.0, 1.0) } else { 1.0 };
     }
     found.hits = hits;
     Ok(found)
-}
-
-fn word_required(words: &[Asked]) -> bool {
-    words.iter().any(|word| word.required)
 }
 
 fn said(asked: &Asked) -> String {
@@ -162,7 +176,8 @@ struct Match<'a> {
     fields: Fields,
     searcher: &'a Searcher,
     query: &'a Query,
-    limits: &'a Limits,
+    /// The files that are named in the query and were touched somewhere, with what they are worth.
+    files: Vec<(&'a str, f32)>,
 }
 
 type Clause = (Occur, Box<dyn Matcher>);
@@ -189,19 +204,27 @@ impl Match<'_> {
             (false, true) => clauses.push((Occur::Must, Box::new(BooleanQuery::new(wanted)))),
             (false, false) => clauses.extend(wanted),
         }
-        if let Some(file) = &self.limits.file {
-            clauses.push((Occur::Must, exact(self.fields.path, &words::exact(&normal_path(file)))));
-        }
-        if let Some(tool) = &self.limits.tool {
-            clauses.push((Occur::Must, exact(self.fields.tool, &words::exact(&tool.to_lowercase()))));
-        }
         if clauses.is_empty() {
             clauses.push((Occur::Must, Box::new(AllQuery)));
+        }
+        for (file, worth) in &self.files {
+            let touched = BoostQuery::new(exact(self.fields.path, &words::exact(file), 1.0), *worth);
+            clauses.push((Occur::Should, Box::new(touched)));
         }
         for word in &self.query.without {
             clauses.push((Occur::MustNot, self.word(word)));
         }
         BooleanQuery::new(clauses)
+    }
+
+    /// The turns that touched the file and used the tool that are asked for; nothing where none is.
+    fn touching(&self, limits: &Limits) -> Option<BooleanQuery> {
+        let file = limits.file.as_ref().map(|file| (self.fields.path, normal_path(file)));
+        let tool = limits.tool.as_ref().map(|tool| (self.fields.tool, tool.to_lowercase()));
+        let clauses =
+            file.into_iter().chain(tool).map(|(field, text)| (Occur::Must, exact(field, &words::exact(&text), 1.0)));
+        let clauses: Vec<Clause> = clauses.collect();
+        (!clauses.is_empty()).then(|| BooleanQuery::new(clauses))
     }
 
     /// A word in any field, or one with its stem; an identifier as a whole or by all of its parts.
@@ -228,8 +251,11 @@ impl Match<'_> {
                 if let Some(whole) = &word.whole {
                     way(term(field, whole), boost);
                 }
-                let parts = word.parts.iter().map(|part| (Occur::Must, term(field, part))).collect();
-                way(Box::new(BooleanQuery::new(parts)), boost);
+                let is_run = is_run(word);
+                let occur = if is_run { Occur::Should } else { Occur::Must };
+                let parts: Vec<Clause> = word.parts.iter().map(|part| (occur, term(field, part))).collect();
+                let needed = if is_run { needed(parts.len()) } else { 0 };
+                way(Box::new(BooleanQuery::with_minimum_required_clauses(parts, needed)), boost);
             }
         }
         Box::new(BooleanQuery::new(ways))
@@ -252,7 +278,7 @@ impl Match<'_> {
                 best += rarity * 2.0 * fields;
             }
         }
-        Ok(best)
+        Ok(best + self.files.iter().map(|(_, worth)| worth).sum::<f32>())
     }
 }
 
@@ -260,9 +286,35 @@ fn term(field: Field, text: &str) -> Box<dyn Matcher> {
     Box::new(TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::WithFreqs))
 }
 
-fn exact(field: Field, text: &str) -> Box<dyn Matcher> {
+fn exact(field: Field, text: &str, score: f32) -> Box<dyn Matcher> {
     let term = TermQuery::new(Term::from_field_text(field, text), IndexRecordOption::Basic);
-    Box::new(ConstScoreQuery::new(Box::new(term), 0.0))
+    Box::new(ConstScoreQuery::new(Box::new(term), score))
+}
+
+/// Of the files that a query names, those that were touched; the fewer turns did, the more that says.
+fn known_files<'a>(fields: Fields, searcher: &Searcher, query: &'a Query) -> tantivy::Result<Vec<(&'a str, f32)>> {
+    let total = searcher.num_docs().max(1) as f32;
+    let mut known = Vec::new();
+    for file in &query.files {
+        let count = searcher.doc_freq(&Term::from_field_text(fields.path, &words::exact(file)))? as f32;
+        if count > 0.0 {
+            let rarity = (1.0 + (total - count + 0.5).max(0.0) / (count + 0.5)).ln();
+            known.push((file.as_str(), rarity * 3.0 * (PROSE + STEM)));
+        }
+    }
+    Ok(known)
+}
+
+/// Whether a word is a run of a script without spaces, which is several words.
+fn is_run(word: &words::Word) -> bool {
+    word.parts.len() > 1
+        && word.whole.is_none()
+        && word.parts.iter().all(|part| !part.is_ascii() && part.chars().count() == 2)
+}
+
+/// How many of so many pairs have to be there.
+fn needed(pairs: usize) -> usize {
+    if pairs <= 2 { pairs } else { pairs.div_ceil(2) }
 }
 
 enum Known {
@@ -280,8 +332,8 @@ fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Re
     {
         return Ok(Known::Yes);
     }
-    let mut all = true;
-    for part in &word.parts {
+    let mut unknown: Vec<usize> = Vec::new();
+    for (place, part) in word.parts.iter().enumerate() {
         let root = words::stem(part);
         let forms = [(fields.prose, part), (fields.tools, part), (fields.stem, &root)];
         let roots = [(fields.prose, &root), (fields.tools, &root)];
@@ -289,15 +341,22 @@ fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Re
         for (field, form) in forms.into_iter().chain(roots) {
             is_known = is_known || count(field, form)? > 0;
         }
-        all &= is_known;
+        if !is_known {
+            unknown.push(place);
+        }
     }
-    if all {
+    if unknown.is_empty() || is_run(word) && word.parts.len() - unknown.len() >= needed(word.parts.len()) {
         return Ok(Known::Yes);
     }
-    let [only] = word.parts.as_slice() else {
-        return Ok(Known::No);
-    };
-    Ok(similar(fields, searcher, only)?.map_or(Known::No, Known::Like))
+    // A slip in an identifier is one in a part of it.
+    let mut parts = word.parts.clone();
+    for place in unknown {
+        match similar(fields, searcher, &parts[place])? {
+            Some(other) => parts[place] = other,
+            None => return Ok(Known::No),
+        }
+    }
+    Ok(Known::Like(parts.join("_")))
 }
 
 /// The most common of the words that one slip away lead to this one; two slips in long words.

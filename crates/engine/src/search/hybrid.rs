@@ -31,6 +31,8 @@ const UNDERSTOOD: f32 = 1.2;
 const FOREIGN: f32 = 1.6;
 /// What shares no word with the question has to be this near to it.
 const NEAR: f32 = 0.25;
+/// and worth this much in the end.
+const LEAST: f32 = 0.1;
 /// How many chunks that are near are looked at.
 const NEAREST: usize = 200;
 /// How many of the best turns by words are compared with the question, if they have no vectors yet,
@@ -120,8 +122,15 @@ pub(super) fn rank(
         fuse(&mut hits, &meanings, 0.0, 0.0);
     } else {
         let best = hits.iter().map(|hit| hit.score).fold(0.0, f32::max) * found.coverage;
-        fuse(&mut hits, &meanings, share_of_words(best, meaning::pieces_per_word(&query.said)), found.coverage);
+        fuse(
+            &mut hits,
+            &meanings,
+            share_of_words(best, meaning::pieces_per_word(&query.said), found.coverage),
+            found.coverage,
+        );
     }
+    // What shares no word with the question and means little like it was not asked for.
+    hits.retain(|hit| hit.score >= LEAST || by_words.contains(&(hit.file, hit.turn)));
     found.replace(hits);
     Ok((grounds, notices))
 }
@@ -133,9 +142,10 @@ fn damaged(why: &str) -> String {
 /// What words count for. The more of the question the best hit says in its own words, the more they do: a message or a file
 /// name that was pasted is found by them, and a paraphrase is not. Where the model does not know the question's language,
 /// meaning says little.
-fn share_of_words(best: f32, pieces: f32) -> f32 {
+fn share_of_words(best: f32, pieces: f32, coverage: f32) -> f32 {
     let foreign = ((pieces - UNDERSTOOD) / (FOREIGN - UNDERSTOOD)).clamp(0.0, 1.0);
-    (best * best).min(WORDS).max(foreign)
+    // Words that nobody said decide nothing.
+    (best * best).min(WORDS).max(foreign * coverage)
 }
 
 /// One score of two. Words count half by how many of them are there, and half by how they compare with the best hit, which

@@ -23,7 +23,7 @@ use super::words::Same;
 use crate::private;
 
 /// Changes with every change of what is indexed or how; another number means another folder.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]

@@ -35,6 +35,8 @@ use snippet::Wanted;
 use update::{Budget, Updated, Work};
 pub use update::{IndexProgress, Missing};
 
+use transcript::secrets;
+
 use crate::catalog::{Catalog, Entry, Progress};
 use crate::error::{Error, Result};
 use crate::project::Project;
@@ -47,6 +49,10 @@ const BEFORE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many turns are opened to look for a phrase.
 const OPENED: usize = 300;
+/// What is shown as 0.00 fits in nothing.
+const SHOWN: f32 = 0.005;
+/// What a name is worth that has nothing but the words that were asked for.
+const NAMED: f32 = 0.8;
 
 /// What a search found.
 #[derive(Debug)]
@@ -406,18 +412,29 @@ impl Tine {
             if let Some(handle) = handles.get(&session.view.id) {
                 session.view.handle.clone_from(handle);
             }
+            if let Some(title) = &mut session.view.title {
+                *title = secrets::mask(title).0.into_owned();
+            }
             session
         };
-        for (entry, score) in sessions.by_name(look, query) {
+        let named = |entry: usize, score: f32| {
+            let session = view(entry);
+            let snippet = snippet::of_text(session.view.title.as_deref().unwrap_or_default(), &wanted);
+            let turn = session.view.turns;
+            let warning = incomplete(&look.catalog.entries[entry]);
+            let can_fork = warning.is_none() && turn > 0;
+            Found { score, session, turn, snippet, can_fork, warning, forks: Vec::new(), source: None }
+        };
+        let Named { exact, is_id, like } = sessions.by_name(look, query);
+        for entry in exact {
             if answer.results.len() < limit && seen.insert(entry) {
-                let session = view(entry);
-                let snippet = snippet::of_text(session.view.title.as_deref().unwrap_or_default(), &wanted);
-                let turn = session.view.turns;
-                let warning = incomplete(&look.catalog.entries[entry]);
-                let can_fork = warning.is_none() && turn > 0;
-                let forks = Vec::new();
-                answer.results.push(Found { score, session, turn, snippet, can_fork, warning, forks, source: None });
+                answer.results.push(named(entry, 1.0));
             }
+        }
+        if is_id {
+            // Who asks for an id asks for nothing else.
+            (found.corrections, found.unknown) = (Vec::new(), Vec::new());
+            return;
         }
         let mut opened = 0;
         for position in 0..found.hits.len() {
@@ -425,6 +442,9 @@ impl Tine {
                 break;
             }
             let hit = &found.best_first(position);
+            if hit.score < SHOWN {
+                break;
+            }
             let Some(entry) = sessions.shown_for(hit).filter(|entry| !seen.contains(entry)) else { continue };
             if must_look && opened >= OPENED {
                 answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
@@ -437,10 +457,7 @@ impl Tine {
             let offset = if file_key(&at.summary.path) == hit.file { hit.offset } else { index::NO_OFFSET };
             let store = self.store(at.summary.agent);
             let looked = match hit.turn {
-                0 => Ok(snippet::Looked {
-                    snippet: snippet::of_text(at.summary.title().unwrap_or_default(), &wanted),
-                    holds: !must_look,
-                }),
+                0 => Ok(snippet::look_at_title(at.summary.title().unwrap_or_default(), &wanted)),
                 _ => snippet::look(store, &at.summary, turn, offset, &wanted),
             };
             let (snippet, warning) = match looked {
@@ -465,7 +482,28 @@ impl Tine {
                 source: None,
             });
         }
+        for (entry, score) in like {
+            match answer
+                .results
+                .iter_mut()
+                .find(|result| result.session.view.path == look.catalog.entries[entry].summary.path)
+            {
+                Some(result) => result.score = result.score.max(score),
+                None => answer.results.push(named(entry, score)),
+            }
+        }
+        answer.results.sort_by(|a, b| b.score.total_cmp(&a.score));
+        answer.results.truncate(limit);
     }
+}
+
+/// What it is worth that all of these words are in a name. That of a fork says only whose fork it is.
+fn worth_of_name(name: &str, words: &HashSet<&str>) -> Option<f32> {
+    let parts: Vec<&str> = name.split('-').collect();
+    let is_fork =
+        name.rsplit_once("-fork-").is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+    let has_all = words.iter().all(|word| parts.contains(word));
+    (has_all && !is_fork).then(|| NAMED * words.len() as f32 / parts.len() as f32)
 }
 
 /// What is wrong with a session whose beginning stands in the file of another one.
@@ -498,14 +536,29 @@ fn wait_for_first(cache: &Path) -> Option<Words> {
 struct Sessions {
     by_file: HashMap<u64, usize>,
     asked: HashSet<usize>,
-    /// The forks of a session, with the number of turns that each shares with it.
-    forks: HashMap<u64, Vec<(usize, u32)>>,
+    /// The forks of a session, with their files and the number of turns that each shares with it.
+    forks: HashMap<u64, Vec<(usize, u64, u32)>>,
+    /// Whether anything narrows them.
+    is_narrowed: bool,
+}
+
+/// Sessions that are called what was asked for.
+#[derive(Default)]
+struct Named {
+    /// Exactly that,
+    exact: Vec<usize>,
+    /// by an id,
+    is_id: bool,
+    /// or by a name that has these words in it, with what that is worth.
+    like: Vec<(usize, f32)>,
 }
 
 impl Sessions {
     fn of(look: &Look, limits: &Limits) -> Sessions {
         let project = limits.directory.as_deref().map(Project::of);
-        let mut sessions = Sessions { by_file: HashMap::new(), asked: HashSet::new(), forks: HashMap::new() };
+        let is_narrowed = limits.narrow_turns() || limits.since.is_some() || limits.until.is_some();
+        let mut sessions =
+            Sessions { by_file: HashMap::new(), asked: HashSet::new(), forks: HashMap::new(), is_narrowed };
         let rows = look.words.as_ref().map(|words| &words.table.rows);
         for (index, entry) in look.catalog.entries.iter().enumerate().filter(|(_, entry)| is_shown(entry)) {
             let summary = &entry.summary;
@@ -519,7 +572,7 @@ impl Sessions {
                 sessions.asked.insert(index);
             }
             if let Some(row) = rows.and_then(|rows| rows.get(&file)).filter(|row| row.shared > 0) {
-                sessions.forks.entry(row.owner).or_default().push((index, row.shared));
+                sessions.forks.entry(row.owner).or_default().push((index, file, row.shared));
             }
         }
         sessions
@@ -546,34 +599,44 @@ impl Sessions {
 
     /// The forks that hold the turn of a hit, and their forks.
     fn forks_with(&self, hit: &Hit) -> Vec<usize> {
-        let forks = self.forks.get(&hit.file).into_iter().flatten();
-        forks.filter(|(_, shared)| hit.turn > 0 && hit.turn <= *shared).map(|(fork, _)| *fork).collect()
+        let mut found = Vec::new();
+        let mut files = vec![hit.file];
+        while let Some(file) = files.pop() {
+            for (fork, own, shared) in self.forks.get(&file).into_iter().flatten() {
+                if hit.turn > 0 && hit.turn <= *shared && !found.contains(fork) {
+                    found.push(*fork);
+                    files.push(*own);
+                }
+            }
+        }
+        found
     }
 
     /// Sessions whose name or id was asked for.
-    fn by_name(&self, look: &Look, query: &Query) -> Vec<(usize, f32)> {
-        let asked = query.text.trim();
+    fn by_name(&self, look: &Look, query: &Query) -> Named {
+        let asked = query.typed.trim();
         let is_plain = query.phrases.is_empty() && query.without.is_empty() && !query.words.is_empty();
-        if !is_plain {
-            return Vec::new();
+        let mut found = Named::default();
+        if !is_plain || self.is_narrowed {
+            return found;
         }
         let words: HashSet<&str> =
             query.words.iter().flat_map(|asked| asked.word.parts.iter().map(String::as_str)).collect();
-        let mut found: Vec<(usize, f32)> = Vec::new();
         for index in &self.asked {
             let summary = &look.catalog.entries[*index].summary;
             let id = summary.id.as_str();
             let name = look.knowledge.name(summary).map(transcript::SessionName::as_str);
-            let is_id = id == asked || asked.len() >= 8 && id.starts_with(asked);
-            let has_all = |name: &str| name.split('-').all(|part| words.contains(part));
-            let is_in = |name: &str| words.iter().all(|word| name.split('-').any(|part| part == *word));
-            if is_id || name == Some(asked) {
-                found.push((*index, 1.0));
-            } else if name.is_some_and(|name| has_all(name) || is_in(name)) {
-                found.push((*index, 0.95));
+            if id == asked || asked.len() >= 8 && id.starts_with(asked) {
+                found.exact.push(*index);
+                found.is_id = true;
+            } else if name == Some(asked) {
+                found.exact.push(*index);
+            } else if let Some(worth) = name.and_then(|name| worth_of_name(name, &words)) {
+                found.like.push((*index, worth));
             }
         }
-        found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        found.exact.sort_unstable();
+        found.like.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         found
     }
 }

@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use transcript::{Agent, text};
 
+use super::document::normal_path;
 use super::words::{self, Word};
 use crate::error::{Error, Result};
 
@@ -29,6 +30,8 @@ pub struct Query {
     pub(super) typed: String,
     pub(super) words: Vec<Asked>,
     pub(super) phrases: Vec<String>,
+    /// Those of the words that are the name of a file.
+    pub(super) files: Vec<String>,
     pub(super) without: Vec<Asked>,
     pub(super) without_phrases: Vec<String>,
     /// The filters in it.
@@ -89,6 +92,18 @@ impl Limits {
         }
     }
 
+    /// Whether there is one.
+    fn say_something(&self) -> bool {
+        let Limits { agent, directory, since, until, branch, file, tool } = self;
+        agent.is_some()
+            || directory.is_some()
+            || since.is_some()
+            || until.is_some()
+            || branch.is_some()
+            || file.is_some()
+            || tool.is_some()
+    }
+
     /// Whether they say something that only the index knows.
     pub(super) fn narrow_turns(&self) -> bool {
         self.file.is_some() || self.tool.is_some()
@@ -129,6 +144,9 @@ impl Query {
                 Sort::Phrase if piece.without => query.without_phrases.push(piece.text),
                 Sort::Phrase => query.phrases.push(piece.text),
                 Sort::Words => {
+                    if !piece.without && is_file(&piece.text) {
+                        query.files.push(normal_path(&piece.text));
+                    }
                     for word in words::words(&piece.text) {
                         let asked = Asked { word, required: piece.required || required };
                         if piece.without {
@@ -150,12 +168,12 @@ impl Query {
         }
         let line = text::one_line(said);
         let asked = words::words(&line).into_iter().map(|word| Asked { word, required: false });
-        let mut query =
-            Query { words: asked.collect(), said: line.clone(), typed: line.clone(), text: line, ..Query::default() };
+        let files = line.split(' ').filter(|word| is_file(word)).map(normal_path).collect();
+        let (said, typed) = (line.clone(), line.clone());
+        let mut query = Query { words: asked.collect(), files, said, typed, text: line, ..Query::default() };
         let says = |asked: &Asked| asked.word.parts.iter().any(|part| !words::is_common(part));
         if query.words.iter().any(says) {
             query.words.retain(says);
-            query.words.truncate(MOST);
         }
         query.settle(&Limits::default())
     }
@@ -168,10 +186,6 @@ impl Query {
 
     /// Drops words that say nothing, as long as others say something.
     fn settle(mut self, given: &Limits) -> Result<Query> {
-        let count = self.words.len() + self.without.len();
-        if count > MOST {
-            return Err(Error::QueryTooLong { bytes: self.text.len(), most: LONGEST });
-        }
         let says = |asked: &Asked| asked.required || asked.word.parts.iter().any(|part| !words::is_common(part));
         let had_words = !self.words.is_empty();
         self.words.retain(says);
@@ -181,8 +195,11 @@ impl Query {
             seen.push(asked.word.parts.clone());
             new
         });
+        // Of a pasted message, the first words tell enough.
+        self.words.truncate(MOST);
+        self.without.truncate(MOST);
         let limits = self.limits.clone().or(given.clone());
-        if self.words.is_empty() && self.phrases.is_empty() && !limits.narrow_turns() {
+        if self.words.is_empty() && self.phrases.is_empty() && !limits.say_something() {
             return Err(if had_words { Error::OnlyCommonWords(self.text) } else { Error::EmptyQuery });
         }
         if let Some(empty) = self.phrases.iter().find(|phrase| words::words(phrase).is_empty()) {
@@ -203,7 +220,10 @@ impl Query {
         }
         let limits = &mut self.limits;
         match name {
-            "agent" => limits.agent = Some(value.parse().map_err(|_| wrong(format!("there is no agent `{value}`")))?),
+            "agent" => {
+                let agent = value.to_lowercase().parse();
+                limits.agent = Some(agent.map_err(|_| wrong(format!("there is no agent `{value}`")))?);
+            }
             "since" | "after" => limits.since = Some(time(value, now).map_err(wrong)?),
             "until" | "before" => limits.until = Some(time(value, now).map_err(wrong)?),
             "branch" => limits.branch = Some(value.to_owned()),
@@ -213,6 +233,16 @@ impl Query {
         }
         Ok(())
     }
+}
+
+/// Whether a word is the name of a file: a path, or a name with an extension.
+fn is_file(word: &str) -> bool {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
+    let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
+    let is_extension = |extension: &str| {
+        (1..=10).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    !word.contains("://") && word.len() < 300 && (extension.is_some_and(is_extension) || name.len() < word.len())
 }
 
 /// Reads a time: `2w` ago, a date, a date and a time.
@@ -230,6 +260,11 @@ pub fn time(value: &str, now: &Now) -> std::result::Result<Timestamp, String> {
     }
     if let Ok(time) = value.parse::<Timestamp>() {
         return Ok(time);
+    }
+    if value.contains(['T', ' '])
+        && let Ok(time) = value.parse::<jiff::civil::DateTime>()
+    {
+        return time.to_zoned(now.zone.clone()).map(|time| time.timestamp()).map_err(|_| wrong());
     }
     if let Ok(date) = value.parse::<jiff::civil::Date>() {
         return start_of(date);
@@ -273,7 +308,6 @@ const FILTERS: [&str; 9] = ["agent", "file", "since", "until", "after", "before"
 fn pieces(line: &str) -> Result<Vec<Piece>> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut at = 0;
-    let mut not = false;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
         if rest.starts_with(' ') {
             at += 1;
@@ -295,8 +329,8 @@ fn pieces(line: &str) -> Result<Vec<Piece>> {
                 (&inside[..end], end + 2, true)
             }
             None => {
-                let end = body.find(' ').unwrap_or(body.len());
-                // A quote inside of a word begins a phrase of its own, unless it stands at its end.
+                // A quote inside of a word begins a phrase of its own.
+                let end = body.find([' ', '"']).unwrap_or(body.len());
                 (&body[..end], end, false)
             }
         };
@@ -307,17 +341,13 @@ fn pieces(line: &str) -> Result<Vec<Piece>> {
             None if quoted => Sort::Phrase,
             None if text == "AND" && !pieces.is_empty() => Sort::And,
             None if text == "OR" && !pieces.is_empty() => continue,
-            None if text == "NOT" => {
-                not = true;
-                continue;
-            }
             None => Sort::Words,
         };
-        if sort_is_word(&sort) && text.matches('"').count() % 2 == 1 {
-            let place = start + inner + text.find('"').unwrap_or(0);
-            return Err(bad(line, place, 1, "this quote is not closed"));
+        if let Sort::Filter(name) = sort
+            && pieces.iter().any(|piece| matches!(piece.sort, Sort::Filter(other) if other == name))
+        {
+            return Err(bad(line, start, whole, &format!("`{name}:` was given already")));
         }
-        let without = without || std::mem::take(&mut not);
         pieces.push(Piece { sort, text: text.to_owned(), without, required, at: start, length: whole });
     }
     Ok(pieces)
@@ -331,10 +361,6 @@ fn without_filters(line: &str, pieces: &[Piece]) -> String {
     }
     typed.push_str(&line[from..]);
     typed.trim().to_owned()
-}
-
-fn sort_is_word(sort: &Sort) -> bool {
-    matches!(sort, Sort::Words)
 }
 
 fn bad(query: &str, at: usize, length: usize, message: &str) -> Error {
@@ -375,17 +401,26 @@ mod tests {
         assert_eq!(query.limits.file.as_deref(), Some("src/auth.rs"));
         assert_eq!(query.limits.since.unwrap().to_string(), "2026-11-01T12:00:00Z");
         assert!(parse("a1 AND b1").unwrap().words.iter().all(|asked| asked.required));
-        assert_eq!(parse("a1 NOT b1").unwrap().without.len(), 1);
+        // A message that was pasted has no signs of ours in it.
+        let pasted = parse("NOT NULL constraint failed: users.email").unwrap();
+        assert!(pasted.without.is_empty() && pasted.words.iter().any(|asked| asked.word.parts == ["null"]));
+        assert_eq!(parse("error:\"not null\"").unwrap().phrases, ["not null"]);
+        assert_eq!(parse(&"another word ".repeat(200)).unwrap().words.len(), 2);
+        let many: String = (0..100).map(|number| format!("w{number}x ")).collect();
+        assert_eq!(parse(&many).unwrap().words.len(), MOST);
+        assert_eq!(parse("agent:Codex x").unwrap().limits.agent, Some(Agent::Codex));
+        assert!(parse("since:2w").unwrap().words.is_empty());
+        assert_eq!(
+            parse("why src/auth.rs and hasher.go e.g. 3.").unwrap().files,
+            ["src/auth.rs", "hasher.go", "e.g."][..2]
+        );
         assert!(parse("file:x.rs").unwrap().words.is_empty());
     }
 
     #[test]
     fn another_engine_gets_what_was_typed_without_filters() {
         let typed = |query: &str| parse(query).unwrap().typed;
-        assert_eq!(
-            typed("login dir:\"a b\" \"exact phrase\" NOT x -word agent:codex"),
-            "login  \"exact phrase\" NOT x -word"
-        );
+        assert_eq!(typed("login dir:\"a b\" \"exact phrase\" x -word agent:codex"), "login  \"exact phrase\" x -word");
         assert_eq!(typed("file:x.rs"), "");
         // In plain words nothing is a filter, a quote or a sign.
         let plain = Query::plain("\"why -not agent:codex").unwrap();
@@ -401,6 +436,7 @@ mod tests {
         check("2026-11-01", "2026-11-01T00:00:00Z");
         check("yesterday", "2026-11-14T00:00:00Z");
         check("2026-11-01T10:00:00Z", "2026-11-01T10:00:00Z");
+        check("2026-11-10T23:00", "2026-11-10T23:00:00Z");
         for wrong in ["", "x", "5", "d", "-3d", "9999999d", "2026-13-01", "3é"] {
             assert!(time(wrong, &now()).is_err(), "{wrong}");
         }
@@ -419,6 +455,10 @@ mod tests {
         check("login \"not closed", "this quote is not closed|login \"not closed|      ^");
         check("x agent:codx", "there is no agent `codx`|x agent:codx|  ^^^^^^^^^^");
         check("x since:soon y", "`soon` is no time; as `3d`, `2w`, `12h`, `2026-11-01`|x since:soon y|  ^^^^^^^^^^");
+        check(
+            "agent:claude x agent:codex",
+            "`agent:` was given already|agent:claude x agent:codex|               ^^^^^^^^^^^",
+        );
         check("x file:", "`file:` needs a value right behind it|x file:|  ^^^^^");
         check("x \"...\"", "there is no word in these quotes|x \"...\"|  ^^^^^");
         assert!(matches!(parse("  \u{1b} ").unwrap_err(), Error::EmptyQuery));

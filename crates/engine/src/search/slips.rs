@@ -11,7 +11,11 @@ const LONGEST: usize = 40;
 #[derive(Debug)]
 pub(super) struct Slips {
     word: Vec<u8>,
-    most: u8,
+    letters: Vec<char>,
+    /// The most slips,
+    most: usize,
+    /// and the most bytes that are other ones then.
+    bytes: u8,
 }
 
 /// How far the beginning of a word is from every beginning of the one that was asked: this, and one letter before.
@@ -31,13 +35,17 @@ impl Slips {
             4..=7 => 1,
             _ => 2,
         };
-        (word.len() <= LONGEST).then(|| Slips { word: word.as_bytes().to_vec(), most })
+        let letters: Vec<char> = word.chars().collect();
+        let widest = letters.iter().map(|letter| letter.len_utf8()).max().unwrap_or(1);
+        let bytes = u8::try_from(most * widest).unwrap_or(u8::MAX);
+        (word.len() <= LONGEST).then(|| Slips { word: word.as_bytes().to_vec(), letters, most, bytes })
     }
 
     /// How many slips are between the two; nothing where it is more than people make.
     pub(super) fn count(&self, word: &[u8]) -> Option<usize> {
-        let end = word.iter().fold(self.start(), |state, byte| self.accept(&state, *byte));
-        self.is_match(&end).then(|| usize::from(end.row[self.word.len()]))
+        let other: Vec<char> = std::str::from_utf8(word).ok()?.chars().collect();
+        let count = between(&self.letters, &other);
+        (count <= self.most).then_some(count)
     }
 }
 
@@ -53,11 +61,11 @@ impl Automaton for Slips {
     }
 
     fn is_match(&self, state: &State) -> bool {
-        state.row[self.word.len()] <= self.most
+        state.row[self.word.len()] <= self.bytes
     }
 
     fn can_match(&self, state: &State) -> bool {
-        state.row[..=self.word.len()].iter().any(|count| *count <= self.most)
+        state.row[..=self.word.len()].iter().any(|count| *count <= self.bytes)
     }
 
     fn accept(&self, state: &State, byte: u8) -> State {
@@ -74,6 +82,25 @@ impl Automaton for Slips {
         }
         State { row, before: state.row, last: byte, begun: true }
     }
+}
+
+/// How many letters are wrong, missing, too many or swapped.
+fn between(asked: &[char], other: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=asked.len()).collect();
+    for (line, letter) in other.iter().enumerate() {
+        let mut next = vec![line + 1];
+        for (index, wanted) in asked.iter().enumerate() {
+            let changed = row[index] + usize::from(wanted != letter);
+            let mut least = changed.min(row[index + 1] + 1).min(next[index] + 1);
+            if line > 0 && index > 0 && asked[index - 1] == *letter && other[line - 1] == *wanted {
+                least = least.min(before[index - 1] + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row[asked.len()]
 }
 
 #[cfg(test)]
@@ -93,6 +120,9 @@ mod tests {
         check("redirecting", "redirect", None);
         check("größere", "größer", Some(1));
         check("login", "logout", None);
+        check("ошбка", "ошибка", Some(1));
+        check("заказ", "заказа", Some(1));
+        check("кот", "кит", None);
         check("logni", "login", Some(1));
         check("logn", "lgin", None);
         check("abc", "abcd", None);

@@ -13,6 +13,8 @@ use super::words;
 
 /// How long a snippet is, in bytes, about two lines.
 const LENGTH: usize = 200;
+/// How far a space is looked for.
+const WORD: usize = 40;
 /// How much of a turn is looked through.
 const FURTHEST: usize = 8 << 20;
 /// How much of it where something was found already, and no phrase is left to be found.
@@ -81,13 +83,19 @@ pub(super) fn look(
         }
         let shown = text::prefix(&said, BLOCK);
         if first.is_none() {
-            first = Some(text::prefix(shown, 2 * LENGTH).to_owned());
+            first = Some(text::prefix(&secrets::mask(text::prefix(shown, 8 * LENGTH)).0, 2 * LENGTH).to_owned());
         }
         if let Some((count, place)) = best_window(shown, wanted) {
             let rank = 4 * count + 2 * usize::from(has_phrase) + usize::from(is_prose);
             if rank > best_rank {
                 best_rank = rank;
-                best = Some(cut(shown, place));
+                // A secret is known by what stands around it, so it goes before anything is cut.
+                best = Some(match secrets::mask(shown) {
+                    (Cow::Borrowed(_), _) => cut(shown, place),
+                    (Cow::Owned(masked), _) => {
+                        cut(&masked, best_window(&masked, wanted).map_or(0..0, |(_, place)| place))
+                    }
+                });
             }
         }
         let is_settled = missing.is_empty() && excluded.is_empty();
@@ -100,9 +108,17 @@ pub(super) fn look(
     Ok(Looked { snippet: mark(line, wanted), holds: missing.is_empty() && !excluded_found })
 }
 
+/// Looks at a title as at a turn.
+pub(super) fn look_at_title(title: &str, wanted: &Wanted<'_>) -> Looked {
+    let folded_title = folded(title);
+    let has = |phrase: &String| folded_title.contains(&folded(phrase));
+    let holds = wanted.phrases.iter().all(has) && !wanted.without.iter().any(has);
+    Looked { snippet: of_text(title, wanted), holds }
+}
+
 /// A snippet of a text that is at hand, such as a title.
 pub(super) fn of_text(text: &str, wanted: &Wanted<'_>) -> Snippet {
-    mark(cut(text, 0..0), wanted)
+    mark(cut(&secrets::mask(text).0, 0..0), wanted)
 }
 
 /// The words of a block, and whether a person or an agent said them.
@@ -182,20 +198,24 @@ fn best_window(text: &str, wanted: &Wanted<'_>) -> Option<(usize, Range<usize>)>
     best
 }
 
-/// The text around a place, on one line and without secrets.
+/// The text around a place, on one line; between words, where there are spaces near.
 fn cut(text: &str, place: Range<usize>) -> String {
     let room = LENGTH.saturating_sub(place.len()) / 2;
-    // What is cut at a space cuts no secret in two; long ones without a space are masked with what is around.
     let start = text.floor_char_boundary(place.start.saturating_sub(room));
     let end = text.ceil_char_boundary((place.end + room).min(text.len()));
-    let start = if start == 0 { 0 } else { text[..start].rfind(char::is_whitespace).map_or(0, |at| at + 1) };
-    let end = text[end..].find(char::is_whitespace).map_or(text.len(), |at| end + at);
-    let part = match text.contains("PRIVATE KEY") {
-        // Such a secret has line breaks inside.
-        true => secrets::mask(text).0.into_owned(),
-        false => secrets::mask(&text[text.ceil_char_boundary(start.min(text.len()))..end]).0.into_owned(),
+    let before = text.floor_char_boundary(start.saturating_sub(WORD));
+    let start = match text[before..start].char_indices().rev().find(|(_, c)| c.is_whitespace()) {
+        _ if before == 0 && start <= WORD => 0,
+        Some((at, space)) => before + at + space.len_utf8(),
+        None => start,
     };
-    let line = text::one_line(&part);
+    let after = text.ceil_char_boundary((end + WORD).min(text.len()));
+    let end = match text[end..after].find(char::is_whitespace) {
+        Some(at) => end + at,
+        None if after == text.len() => after,
+        None => end,
+    };
+    let line = text::one_line(&text[start..end]);
     let lead = if start > 0 { "… " } else { "" };
     let clipped = text::prefix(&line, 3 * LENGTH);
     let tail = if end < text.len() || clipped.len() < line.len() { " …" } else { "" };
@@ -228,7 +248,17 @@ mod tests {
     #[test]
     fn secrets_and_control_characters_are_not_shown() {
         let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8".repeat(2));
-        let line = cut(&format!("login \u{1b}[2J with {secret} now"), 0..5);
+        let terms = vec![vec!["login".to_owned()]];
+        let wanted = Wanted { terms: &terms, phrases: &[], without: &[] };
+        let line = of_text(&format!("login \u{1b}[2J with {secret} now"), &wanted).text;
         assert_eq!(line, "login with [secret] now");
+    }
+
+    #[test]
+    fn what_has_no_spaces_is_cut_around_the_place() {
+        let text = format!("{}登录重定向{}", "字".repeat(400), "文".repeat(400));
+        let place = text.find("登录").unwrap();
+        let line = cut(&text, place..place + 15);
+        assert!(line.contains("登录重定向") && line.len() < 2 * LENGTH, "{line}");
     }
 }

@@ -442,7 +442,7 @@ impl Run<'_> {
         let is_late = || self.is_late();
         let mut maker = Maker::new(fields, job.file, level, job.shared, pending, sink, &is_late);
         if let Some(title) = title(entry) {
-            maker.title(title);
+            maker.title(title, entry.summary.created.or(entry.summary.updated));
         }
         let read = maker.read(blocks.as_mut(), from);
         Ok(Row {

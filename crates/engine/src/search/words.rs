@@ -236,9 +236,9 @@ fn pairs(text: &str, start: usize, run: &mut Run) -> usize {
     end
 }
 
-/// Chinese, Japanese, Thai and the like.
+/// Chinese, Japanese, Thai and the like; in Korean, words carry their particles.
 fn is_unspaced(c: char) -> bool {
-    matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{2fa1f}')
+    matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{ac00}'..='\u{d7a3}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{2fa1f}')
 }
 
 /// Accents and vowels that are characters of their own inside a word.

@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[arg(value_name = "QUERY")]
     pub query: Vec<String>,
     /// At most this many sessions
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 10)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = at_least_one)]
     pub limit: usize,
     /// Only sessions of this agent
     #[arg(long, value_name = "AGENT", value_parser = agent_parser())]
@@ -75,6 +75,10 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
+pub(crate) fn at_least_one(word: &str) -> Result<usize, String> {
+    word.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a number from 1".to_owned())
+}
+
 /// What answers a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
@@ -96,7 +100,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let given = limits(desk, args, &now)?;
     let mut query = Query::parse(&args.query.join(" "), &given, &now)?;
     // A directory inside of the query is where the person stands, too.
-    query.limits.directory = query.limits.directory.map(|directory| desk.tine.context().cwd.join(directory));
+    let context = desk.tine.context();
+    query.limits.directory = query.limits.directory.map(|directory| match directory.strip_prefix("~") {
+        Ok(inside) => context.surroundings.home.join(inside),
+        Err(_) => context.cwd.join(directory),
+    });
     let mut search = |engine| {
         query.engine = engine;
         desk.tine.search(&query, &given, args.limit, &Bar::new(), &IndexBar::new())
@@ -251,19 +259,25 @@ pub(crate) fn lines(desk: &Desk, found: &Found) -> Vec<String> {
     let paint = Paint(desk.surface.color);
     let now = desk.tine.context().clock.now();
     let view = &found.session.view;
-    let label = match &view.name {
-        Some(name) => paint.name(name.as_str()),
-        None => paint.bold(&text::clip(&ui::title(view), 50)),
-    };
-    let mut facts = vec![label];
+    let folder = view.cwd.as_deref().map(|cwd| ui::path(&desk.surface, cwd));
+    let mut ends: Vec<String> =
+        view.updated.map(|time| ui::short_age(time, now, &desk.surface.zone)).into_iter().collect();
+    ends.push(format!("turn {} of {}", found.turn, view.turns));
+    ends.push(format!("{:.2}", found.score));
+    let mut middle = vec![view.agent.as_str().to_owned()];
     if view.name.is_none() {
-        facts.push(ui::label(view).to_owned());
+        middle.insert(0, ui::label(view).to_owned());
     }
-    facts.push(view.agent.as_str().to_owned());
-    facts.extend(view.cwd.as_deref().map(|cwd| ui::path(&desk.surface, cwd)));
-    facts.extend(view.updated.map(|time| ui::short_age(time, now, &desk.surface.zone)));
-    facts.push(format!("turn {} of {}", found.turn, view.turns));
-    facts.push(format!("{:.2}", found.score));
+    // What is long gives way to what is short and says how well it fits.
+    let short: usize = middle.iter().chain(&ends).map(|fact| text::width(fact) + 3).sum();
+    let room = desk.surface.width.map_or(usize::MAX, |width| width.saturating_sub(short + 3));
+    let title = match &view.name {
+        Some(name) => name.as_str().to_owned(),
+        None => text::clip(&ui::title(view), 50.min(room.saturating_sub(8).max(16))),
+    };
+    let folder = folder.map(|folder| text::clip(&folder, room.saturating_sub(text::width(&title)).max(8)));
+    let title = if view.name.is_some() { paint.name(&title) } else { paint.bold(&title) };
+    let facts: Vec<String> = std::iter::once(title).chain(middle).chain(folder).chain(ends).collect();
     let line = facts.join(&paint.dim(" · "));
     let mut lines = vec![match desk.surface.width {
         Some(width) => ui::clip_painted(&line, width),

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(value_name = "INTENT", required = true)]
     pub intent: Vec<String>,
     /// At most this many sessions
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 5)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = search::at_least_one)]
     pub limit: usize,
     /// Only sessions of this directory, its repository and its worktrees
     #[arg(long, value_name = "DIR")]
@@ -108,7 +108,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let intent = Intent {
         text: args.intent.join(" "),
         project: args.project.as_ref().map(|project| desk.tine.context().cwd.join(project)),
-        limit: args.limit.max(1),
+        limit: args.limit,
         min_score: args.min_score,
         collection: args.collection.clone(),
     };
@@ -150,6 +150,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let label = found.session.view.label().to_owned();
     if let Some(refusal) = refusal {
         return Err(refusal.into_failure(&label));
+    }
+    if let Err(error) = desk.tine.program(args.shape.agent.unwrap_or(found.session.view.agent)) {
+        ui::warn(&format!("{error}: the fork is made, but nothing here can go on with it"));
     }
     let tell = |fork: Value| {
         let mut told = told.clone();
@@ -208,9 +211,14 @@ fn picked(number: usize, count: usize, limit: usize) -> Result<usize, Failure> {
     })
 }
 
+/// What fits less well than this part of the best is another thing.
+const AS_GOOD: f32 = 0.5;
+
 /// The best session that can be forked, else the best of all, whose trouble is then told.
 fn best(choices: &[Choice]) -> usize {
-    let Some(at) = choices.iter().position(|choice| choice.refusal.is_none()) else { return 0 };
+    let least = choices.first().map_or(0.0, |choice| choice.found.score * AS_GOOD);
+    let fits = |choice: &Choice| choice.refusal.is_none() && choice.found.score >= least;
+    let Some(at) = choices.iter().position(fits) else { return 0 };
     for choice in &choices[..at] {
         let why = choice.refusal.as_ref().map(Refusal::message).unwrap_or_default();
         ui::say(&format!("{} fits better, but: {why}", choice.found.session.view.label()));

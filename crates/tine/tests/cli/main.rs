@@ -1,5 +1,6 @@
 //! The command line, in a hermetic home: one file per command, and one for what all commands share.
 
+mod asked;
 mod completions;
 mod delete;
 mod demo;
