@@ -272,6 +272,16 @@ pub enum Error {
         /// The word.
         word: String,
     },
+    /// More than an agent takes at once.
+    #[error("{} takes {most} characters at once, and this is {length}", .agent.product_name())]
+    PromptTooLong {
+        /// The agent.
+        agent: Agent,
+        /// How many characters it is.
+        length: usize,
+        /// How many it may be.
+        most: usize,
+    },
     /// A daemon has a session open that was interrupted, and takes nothing without a terminal.
     #[error("`{0}` was interrupted, and Codex's daemon takes nothing for it until it is opened again")]
     HeldBack(String),
@@ -628,6 +638,7 @@ impl Error {
             Error::NoLaunchFile { .. } => "unreadable",
             Error::NotAnOption { .. } => "not_an_option",
             Error::HeldBack(_) => "held_back",
+            Error::PromptTooLong { .. } => "bad_prompt",
             Error::NotAnswered { .. } | Error::NotSaid { .. } => "agent_failed",
             Error::NoSuchOption { .. } => "no_such_option",
             Error::Tracked { .. } => "tracked",
@@ -779,6 +790,7 @@ impl Error {
             Error::NotAnswered { session: Some(session), .. } => Some(format!(
                 "the session is there: `tine show {session}` tells how far it came, `tine resume {session}` goes on"
             )),
+            Error::PromptTooLong { .. } => Some("write it into a file, and tell the agent to read that".into()),
             Error::HeldBack(session) => Some(format!("`tine resume {session} --in tmux` opens it")),
             Error::NotSaid { session, .. } => Some(format!("`tine send {session} --wait` says more")),
             Error::NotAnswered { session: None, .. } => Some("no session was begun, and the name is free again".into()),

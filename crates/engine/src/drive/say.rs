@@ -66,6 +66,7 @@ impl Tine {
     /// wanted. A session that does not run is told without a terminal, and its answer always waited for.
     pub fn send(&self, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
         check_words(text)?;
+        self.check_length(target, text)?;
         let begun = Instant::now();
         // What two people say at once is said one after the other.
         let lock = self.lock_for(target, timeout)?;
@@ -126,6 +127,16 @@ impl Tine {
         let asked = Said { text, turns, size, pane: pane.as_ref() };
         let (session, answer) = self.until_answered(session, &asked, left)?;
         Ok(Sent { session, answer: Some(answer) })
+    }
+
+    /// Refuses what an agent would not take up.
+    fn check_length(&self, target: &Target, text: &str) -> Result<()> {
+        let agent = match target {
+            Target::Session(session) => session.view.agent,
+            Target::Unbegun(name) => self.registry().named(name)?.map_or(Agent::Codex, |row| row.key.agent),
+        };
+        let (length, most) = (text.chars().count(), self.store(agent).input_limit().unwrap_or(usize::MAX));
+        if length > most { Err(Error::PromptTooLong { agent, length, most }) } else { Ok(()) }
     }
 
     /// Says something in a session that does not run, and waits for the answer.
