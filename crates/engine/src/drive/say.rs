@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use agents::{Holder, Leave, Screen};
 use transcript::{Agent, BlockKind, NoticeKind, SessionName, State};
 
-use super::{PAUSE, TAKEN_UP_WITHIN, asks, hand_over, has_begun};
+use super::{ENDS_WITHIN, PAUSE, TAKEN_UP_WITHIN, asks, hand_over, has_begun};
 use crate::Tine;
 use crate::catalog::Quiet;
 use crate::error::{Error, Result};
@@ -239,6 +239,8 @@ impl Tine {
 
     /// Why the last thing that was said without a terminal was not answered, where it was not.
     pub fn trouble_of(&self, session: &Session) -> Option<String> {
+        // The agent is gone a moment before who has told it something.
+        let _said = self.lock_for(&Target::Session(Box::new(session.clone())), Some(ENDS_WITHIN));
         let told = fs::read_to_string(self.trouble_file(session)?).ok()?;
         let trouble = told.lines().find_map(|line| line.strip_prefix("error: "))?;
         Some(transcript::text::one_line(trouble))
