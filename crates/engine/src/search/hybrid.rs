@@ -29,6 +29,8 @@ const WORDS: f32 = 0.8;
 /// A question is understood where its words are of so many pieces, and not understood where they are of so many.
 const UNDERSTOOD: f32 = 1.2;
 const FOREIGN: f32 = 1.6;
+/// and as long as so much of it is said anywhere.
+const COVERED: f32 = 0.1;
 /// What shares no word with the question has to be this near to it.
 const NEAR: f32 = 0.25;
 /// and worth this much in the end.
@@ -145,7 +147,8 @@ fn damaged(why: &str) -> String {
 fn share_of_words(best: f32, pieces: f32, coverage: f32) -> f32 {
     let foreign = ((pieces - UNDERSTOOD) / (FOREIGN - UNDERSTOOD)).clamp(0.0, 1.0);
     // Words that nobody said decide nothing.
-    (best * best).min(WORDS).max(foreign * coverage)
+    let foreign = if coverage < COVERED { 0.0 } else { foreign };
+    (best * best).min(WORDS).max(foreign)
 }
 
 /// One score of two. Words count half by how many of them are there, and half by how they compare with the best hit, which
