@@ -1,8 +1,9 @@
 //! Writing a copy, flushing it and reading it back, all at the same time.
 //!
-//! A reader follows the writer through the file, one block behind it, so that what it checks is what the file holds and
-//! comes out of the page cache. A third thread has the disk write while the rest is still being copied, so that little
-//! is left to flush at the end.
+//! One thread takes the source apart, another writes what becomes of it: copying into the page cache takes as long as
+//! looking at every record. A reader follows the writer through the file, one block behind it, so that what it checks is
+//! what the file holds and comes out of the page cache. One more has the disk write while the rest is still being
+//! copied, so that little is left to flush at the end.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,7 +16,7 @@ use crate::copy::{Copied, CopyOrder, ReadBack};
 use crate::{Known, Store};
 
 /// How much is written before the disk is told to begin.
-const FLUSHED_AT_ONCE: u64 = 64 << 20;
+const FLUSHED_AT_ONCE: u64 = 16 << 20;
 
 /// How much is written at once. Blocks lie at multiples of their size, for which a file system does a third less than for
 /// any other place: it takes large pieces of memory for them, and touches each of them once.
@@ -86,7 +87,9 @@ fn write(
 }
 
 fn flush(file: &File, flushes: &Receiver<()>) -> io::Result<()> {
-    for () in flushes {
+    while flushes.recv().is_ok() {
+        // A slow disk gets all at once that was written while it was busy.
+        flushes.try_iter().for_each(drop);
         file.sync_data()?;
     }
     file.sync_all()
