@@ -1,9 +1,9 @@
 //! Writing a copy, flushing it and reading it back, all at the same time.
 //!
-//! One thread takes the source apart, another writes what becomes of it: copying into the page cache takes as long as
-//! looking at every record. A reader follows the writer through the file, one block behind it, so that what it checks is
-//! what the file holds and comes out of the page cache. One more has the disk write while the rest is still being
-//! copied, so that little is left to flush at the end.
+//! One thread takes the source apart, another writes what becomes of it, because copying into the page cache takes half as
+//! long again. A reader follows the writer through the file, one block behind it, so that what it checks is what the
+//! file holds and comes out of the page cache. One more has the disk write while the rest is still being copied, so
+//! that little is left to flush at the end.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
