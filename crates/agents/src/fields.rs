@@ -53,6 +53,20 @@ impl<'a> Raw<'a> {
         self.fields().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
+    /// What begins with the value of one field of an object and goes on behind it. For values of which the beginning
+    /// says enough: where a long one ends is not looked for.
+    pub(crate) fn beginning(self, key: &[u8]) -> Option<Raw<'a>> {
+        let mut fields = self.fields();
+        while let Some(name) = fields.key() {
+            if name == key {
+                return Some(Raw(fields.rest));
+            }
+            fields.rest = &fields.rest[value_end(fields.rest)?..];
+            fields.state = Progress::Between;
+        }
+        None
+    }
+
     /// The elements, if it is an array.
     pub fn elements(self) -> Elements<'a> {
         Elements { rest: self.0.strip_prefix(b"[").unwrap_or(b"]") }

@@ -14,7 +14,7 @@ use crate::fields::Raw;
 use crate::seal::Seal;
 
 /// How much is gathered before it is written.
-const BLOCK: usize = 256 << 10;
+const BLOCK: usize = 32 << 10;
 
 /// One line, held or too long for that.
 pub(crate) enum Text<'a> {

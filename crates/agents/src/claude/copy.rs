@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::ops::ControlFlow;
 use std::path::Path;
 
 use transcript::{Agent, Summary};
@@ -16,7 +15,6 @@ use super::home;
 use super::record::{Kind, Record, UserPart};
 use super::scan::{LongRecord, Scan, Watch, scan, scan_copy};
 use crate::Known;
-use crate::blocks::{Means, read_ahead};
 use crate::copy::{Copied, CopyOrder, ReadBack};
 use crate::fields::{Fields, Raw};
 use crate::follow::Growing;
@@ -29,10 +27,11 @@ pub(super) fn copy(source: &Path, order: &CopyOrder, known: Option<&Known>, out:
     let mut kept = Kept::of(source, order, known);
     let end = kept.end;
     let mut records = Records::new(Rewrite::to(out, values(order), marks(source, &order.target)));
-    read_ahead(File::open(source)?, end, Means::for_size(end), |line| {
+    let mut lines = LineReader::open(source, 0, Some(end))?;
+    while let Some(line) = lines.next_line()? {
         let long = match line.bytes {
             Some(_) => None,
-            None => LongRecord::read(source, line)?,
+            None => LongRecord::read(source, &line)?,
         };
         let record = match (line.bytes, &long) {
             (Some(bytes), _) => Record::of(bytes),
@@ -41,20 +40,19 @@ pub(super) fn copy(source: &Path, order: &CopyOrder, known: Option<&Known>, out:
         };
         if !record.complete {
             // Damage is not carried along: the client passes over it, and a cut line would glue itself to the next.
-            return Ok(ControlFlow::Continue(()));
+            continue;
         }
         match kept.takes(&record, line.bytes.is_some()) {
             Takes::Yes => {}
-            Takes::No => return Ok(ControlFlow::Continue(())),
-            Takes::NothingMore => return Ok(ControlFlow::Break(())),
+            Takes::No => continue,
+            Takes::NothingMore => break,
         }
         match (line.bytes, &long) {
             (Some(bytes), _) => records.held(&record, bytes)?,
-            (None, Some(long)) => records.long(long, source, line)?,
+            (None, Some(long)) => records.long(long, source, &line)?,
             (None, None) => {}
         }
-        Ok(ControlFlow::Continue(()))
-    })?;
+    }
     if let Some(title) = &order.title {
         let line = serde_json::json!({ "type": "custom-title", "customTitle": title, "sessionId": order.id });
         let line = line.to_string();

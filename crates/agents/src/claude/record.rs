@@ -134,7 +134,7 @@ impl<'a> Record<'a> {
         if self.compact_summary {
             return UserPart::Summary;
         }
-        let Some(content) = self.message.and_then(|message| message.get(b"content")) else {
+        let Some(content) = self.message.and_then(|message| message.beginning(b"content")) else {
             return UserPart::Injected;
         };
         let mut part = UserPart::Injected;

@@ -16,7 +16,7 @@ use super::home::{Home, Name};
 use super::meta::Meta;
 use super::record::{Kind, Record};
 use super::scan::{Watch, scan, scan_copy};
-use super::source::{Source, beginning_of_line};
+use super::source::{Source, beginning_of_line, is_compressed};
 use super::turns::{Place, Step, Turns};
 use crate::Known;
 use crate::blocks::{Means, read_ahead};
@@ -55,7 +55,9 @@ pub(super) fn copy(
         if is_cut {
             break;
         }
-        read_ahead(Source::open(path)?, *end, Means::for_size(*end), |line| {
+        // Only where a file has to be unpacked, another thread does more for it than handing over costs.
+        let means = Means::for_size(if is_compressed(path) { *end } else { 0 });
+        read_ahead(Source::open(path)?, *end, means, |line| {
             let place = Place { segment, offset: line.offset };
             if cut.is_some_and(|cut| place >= cut) {
                 is_cut = true;
