@@ -272,6 +272,9 @@ pub enum Error {
         /// The word.
         word: String,
     },
+    /// A method that needs a format which the agent does not read any more.
+    #[error("{} does not read the format of this session any more", .0.product_name())]
+    OldFormat(Agent),
     /// More than an agent takes at once.
     #[error("{} takes {most} characters at once, and this is {length}", .agent.product_name())]
     PromptTooLong {
@@ -638,6 +641,7 @@ impl Error {
             Error::NoLaunchFile { .. } => "unreadable",
             Error::NotAnOption { .. } => "not_an_option",
             Error::HeldBack(_) => "held_back",
+            Error::OldFormat(_) => "old_format",
             Error::PromptTooLong { .. } => "bad_prompt",
             Error::NotAnswered { .. } | Error::NotSaid { .. } => "agent_failed",
             Error::NoSuchOption { .. } => "no_such_option",
@@ -790,6 +794,7 @@ impl Error {
             Error::NotAnswered { session: Some(session), .. } => Some(format!(
                 "the session is there: `tine show {session}` tells how far it came, `tine resume {session}` goes on"
             )),
+            Error::OldFormat(_) => Some("`tine fork` with `--method seed` tells it what was said".into()),
             Error::PromptTooLong { .. } => Some("write it into a file, and tell the agent to read that".into()),
             Error::HeldBack(session) => Some(format!("`tine resume {session} --in tmux` opens it")),
             Error::NotSaid { session, .. } => Some(format!("`tine send {session} --wait` says more")),

@@ -7,7 +7,7 @@ use std::process::Command;
 use agents::{Holder, Message, Resumed};
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, params};
-use transcript::{Agent, SessionId, SessionName};
+use transcript::{Agent, DefectKind, SessionId, SessionName};
 
 use crate::Tine;
 use crate::catalog::Catalog;
@@ -161,6 +161,7 @@ impl Tine {
     /// The words that resume a session, and the command for this terminal.
     pub fn resume(&self, session: &Session, directory: &Path, launch: &Launch) -> Result<(Vec<String>, Command)> {
         let view = &session.view;
+        check_format(session)?;
         self.check_directory(session, directory)?;
         let resumed = Resumed { id: &view.id, path: &view.path };
         let prompt = launch.prompt.as_deref();
@@ -173,6 +174,7 @@ impl Tine {
     /// Says something in a session without a terminal.
     pub fn resume_headless(&self, session: &Session, directory: &Path, launch: &Launch, text: &str) -> Result<String> {
         let view = &session.view;
+        check_format(session)?;
         self.check_directory(session, directory)?;
         // What a daemon keeps open, only the daemon can go on with.
         if session.holder() == Some(Holder::Daemon) {
@@ -304,6 +306,14 @@ impl Start {
     /// How the registry knows it.
     pub(crate) fn key(&self) -> &SessionKey {
         &self.key
+    }
+}
+
+/// Refuses to resume what the agent does not read any more.
+fn check_format(session: &Session) -> Result<()> {
+    match session.details.defects.count(DefectKind::OldFormat) {
+        0 => Ok(()),
+        _ => Err(Error::OldFormat(session.view.agent)),
     }
 }
 

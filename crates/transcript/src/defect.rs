@@ -28,6 +28,8 @@ pub enum DefectKind {
     MissingSubagent,
     /// A file in a format that this version of tine does not know.
     UnknownFormat,
+    /// A file in a format that its agent wrote once and does not read any more.
+    OldFormat,
 }
 
 impl DefectKind {
@@ -44,6 +46,7 @@ impl DefectKind {
             DefectKind::BrokenLink => "records name a parent that is not in the file",
             DefectKind::MissingSubagent => "a subagent's transcript could not be read",
             DefectKind::UnknownFormat => "the format is not known to this version of tine",
+            DefectKind::OldFormat => "the format is an old one, which the agent does not read any more",
         }
     }
 }

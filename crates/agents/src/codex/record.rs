@@ -77,6 +77,17 @@ impl Kind {
         }
     }
 
+    /// A line of before September 2025: an item, or the thread's own facts, which have no type.
+    fn of_bare(kind: Option<&[u8]>, line: &[u8]) -> Option<Kind> {
+        match kind {
+            Some(_) => Some(Kind::of_item(line)).filter(|kind| *kind != Kind::Other),
+            None => {
+                let has = |key| Raw(line).get(key).is_some();
+                (has(b"id") && has(b"timestamp") && has(b"instructions")).then_some(Kind::SessionMeta)
+            }
+        }
+    }
+
     fn of_event(payload: &[u8]) -> Kind {
         match type_of(payload) {
             b"item_completed" => Kind::of_completed(payload),
@@ -130,6 +141,8 @@ pub(super) struct Record<'a> {
     pub kind: Kind,
     pub ordinal: Option<u64>,
     pub time: Option<&'a [u8]>,
+    /// Whether the line is what others have for a payload: before September 2025 there was nothing around it.
+    pub is_bare: bool,
     /// The payload and what follows it on the line.
     payload: &'a [u8],
 }
@@ -160,8 +173,14 @@ impl<'a> Record<'a> {
                 }
             }
         }
+        if payload.is_none()
+            && let Some(kind) = Kind::of_bare(kind, line)
+        {
+            return Some(Record { kind, ordinal, time, is_bare: true, payload: line });
+        }
         let payload = payload.unwrap_or(b"");
-        Some(Record { kind: kind.map_or(Kind::Other, |kind| Kind::of(kind, payload)), ordinal, time, payload })
+        let kind = kind.map_or(Kind::Other, |kind| Kind::of(kind, payload));
+        Some(Record { kind, ordinal, time, is_bare: false, payload })
     }
 
     /// The record on a line that is held in full; nothing where the line is damaged.

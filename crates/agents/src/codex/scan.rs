@@ -84,6 +84,8 @@ fn new_pass<'a>(home: &'a Home, path: &Path) -> Pass<'a> {
         files: Vec::new(),
         taken_back: Vec::new(),
         known_records: 0,
+        is_old: false,
+        old_cwd: None,
         own: true,
         time: Vec::new(),
         tokens: Vec::new(),
@@ -91,6 +93,19 @@ fn new_pass<'a>(home: &'a Home, path: &Path) -> Pass<'a> {
         context: Vec::new(),
         own_context: false,
     }
+}
+
+/// The directory in what the client tells the model of the surroundings.
+fn told_directory(record: &Record<'_>) -> Option<PathBuf> {
+    let content = record.get(b"content")?;
+    let mut texts = content.elements().filter_map(|element| element.get(b"text")?.string());
+    texts.find_map(|text| {
+        let about = text.trim_start().strip_prefix("<environment_context>")?;
+        let tagged = about.split_once("<cwd>").and_then(|(_, rest)| rest.split_once("</cwd>"));
+        let named = || about.split_once("Current working directory: ").and_then(|(_, rest)| rest.split_once('\n'));
+        let (directory, _) = tagged.or_else(named)?;
+        Some(PathBuf::from(directory.trim()))
+    })
 }
 
 struct Pass<'a> {
@@ -102,6 +117,10 @@ struct Pass<'a> {
     files: Vec<(PathBuf, u64)>,
     taken_back: Vec<(Place, Place)>,
     known_records: u64,
+    /// Whether there are lines of before September 2025,
+    is_old: bool,
+    /// and the directory that the model was told then, as nothing else says it.
+    old_cwd: Option<PathBuf>,
     /// Whether the records are the file's own, not those of its base.
     own: bool,
     time: Vec<u8>,
@@ -229,6 +248,12 @@ impl Pass<'_> {
         if record.kind != Kind::Other {
             self.known_records += 1;
         }
+        if record.is_bare {
+            self.is_old = true;
+            if record.kind == Kind::UserMessage && self.old_cwd.is_none() {
+                self.old_cwd = told_directory(record);
+            }
+        }
         self.turns.see(record, place, &mut self.steps);
         self.take_steps(place);
     }
@@ -266,6 +291,9 @@ impl Pass<'_> {
         if self.known_records == 0 && summary.defects.is_empty() {
             summary.defects.add(DefectKind::UnknownFormat);
         }
+        if self.is_old {
+            summary.defects.add(DefectKind::OldFormat);
+        }
         let own_name = meta.id.as_ref().is_none_or(|id| *id == summary.id);
         if let Some(id) = &meta.id {
             summary.id = id.clone();
@@ -296,6 +324,7 @@ impl Pass<'_> {
         let moved =
             context.get(b"cwd").and_then(Raw::string).filter(|_| self.own_context && !is_copied(context, &meta));
         summary.cwd = moved.map(|cwd| PathBuf::from(cwd.as_ref())).or_else(|| meta.cwd.clone());
+        summary.cwd = summary.cwd.take().or(self.old_cwd);
         Scan { summary: self.summary, meta, files: self.files, taken_back: self.taken_back }
     }
 }

@@ -24,7 +24,7 @@ use super::Entry;
 use crate::private;
 
 /// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
-const MAGIC: &[u8; 8] = b"tinecat7";
+const MAGIC: &[u8; 8] = b"tinecat8";
 const HEADER: u64 = 16;
 
 #[derive(Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Which method serves what is asked for, and why.
 
-use transcript::Agent;
+use transcript::{Agent, DefectKind};
 
 use super::{Method, Place, Request, Workspace};
 use crate::Tine;
@@ -17,6 +17,7 @@ impl Tine {
     ) -> Result<(Method, String)> {
         let source = &request.source.view;
         let other = agent != source.agent;
+        let is_old = request.source.details.defects.count(DefectKind::OldFormat) > 0;
         match request.method {
             Some(method @ (Method::Native | Method::Copy)) if other => {
                 Err(Error::OtherAgent { from: source.agent, to: agent, method: method.as_str() })
@@ -25,6 +26,14 @@ impl Tine {
             None if other => {
                 let (to, from) = (agent.product_name(), source.agent.product_name());
                 Ok((Method::Seed, format!("{to} cannot read the sessions of {from}, so it is told what was said")))
+            }
+            Some(Method::Native | Method::Copy) if is_old => Err(Error::OldFormat(agent)),
+            None if is_old => {
+                let agent = agent.product_name();
+                Ok((
+                    Method::Seed,
+                    format!("{agent} does not read the format of this session any more, so it is told what was said"),
+                ))
             }
             // What was said before would stay behind, and turns would be counted anew.
             Some(Method::Native) if agent == Agent::Claude && request.source.details.compacted => {

@@ -17,8 +17,11 @@ mod claude {
 }
 
 mod codex {
-    testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [codex_resumes_what_was_forked]);
-    use super::codex_resumes_what_was_forked;
+    testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
+        codex_resumes_what_was_forked,
+        what_codex_wrote_once_is_told,
+    ]);
+    use super::{codex_resumes_what_was_forked, what_codex_wrote_once_is_told};
 }
 
 /// Makes a fork and returns its id.
@@ -127,4 +130,43 @@ fn codex_resumes_what_was_forked(version: &str) {
             ],
         );
     }
+}
+
+/// Codex does not read what it wrote before September 2025; it is told what was said.
+fn what_codex_wrote_once_is_told(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let message = |role: &str, text: &str| {
+        let kind = if role == "user" { "input_text" } else { "output_text" };
+        json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]}).to_string()
+    };
+    let lines = [
+        json!({"id": ID, "timestamp": "2025-06-01T10:00:00.000Z", "instructions": null}).to_string(),
+        message("user", &format!("<environment_context>\n<cwd>{}</cwd>\n</environment_context>", project.display())),
+        message("user", "where the treasure lies"),
+        message("assistant", "below the third palm"),
+        message("user", "and how deep"),
+        message("assistant", "two fathoms"),
+    ];
+    let folder = sandbox.codex_home().join("sessions/2025/06/01");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join(format!("rollout-2025-06-01T10-00-00-{ID}.jsonl"));
+    std::fs::write(&path, lines.join("\n") + "\n").expect("a session");
+    let before = std::fs::read(&path).expect("the session");
+
+    let listed = tine_json(&sandbox, &project, &["list", "--json"]);
+    assert_eq!((&listed[0]["id"], &listed[0]["turns"]), (&json!(ID), &json!(2)));
+    let plan = tine_json(&sandbox, &project, &["fork", ID, "--plan", "--json"]);
+    assert_eq!(plan["method"], "seed", "{plan:#}");
+    let mut fork = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+    fork.envs(codex.environment()).current_dir(&project).args(["fork", &format!("{ID}@1"), "again", "--yes", "--json"]);
+    let made = testkit::sandbox::expect_success(&fork.output().expect("tine"));
+    let made: Value = serde_json::from_str(&made).expect("JSON");
+    codex.resume(&project, made["session"]["id"].as_str().expect("an id"), "go on");
+    let prompts = model.last_turn().prompts();
+    assert!(prompts[0].starts_with("[TINE_FORK_SEED]"), "{prompts:?}");
+    assert!(prompts[0].contains("below the third palm") && !prompts[0].contains("two fathoms"), "{prompts:?}");
+    assert_eq!(prompts.last().map(String::as_str), Some("go on"));
+    assert_eq!(std::fs::read(&path).expect("the session"), before);
 }

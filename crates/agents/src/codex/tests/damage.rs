@@ -71,10 +71,39 @@ fn files_without_a_thread_are_told_by_their_name() {
     check("", DefectKind::Empty);
     check("\n\n", DefectKind::Empty);
     check("garbage\n", DefectKind::BadLine);
-    // The format of before 2025-09, which Codex itself no longer reads.
-    check(
-        "{\"id\":\"x\",\"timestamp\":\"2025-06-01T00:00:00Z\",\"instructions\":null}\n{\"type\":\"message\",\"role\":\"user\",\"content\":[]}\n",
-        DefectKind::UnknownFormat,
+    check("{\"version\":9,\"said\":\"nothing that is known\"}\n", DefectKind::UnknownFormat);
+}
+
+/// The format of before 2025-09, which Codex itself no longer reads.
+#[test]
+fn what_codex_wrote_once_is_read() {
+    let lines = [
+        format!(r#"{{"id":"{}","timestamp":"2025-06-01T10:00:00.000Z","instructions":null,"git":{{"branch":"main"}}}}"#, id(1)),
+        r#"{"record_type":"state"}"#.into(),
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"<environment_context>\n  <cwd>/w/app</cwd>\n</environment_context>"}]}"#.into(),
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"What is here?"}]}"#.into(),
+        r#"{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"I look."}]}"#.into(),
+        r#"{"type":"function_call","id":"fc_1","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"call_1"}"#.into(),
+        r#"{"type":"function_call_output","call_id":"call_1","output":"{\"output\":\"README.md\\n\",\"metadata\":{\"exit_code\":0}}"}"#.into(),
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"A file."}]}"#.into(),
+        r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"And now?"}]}"#.into(),
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Nothing more."}]}"#.into(),
+    ];
+    let (summary, shown) = look(lines.join("\n") + "\n");
+    assert_eq!(summary.defects.iter().collect::<Vec<_>>(), [(DefectKind::OldFormat, 1)]);
+    assert_eq!((summary.turns, summary.cwd.as_deref()), (2, Some(std::path::Path::new("/w/app"))));
+    assert_eq!((summary.branch.as_deref(), summary.first_prompt.as_deref()), (Some("main"), Some("What is here?")));
+    assert_eq!(
+        shown,
+        [
+            "1 prompt What is here?",
+            "1 thinking I look.",
+            "1 call call_1 shell {\"command\":[\"ls\"]}",
+            "1 output call_1 shell exit 0 README.md",
+            "1 answer A file.",
+            "2 prompt And now?",
+            "2 answer Nothing more.",
+        ]
     );
 }
 
