@@ -18,7 +18,7 @@ use super::subagents::Subagents;
 use super::tool_result;
 use crate::fields::Raw;
 use crate::lines::LineReader;
-use crate::{Blocks, Known, Mark, Part};
+use crate::{Blocks, Known, Mark, Part, open_regular};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -106,7 +106,7 @@ impl ClaudeBlocks {
 
     /// Reads a subagent's file as a part of the turn that is being read.
     fn subagent(path: &Path, parent: &ClaudeBlocks) -> io::Result<Self> {
-        let lines = LineReader::open(path, 0, None)?;
+        let lines = LineReader::new(open_regular(path)?, 0, None);
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
         let new = Self::new(path, lines, Which::Sidechain, parent.subagents.clone());
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })

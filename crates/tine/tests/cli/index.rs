@@ -1,0 +1,92 @@
+//! `tine index` and `tine search` over an index that is in trouble: no room, nothing to write to, damage from outside.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::build::ClaudeSession;
+
+use crate::world::{COOKIE, LOGIN, World};
+
+const SEARCH: [&str; 4] = ["search", "--json", "--engine", "words"];
+
+fn ask(world: &World, word: &str) -> Value {
+    world.json(SEARCH.iter().chain([&word]))
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    answer["results"].as_array().unwrap().iter().map(|one| one["session"]["id"].as_str().unwrap()).collect()
+}
+
+fn cache(world: &World) -> PathBuf {
+    let found = world.sandbox.environment().iter().find(|(name, _)| *name == "XDG_CACHE_HOME");
+    Path::new(&found.unwrap().1).join("tine")
+}
+
+fn files(world: &World) -> Vec<PathBuf> {
+    fs::read_dir(cache(world).join("index/words-2")).unwrap().flatten().map(|entry| entry.path()).collect()
+}
+
+fn with_extension(world: &World, wanted: &str) -> PathBuf {
+    let is_wanted = |path: &PathBuf| path.extension().is_some_and(|extension| extension == wanted);
+    files(world).into_iter().find(is_wanted).unwrap_or_else(|| panic!("no {wanted} in {:?}", files(world)))
+}
+
+/// Runs a script in a mount namespace of its own, with the folder of the cache as `$1` and tine as `$2`.
+fn in_own_mounts(world: &World, script: &str) -> Output {
+    fs::create_dir_all(cache(world)).unwrap();
+    let run = |separate: &[&str]| {
+        let mut command = world.sandbox.command("unshare");
+        command.args(separate).args(["sh", "-c", script, "sh"]).arg(cache(world)).arg(env!("CARGO_BIN_EXE_tine"));
+        command.current_dir(&world.shop).output().unwrap()
+    };
+    let output = run(&["--mount"]);
+    match String::from_utf8_lossy(&output.stderr).contains("unshare") {
+        true => run(&["--user", "--map-root-user", "--mount"]),
+        false => output,
+    }
+}
+
+/// A session whose first turn is replaced in the index when it grows, so that there are deleted documents.
+fn grown(world: &World) {
+    let session = ClaudeSession::new(LOGIN).cwd(&world.shop).turn(|turn| turn.prompt("an apricot").text("yes"));
+    let claude = world.sandbox.claude_home();
+    ClaudeSession::new(COOKIE).seed(7).cwd(&world.shop).turn(|turn| turn.prompt("a plum").text("yes")).write(&claude);
+    session.write(&claude);
+    assert_eq!(ids(&ask(world, "apricot")), [LOGIN]);
+    session.turn(|turn| turn.prompt("a cranberry").text("yes")).write(&claude);
+    assert_eq!(ids(&ask(world, "cranberry")), [LOGIN]);
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_waits_for_a_pipe_in_place_of_a_subagent() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| {
+            turn.prompt("an apricot").subagent("explore", |sub| sub.prompt("look").text("a persimmon")).text("ok")
+        })
+        .write(&world.sandbox.claude_home());
+    let is_subagent = |path: &PathBuf| path.to_string_lossy().contains("/subagents/");
+    for path in world.agents_files().into_keys().filter(is_subagent) {
+        fs::remove_file(&path).unwrap();
+        assert!(world.sandbox.command("mkfifo").arg(&path).status().unwrap().success());
+    }
+    let out = world.shop.join("out");
+    for arguments in [vec!["search", "--engine", "words", "apricot"], vec!["export", out.to_str().unwrap()]] {
+        let mut child = world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        let code = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if begun.elapsed() > Duration::from_secs(60) => break None,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let _ = child.kill();
+        assert_eq!(code, Some(0), "{arguments:?}");
+    }
+}
