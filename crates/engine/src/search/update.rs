@@ -27,6 +27,8 @@ const PENDING: usize = 16 << 20;
 const MEMORY: usize = 60_000_000;
 /// How many bytes before the end are compared to know that a transcript was only added to.
 const SEAM: u64 = 4096;
+/// How long to wait for room among what is still to be indexed.
+const ROOM: Duration = Duration::from_secs(1);
 /// How often a long run makes what it did durable.
 const COMMIT: Duration = Duration::from_secs(10);
 
@@ -316,6 +318,15 @@ fn is_done(words: &Words, job: &Job) -> bool {
     words.table.rows.get(&job.file).is_some_and(|row| row.complete && row.level < Level::All)
 }
 
+/// Waits until less is to be indexed, but not for ever: a thread of tantivy that gave up takes nothing out of its queue
+/// any more, and that it did is told to who adds something.
+fn wait_for_room(pending: &AtomicUsize, is_over: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while pending.load(Ordering::Relaxed) > PENDING && !is_over() && begun.elapsed() < ROOM {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
 struct Run<'a> {
     catalog: &'a Catalog,
     stores: &'a [Box<dyn Store>],
@@ -359,9 +370,7 @@ impl Run<'_> {
                     let (next, failed, pending, known) = (&next, &failed, &pending, &known);
                     scope.spawn(move || {
                         let sink = |document: TurnDocument| {
-                            while pending.load(Ordering::Relaxed) > PENDING && !failed.load(Ordering::Relaxed) {
-                                std::thread::sleep(Duration::from_micros(200));
-                            }
+                            wait_for_room(pending, || failed.load(Ordering::Relaxed) || self.is_late());
                             let added = shared.add_document(document).is_ok();
                             failed.fetch_or(!added, Ordering::Relaxed);
                             added
@@ -369,8 +378,8 @@ impl Run<'_> {
                         while !self.is_late() && begun.elapsed() < COMMIT && !failed.load(Ordering::Relaxed) {
                             let position = next.fetch_add(1, Ordering::Relaxed);
                             let Some(job) = rest.get(position) else { return };
-                            let read =
-                                self.session(job, known[position].as_ref(), level, fields, shared, pending, &sink);
+                            let row = known[position].as_ref();
+                            let read = self.session(job, row, level, fields, shared, pending, &sink, failed);
                             if sender.send((position, read)).is_err() {
                                 return;
                             }
@@ -415,12 +424,13 @@ impl Run<'_> {
         writer: &IndexWriter<TurnDocument>,
         pending: &Arc<AtomicUsize>,
         sink: &dyn Fn(TurnDocument) -> bool,
+        failed: &AtomicBool,
     ) -> Result<Row, (std::path::PathBuf, std::io::ErrorKind)> {
         let entry = &self.catalog.entries[job.entry];
         let summary = &entry.summary;
         let store = self.stores.iter().find(|store| store.agent() == summary.agent);
-        let failed = |kind| (summary.path.clone(), kind);
-        let store = store.ok_or_else(|| failed(std::io::ErrorKind::Unsupported))?;
+        let unreadable = |kind| (summary.path.clone(), kind);
+        let store = store.ok_or_else(|| unreadable(std::io::ErrorKind::Unsupported))?;
         let known = summary.plain.map(|size| Known { size, defects: summary.defects.clone() });
         // What has grown is read from its last turn on; a second pass replaces what the first one put in. A session
         // whose tool text is still missing cannot have half of it.
@@ -428,7 +438,8 @@ impl Run<'_> {
             .filter(|row| !job.anew && !job.only_tools && row.level == level)
             .and_then(|row| Some(Mark { turn: row.turns, offset: row.last? }));
         let part = Part { from, until: None, prose_only: level == Level::Prose };
-        let mut blocks = store.read_part(&summary.path, &part, known.as_ref()).map_err(|error| failed(error.kind()))?;
+        let mut blocks =
+            store.read_part(&summary.path, &part, known.as_ref()).map_err(|error| unreadable(error.kind()))?;
         match from {
             Some(from) => {
                 writer.delete_term(Term::from_field_u64(fields.place, place_key(job.file, from.turn)));
@@ -439,7 +450,7 @@ impl Run<'_> {
             }
             None => {}
         }
-        let is_late = || self.is_late();
+        let is_late = || self.is_late() || failed.load(Ordering::Relaxed);
         let mut maker = Maker::new(fields, job.file, level, job.shared, pending, sink, &is_late);
         if let Some(title) = title(entry) {
             maker.title(title);
@@ -459,5 +470,20 @@ impl Run<'_> {
             shared: job.shared,
             owner: job.owner,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_ever_for_a_writer_that_is_dead() {
+        let pending = AtomicUsize::new(PENDING + 1);
+        let begun = Instant::now();
+        wait_for_room(&pending, || true);
+        assert!(begun.elapsed() < ROOM);
+        wait_for_room(&pending, || false);
+        assert!(begun.elapsed() < 10 * ROOM);
     }
 }
