@@ -105,7 +105,7 @@ pub(super) struct Row {
     pub last: Option<u64>,
     /// The fingerprints of all turns up to it; other ones mean that the history was changed.
     pub keys: u64,
-    /// The bytes right before it; other ones mean that the file was rewritten.
+    /// Samples of the bytes before it; other ones mean that the file was rewritten.
     pub seam: u64,
     pub title: u64,
     /// The first turns are those of another session and are found there.

@@ -25,8 +25,11 @@ const SMALL: u64 = 16 << 20;
 const PENDING: usize = 16 << 20;
 /// tantivy's own memory.
 const MEMORY: usize = 60_000_000;
-/// How many bytes before the end are compared to know that a transcript was only added to.
-const SEAM: u64 = 4096;
+/// Up to so many bytes of a transcript are compared as they are to know that it was only added to.
+const WHOLE: u64 = 1 << 20;
+/// Of a longer one, so many samples of [`SAMPLE`] bytes, from its beginning to the last that is known.
+const SAMPLES: u64 = 16;
+const SAMPLE: u64 = WHOLE / SAMPLES;
 /// How long to wait for room among what is still to be indexed.
 const ROOM: Duration = Duration::from_secs(1);
 /// How often a long run makes what it did durable.
@@ -176,14 +179,23 @@ pub(super) fn has_grown(row: &Row, entry: &Entry) -> bool {
         && seam(&summary.path, row.last) == Some(row.seam)
 }
 
-/// A fingerprint of the bytes before an offset, as a sign that the file was only added to.
+/// A fingerprint of the bytes before an offset, as a sign that the file was only added to: of all of them, or of samples
+/// that reach from the first byte to the last.
 pub(super) fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
     let Some(offset) = offset else { return Some(0) };
     let mut file = File::open(path).ok()?;
-    let length = offset.min(SEAM);
-    file.seek(SeekFrom::Start(offset - length)).ok()?;
     let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes).ok()?;
+    if offset <= WHOLE {
+        file.take(offset).read_to_end(&mut bytes).ok()?;
+    } else {
+        for sample in 0..SAMPLES {
+            file.seek(SeekFrom::Start((offset - SAMPLE) / (SAMPLES - 1) * sample)).ok()?;
+            file.by_ref().take(SAMPLE).read_to_end(&mut bytes).ok()?;
+        }
+        // Where the division above leaves a rest, the last sample ends before the last byte.
+        file.seek(SeekFrom::Start(offset - SAMPLES)).ok()?;
+        file.take(SAMPLES).read_to_end(&mut bytes).ok()?;
+    }
     Some(xxhash_rust::xxh3::xxh3_64(&bytes))
 }
 
@@ -485,5 +497,29 @@ mod tests {
         assert!(begun.elapsed() < ROOM);
         wait_for_room(&pending, || false);
         assert!(begun.elapsed() < 10 * ROOM);
+    }
+
+    #[test]
+    fn a_change_anywhere_before_the_mark_is_another_seam() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("transcript");
+        let check = |size: usize, at: usize, is_noticed: bool| {
+            let mut bytes = vec![b'x'; size];
+            std::fs::write(&path, &bytes).unwrap();
+            let before = seam(&path, Some(size as u64)).unwrap();
+            bytes[at] = b'y';
+            bytes.push(b'z');
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(seam(&path, Some(size as u64)).unwrap() != before, is_noticed, "{size} {at}");
+        };
+        let large = 10 * WHOLE as usize + 7;
+        for at in [0, 1, 4096, 700_000, WHOLE as usize - 1] {
+            check(WHOLE as usize, at, true);
+        }
+        for at in [0, SAMPLE as usize - 1, large - 1, large - 10, large - SAMPLE as usize] {
+            check(large, at, true);
+        }
+        // In a long transcript only samples are compared.
+        check(large, SAMPLE as usize + 1, false);
     }
 }

@@ -60,6 +60,23 @@ fn grown(world: &World) {
     assert_eq!(ids(&ask(world, "cranberry")), [LOGIN]);
 }
 
+#[test]
+fn a_history_that_was_changed_in_place_and_grew_is_read_anew() {
+    let world = World::empty();
+    let filler = "nothing in particular ".repeat(400);
+    let mut session = ClaudeSession::new(LOGIN).cwd(&world.shop).turn(|turn| turn.prompt("one").text("an apricot"));
+    for number in 0..4 {
+        session = session.turn(|turn| turn.prompt(format!("number {number}")).text(filler.as_str()));
+    }
+    let path = session.write(&world.sandbox.claude_home());
+    assert_eq!(ids(&ask(&world, "apricot")), [LOGIN]);
+    let content = fs::read_to_string(&path).unwrap().replace("an apricot", "a rhubarb!");
+    // The same file, not another one of this name.
+    fs::write(&path, content + "{\"type\":\"system\",\"subtype\":\"x\"}\n").unwrap();
+    assert_eq!(ids(&ask(&world, "rhubarb")), [LOGIN]);
+    assert!(ids(&ask(&world, "+apricot")).is_empty());
+}
+
 #[cfg(unix)]
 #[test]
 fn nobody_waits_for_a_pipe_in_place_of_a_subagent() {
