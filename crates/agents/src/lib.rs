@@ -210,6 +210,10 @@ pub trait Blocks {
     fn tokens(&self) -> Option<TokenUse>;
     /// What was wrong so far.
     fn defects(&self) -> &Defects;
+    /// Whether [`Part::prose_only`] left something out so far.
+    fn leaves_tools_out(&self) -> bool {
+        true
+    }
     /// Where the turn that is being read begins, in a file from whose middle can be read.
     fn turn_began(&self) -> Option<Mark> {
         None

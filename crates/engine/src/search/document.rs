@@ -52,6 +52,8 @@ pub(super) struct Progress {
     pub last: Option<u64>,
     /// Whether that was the end.
     pub complete: bool,
+    /// Whether something was met that only the whole of a transcript has.
+    pub has_tools: bool,
 }
 
 /// Makes documents of one transcript.
@@ -120,6 +122,12 @@ impl<'a> Maker<'a> {
                 self.turn.offset = began;
                 progress.turns = number;
                 progress.last = began;
+            }
+            match &block.kind {
+                BlockKind::Notice { .. } | BlockKind::Call { .. } | BlockKind::Output { .. } => {
+                    progress.has_tools = true;
+                }
+                _ => {}
             }
             // Without a mark to go on from, nothing would be gained by stopping.
             if progress.last.is_some() && (self.is_late)() {

@@ -30,6 +30,8 @@ const WHOLE: u64 = 1 << 20;
 /// Of a longer one, so many samples of [`SAMPLE`] bytes, from its beginning to the last that is known.
 const SAMPLES: u64 = 16;
 const SAMPLE: u64 = WHOLE / SAMPLES;
+/// How many sessions are read before what was done is made durable. tantivy keeps every deletion in memory until then.
+const PORTION: usize = 10_000;
 /// How long to wait for room among what is still to be indexed.
 const ROOM: Duration = Duration::from_secs(1);
 /// How often a long run makes what it did durable.
@@ -369,11 +371,12 @@ impl Run<'_> {
             let begun = Instant::now();
             let next = AtomicUsize::new(0);
             let failed = AtomicBool::new(false);
-            let threads = std::thread::available_parallelism().map_or(1, usize::from).min(rest.len());
+            let portion = &rest[..rest.len().min(PORTION)];
+            let threads = std::thread::available_parallelism().map_or(1, usize::from).min(portion.len());
             let pending = Arc::new(AtomicUsize::new(0));
             let mut finished = 0;
             let (fields, rows) = (words.fields, &mut words.table.rows);
-            let known: Vec<Option<Row>> = rest.iter().map(|job| rows.get(&job.file).cloned()).collect();
+            let known: Vec<Option<Row>> = portion.iter().map(|job| rows.get(&job.file).cloned()).collect();
             std::thread::scope(|scope| {
                 let (sender, receiver) = std::sync::mpsc::channel();
                 let shared: &IndexWriter<TurnDocument> = writer;
@@ -389,7 +392,7 @@ impl Run<'_> {
                         };
                         while !self.is_late() && begun.elapsed() < COMMIT && !failed.load(Ordering::Relaxed) {
                             let position = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(job) = rest.get(position) else { return };
+                            let Some(job) = portion.get(position) else { return };
                             let row = known[position].as_ref();
                             let read = self.session(job, row, level, fields, shared, pending, &sink, failed);
                             if sender.send((position, read)).is_err() {
@@ -400,7 +403,7 @@ impl Run<'_> {
                 }
                 drop(sender);
                 for (position, read) in receiver {
-                    let job = &rest[position];
+                    let job = &portion[position];
                     finished = finished.max(position + 1);
                     done += self.catalog.entries[job.entry].stamp.size;
                     self.progress.read(name, done, total);
@@ -468,6 +471,8 @@ impl Run<'_> {
             maker.title(title);
         }
         let read = maker.read(blocks.as_mut(), from);
+        // Where there was nothing to leave out for the second pass, there is none.
+        let level = if read.complete && !read.has_tools && !blocks.leaves_tools_out() { Level::All } else { level };
         Ok(Row {
             size: entry.stamp.size,
             modified: entry.stamp.modified,
