@@ -18,6 +18,7 @@ use transcript::{Agent, SessionId};
 use super::document::{Maker, TurnDocument};
 use super::index::{Level, Row, Rows, Trouble, Words, file_key, place_key};
 use crate::catalog::{Catalog, Entry, Quiet};
+use crate::error::IndexTrouble;
 
 /// With less than this to read, one pass does everything.
 const SMALL: u64 = 16 << 20;
@@ -419,7 +420,7 @@ impl Run<'_> {
             if failed.load(Ordering::Relaxed) {
                 // Why a thread of tantivy gave up is told by the commit that needs it.
                 writer.prepare_commit()?;
-                return Err(Trouble::Damaged("nothing more could be written into it".into()));
+                return Err(Trouble::Hindered(IndexTrouble::Other, "nothing more could be written into it".into()));
             }
             rest = &rest[finished.min(rest.len())..];
             if !rest.is_empty() {

@@ -61,6 +61,78 @@ fn grown(world: &World) {
 }
 
 #[test]
+fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
+    let world = World::empty();
+    for number in 0..20 {
+        let from = number * 9000;
+        let words: String = (from..from + 9000).map(|number| format!("word{number} ")).collect();
+        ClaudeSession::new(&format!("{number:08x}-0000-4000-8000-000000000000"))
+            .cwd(&world.shop)
+            .seed(number)
+            .turn(|turn| turn.prompt("pomegranate").text(words))
+            .write(&world.sandbox.claude_home());
+    }
+    let script = "mount -t tmpfs -o size=400k none \"$1\" && { \"$2\" index --words; echo code $?; ls \"$1/index/words-2\"; \
+                  \"$2\" index --words --json; echo code $?; }";
+    let output = in_own_mounts(&world, script);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(out.matches("code 1").count(), 2, "{out}\n{err}");
+    assert!(err.contains("No space left") && err.contains("hint: the disk is full"), "{out}\n{err}");
+    assert!(!out.contains(".idx") && !out.contains(".term") && !out.contains(".tmp"), "{out}\n{err}");
+}
+
+#[test]
+fn where_nothing_can_be_written_the_answer_is_of_what_is_there() {
+    let world = World::new();
+    assert_eq!(ids(&ask(&world, "redirect")), [LOGIN]);
+    let session = ClaudeSession::new("0000000a-0000-4000-8000-000000000000").seed(9).cwd(&world.shop);
+    session.turn(|turn| turn.prompt("a new redirect").text("yes")).write(&world.sandbox.claude_home());
+    let script = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\" && { \"$2\" search --engine words redirect; \
+                  echo code $?; \"$2\" index; echo code $?; }";
+    let output = in_own_mounts(&world, script);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(out.contains(&LOGIN[..8]) && out.contains("code 0") && out.contains("code 1"), "{out}\n{err}");
+    assert!(
+        err.contains("Read-only file system") && err.contains("1 session could not be searched yet"),
+        "{out}\n{err}"
+    );
+    assert!(err.contains("hint: nothing can be written there"), "{out}\n{err}");
+}
+
+#[test]
+fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
+    let world = World::empty();
+    grown(&world);
+    let anew = |answer: &Value| {
+        assert_eq!(ids(answer), [LOGIN], "{answer}");
+        assert!(answer["errors"].to_string().contains("built anew"), "{answer}");
+    };
+    // The list of deleted documents is gone.
+    fs::remove_file(with_extension(&world, "del")).unwrap();
+    let status = world.json(["index", "--status", "--json"]);
+    assert!(status["notices"].to_string().contains("damaged"), "{status}");
+    anew(&ask(&world, "cranberry"));
+    // A lock that is none.
+    let lock = cache(&world).join("index/words-2/.tantivy-meta.lock");
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    anew(&ask(&world, "cranberry"));
+    // Other bytes in a file that looks as before.
+    for kind in ["idx", "fast", "pos"] {
+        let path = with_extension(&world, kind);
+        let times = fs::metadata(&path).unwrap().modified().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        // The footer tells where everything is.
+        let last = bytes.len() - 10;
+        bytes[last] ^= 0x55;
+        fs::write(&path, bytes).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
+        anew(&ask(&world, "cranberry"));
+        assert_eq!(world.json(["index", "--status", "--json"])["notices"], json!([]));
+    }
+}
+
+#[test]
 fn a_history_that_was_changed_in_place_and_grew_is_read_anew() {
     let world = World::empty();
     let filler = "nothing in particular ".repeat(400);
