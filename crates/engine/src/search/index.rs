@@ -113,10 +113,19 @@ pub(super) struct Row {
     pub keys: u64,
     /// Samples of the bytes before it; other ones mean that the file was rewritten.
     pub seam: u64,
+    /// Lines that are too long to be held, and are not in the index: before that turn, and in it.
+    pub left_out: (u32, u32),
     pub title: u64,
     /// The first turns are those of another session and are found there.
     pub shared: u32,
     pub owner: u64,
+}
+
+impl Row {
+    /// How many lines of it are not in the index because they are too long.
+    pub(super) fn left_out(&self) -> u64 {
+        u64::from(self.left_out.0) + u64::from(self.left_out.1)
+    }
 }
 
 /// Rows by [`file_key`].

@@ -145,6 +145,8 @@ pub struct IndexStatus {
     pub vectors: Option<VectorStatus>,
     /// Whether another process writes now.
     pub is_written: bool,
+    /// Lines of transcripts that are too long to be searched.
+    pub left_out: u64,
     /// What is wrong.
     pub notices: Vec<String>,
     /// Why not everything could be kept.
@@ -327,6 +329,7 @@ impl Tine {
             missing: look.missing,
             vectors,
             is_written: matches!(WriteLock::take(cache), Ok(None)),
+            left_out: rows.map_or(0, |rows| rows.values().map(index::Row::left_out).sum()),
             notices: look.notices,
             failed: look.failed,
         }

@@ -474,7 +474,9 @@ impl Run<'_> {
         let read = maker.read(blocks.as_mut(), from);
         // Where there was nothing to leave out for the second pass, there is none.
         let level = if read.complete && !read.has_tools && !blocks.leaves_tools_out() { Level::All } else { level };
+        let before = row.filter(|_| from.is_some()).map_or(0, |row| row.left_out.0);
         Ok(Row {
+            left_out: (before + read.left_out.0, read.left_out.1),
             size: entry.stamp.size,
             modified: entry.stamp.modified,
             inode: entry.stamp.inode,

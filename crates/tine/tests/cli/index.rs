@@ -133,6 +133,23 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
 }
 
 #[test]
+fn lines_that_are_too_long_are_told() {
+    let world = World::empty();
+    let long = "pomegranate ".repeat(17 << 20 >> 3);
+    let session = ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("an apricot").tool("Fetch", json!({"page": "it"}), &long).text("yes"));
+    let claude = world.sandbox.claude_home();
+    session.write(&claude);
+    let status = world.json(["index", "--words", "--json"]);
+    assert_eq!(status["left_out"], 1, "{status}");
+    assert!(world.run(["index", "--status"]).out.contains("complete but for 1 line"), "{status}");
+    // It is not counted twice when the session grows.
+    session.turn(|turn| turn.prompt("a plum").text("yes")).write(&claude);
+    assert_eq!(world.json(["index", "--words", "--json"])["left_out"], 1);
+}
+
+#[test]
 fn a_history_that_was_changed_in_place_and_grew_is_read_anew() {
     let world = World::empty();
     let filler = "nothing in particular ".repeat(400);
