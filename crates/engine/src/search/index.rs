@@ -21,6 +21,7 @@ use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextField
 use tantivy::store::Compressor;
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
 use tantivy::{Directory, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, TantivyError};
+use transcript::Agent;
 
 use super::document::TurnDocument;
 use super::folder::{self, Folder, SmallMerges, files_of_segment};
@@ -99,6 +100,7 @@ pub(super) enum Level {
 /// What of a transcript is in the index.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Row {
+    pub agent: Agent,
     pub size: u64,
     pub modified: i64,
     pub inode: u64,

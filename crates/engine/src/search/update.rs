@@ -85,12 +85,15 @@ impl Work {
         let mut work = Work::default();
         let mut present = HashSet::with_capacity(catalog.entries.len());
         let mut is_same = true;
+        // Below a folder that cannot be looked into, nothing is known to be gone.
+        let unlisted: HashSet<Agent> = catalog.unreadable.iter().map(|(agent, ..)| *agent).collect();
         for entry in catalog.entries.iter().filter(|entry| is_indexed(entry)) {
             let file = file_key(&entry.summary.path);
             present.insert(file);
             is_same &= rows.get(&file).is_some_and(|row| is_current(row, entry) && row.level == Level::All);
         }
-        work.gone = rows.keys().copied().filter(|file| !present.contains(file)).collect();
+        let is_gone = |file: &u64, row: &Row| !present.contains(file) && !unlisted.contains(&row.agent);
+        work.gone = rows.iter().filter(|(file, row)| is_gone(file, row)).map(|(file, _)| *file).collect();
         if is_same && work.gone.is_empty() {
             return work;
         }
@@ -476,6 +479,7 @@ impl Run<'_> {
         let level = if read.complete && !read.has_tools && !blocks.leaves_tools_out() { Level::All } else { level };
         let before = row.filter(|_| from.is_some()).map_or(0, |row| row.left_out.0);
         Ok(Row {
+            agent: summary.agent,
             left_out: (before + read.left_out.0, read.left_out.1),
             size: entry.stamp.size,
             modified: entry.stamp.modified,

@@ -133,6 +133,29 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
 }
 
 #[test]
+fn sessions_of_a_folder_that_cannot_be_listed_stay_in_the_index() {
+    let world = World::new();
+    assert_eq!(world.run(["index"]).code, 0);
+    let before = world.json(["index", "--status", "--json"]);
+    let projects = world.sandbox.claude_home().join("projects");
+    let aside = projects.with_extension("aside");
+    fs::rename(&projects, &aside).unwrap();
+    fs::write(&projects, "no folder").unwrap();
+    world.run(["index"]);
+    fs::remove_file(&projects).unwrap();
+    fs::rename(&aside, &projects).unwrap();
+    let after = world.json(["index", "--status", "--json"]);
+    for what in ["sessions", "documents", "missing", "vectors"] {
+        assert_eq!(after[what], before[what], "{what}");
+    }
+    // What is really gone goes.
+    fs::remove_dir_all(&projects).unwrap();
+    assert_eq!(world.run(["index"]).code, 0);
+    assert!(ids(&ask(&world, "+redirect")).is_empty());
+    assert!(world.json(["index", "--status", "--json"])["sessions"].as_u64() < before["sessions"].as_u64());
+}
+
+#[test]
 fn lines_that_are_too_long_are_told() {
     let world = World::empty();
     let long = "pomegranate ".repeat(17 << 20 >> 3);
