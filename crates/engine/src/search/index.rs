@@ -261,7 +261,7 @@ impl Words {
             validate(&index)?;
         }
         for meta in index.searchable_segment_metas()? {
-            // The only files over whose content tantivy panics; they are small.
+            // tantivy was seen to panic over their content; they are small.
             let file = meta.relative_path(SegmentComponent::FastFields);
             if !index.directory().validate_checksum(&file).map_err(TantivyError::from)? {
                 return Err(not_as_written(&file));
