@@ -210,6 +210,10 @@ pub trait Blocks {
     fn tokens(&self) -> Option<TokenUse>;
     /// What was wrong so far.
     fn defects(&self) -> &Defects;
+    /// Whether [`Part::prose_only`] left something out so far.
+    fn leaves_tools_out(&self) -> bool {
+        true
+    }
     /// Where the turn that is being read begins, in a file from whose middle can be read.
     fn turn_began(&self) -> Option<Mark> {
         None
@@ -363,8 +367,23 @@ pub(crate) fn closed(text: &str) -> String {
 pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read;
     let mut head = Vec::new();
-    std::fs::File::open(path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
+    open_regular(path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
     Some(head)
+}
+
+/// Opens a file for reading. Who opened a pipe or a device in its place could wait for ever.
+pub(crate) fn open_regular(path: &Path) -> io::Result<std::fs::File> {
+    match std::fs::metadata(path)?.is_file() {
+        true => std::fs::File::open(path),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+    }
+}
+
+/// Reads a small file; see [`open_regular`].
+pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    io::Read::read_to_end(&mut open_regular(path)?, &mut bytes)?;
+    Ok(bytes)
 }
 
 /// Whether a text is a commit's hash, or a good part of one.

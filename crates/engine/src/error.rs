@@ -40,13 +40,15 @@ pub enum Error {
         /// The limit.
         most: usize,
     },
-    /// The index cannot be kept.
-    #[error("the search index cannot be kept in {}: {message}", .folder.display())]
+    /// The index cannot be kept or read.
+    #[error("the search index {trouble} in {}: {message}", .folder.display())]
     Index {
         /// Where.
         folder: PathBuf,
         /// Why.
         message: String,
+        /// What kind of trouble it is.
+        trouble: IndexTrouble,
     },
     /// A file of an export cannot be written.
     #[error("cannot export to {}: {source}", .folder.display())]
@@ -592,6 +594,53 @@ pub enum Error {
     },
 }
 
+/// What is wrong with an index, as far as it decides what helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexTrouble {
+    /// There is no room for it.
+    Full,
+    /// Nothing can be written there.
+    ReadOnly,
+    /// Another process writes it.
+    Busy,
+    /// It is not as it was written.
+    Damaged,
+    /// Anything else.
+    Other,
+}
+
+impl IndexTrouble {
+    /// What an error of the file system means.
+    pub(crate) fn of(error: &std::io::Error) -> IndexTrouble {
+        use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+        match error.kind() {
+            StorageFull | QuotaExceeded => IndexTrouble::Full,
+            ReadOnlyFilesystem | PermissionDenied => IndexTrouble::ReadOnly,
+            _ => IndexTrouble::Other,
+        }
+    }
+
+    fn hint(self) -> &'static str {
+        match self {
+            IndexTrouble::Full => "the disk is full: make room there, or name another folder with TINE_CACHE",
+            IndexTrouble::ReadOnly => "nothing can be written there; TINE_CACHE names another folder",
+            IndexTrouble::Busy => "try again when the other tine is done",
+            IndexTrouble::Damaged => "`tine index --rebuild` builds it anew",
+            IndexTrouble::Other => "is the disk full, or the folder read-only? TINE_CACHE names another",
+        }
+    }
+}
+
+impl std::fmt::Display for IndexTrouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            IndexTrouble::Full | IndexTrouble::ReadOnly | IndexTrouble::Other => "cannot be kept",
+            IndexTrouble::Busy => "cannot be written now",
+            IndexTrouble::Damaged => "cannot be read",
+        })
+    }
+}
+
 impl Error {
     /// A word for programs.
     pub fn kind(&self) -> &'static str {
@@ -712,7 +761,7 @@ impl Error {
             Error::OnlyCommonWords(_) => Some("add a word that is not, or put it in quotes: \"to be or not\"".into()),
             Error::QueryTooLong { .. } => Some("say it in a sentence".into()),
             Error::Export { .. } => Some("is the disk full, or the folder somebody else's?".into()),
-            Error::Index { .. } => Some("is the disk full, or the folder read-only? TINE_CACHE names another".into()),
+            Error::Index { trouble, .. } => Some(trouble.hint().into()),
             Error::NoLastSession => Some("name one; `tine list` shows them".into()),
             Error::NoTurn { source: PointError::OutOfRange { turns, .. }, session } => Some(match turns {
                 0 => "nothing was asked in it yet".into(),

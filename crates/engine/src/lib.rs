@@ -52,7 +52,7 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use directory::{CopyProgress, DirectoryCopy};
 pub use doctor::{Check, Report, Verdict};
 pub use drive::{Opening, Sent, Target, Unbegun, check_words, fetch, note_trouble, own_editor, pane_command};
-pub use error::{Error, Result};
+pub use error::{Error, IndexTrouble, Result};
 pub use events::HeardEvent;
 pub use export::{ExportRequest, Exported};
 pub use fork::{Forked, Method, Opened, Place, Plan, Preparation, Request, SeedNote, SeedPlan, Where, Workspace};

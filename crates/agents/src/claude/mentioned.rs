@@ -1,13 +1,13 @@
 //! Which files beside a session belong to a fork that ends at an earlier turn: those that something in it mentions.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use aho_corasick::AhoCorasick;
 
 use super::subagents::Meta;
+use crate::open_regular;
 
 /// A file, and the words by one of which it is mentioned.
 struct Candidate {
@@ -26,7 +26,7 @@ pub(super) fn mentioned(folder: &Path, files: Vec<PathBuf>, transcript: &Path) -
         let words: Vec<String> = words.into_iter().cloned().collect();
         let finder = AhoCorasick::new(&words).map_err(io::Error::other)?;
         let mut found = HashSet::new();
-        for mention in finder.stream_find_iter(File::open(&text)?) {
+        for mention in finder.stream_find_iter(open_regular(&text)?) {
             found.insert(words[mention?.pattern().as_usize()].as_str());
         }
         let is_found = |candidate: &mut Candidate| candidate.words.iter().any(|word| found.contains(word.as_str()));

@@ -31,7 +31,7 @@ use transcript::{Agent, SessionId, Summary};
 use crate::program::{Made, Message, NativeOrder, Program, ProgramError, Resumed, Said};
 use crate::{
     Beside, Blocks, Copied, CopyOrder, Discovery, Growing, Known, Leave, Live, Notes, Part, ReadBack, Screen, Store,
-    Surroundings,
+    Surroundings, open_regular,
 };
 
 /// Claude Code's files.
@@ -87,7 +87,7 @@ impl Store for Claude {
 
     fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
         // A missing or unreadable file is an error here, where somebody asked for this very session.
-        std::fs::File::open(path)?;
+        open_regular(path)?;
         Ok(Box::new(match known {
             Some(known) => read::ClaudeBlocks::plain(path, known, part)?,
             None => read::ClaudeBlocks::session(path, Self::scan_file(path), part)?,

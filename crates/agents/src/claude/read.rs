@@ -18,7 +18,7 @@ use super::subagents::Subagents;
 use super::tool_result;
 use crate::fields::Raw;
 use crate::lines::LineReader;
-use crate::{Blocks, Known, Mark, Part};
+use crate::{Blocks, Known, Mark, Part, open_regular};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -38,6 +38,8 @@ pub(super) struct ClaudeBlocks {
     turn: u32,
     until: Option<u32>,
     prose_only: bool,
+    /// Whether something was left out for that.
+    leaves_tools_out: bool,
     /// Where the turn began that is being read, in a file that is its own history.
     began: Option<Mark>,
     depth: u8,
@@ -106,7 +108,7 @@ impl ClaudeBlocks {
 
     /// Reads a subagent's file as a part of the turn that is being read.
     fn subagent(path: &Path, parent: &ClaudeBlocks) -> io::Result<Self> {
-        let lines = LineReader::open(path, 0, None)?;
+        let lines = LineReader::new(open_regular(path)?, 0, None);
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
         let new = Self::new(path, lines, Which::Sidechain, parent.subagents.clone());
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
@@ -123,6 +125,7 @@ impl ClaudeBlocks {
             turn: 0,
             until: None,
             prose_only: false,
+            leaves_tools_out: false,
             began: None,
             depth: 0,
             ready: VecDeque::new(),
@@ -278,6 +281,7 @@ impl ClaudeBlocks {
             let name = self.calls.remove(&call);
             let agent = record.tool_result.and_then(|result| string(result.get(b"agentId")));
             if self.prose_only {
+                self.leaves_tools_out = true;
                 self.nest(&call, agent.as_deref(), at);
                 continue;
             }
@@ -349,7 +353,10 @@ impl ClaudeBlocks {
                 }
                 Some(b"thinking") => BlockKind::Thinking { text: string(element.get(b"thinking")).unwrap_or_default() },
                 Some(b"redacted_thinking") => BlockKind::Thinking { text: String::new() },
-                Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") if self.prose_only => continue,
+                Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") if self.prose_only => {
+                    self.leaves_tools_out = true;
+                    continue;
+                }
                 Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") => {
                     let id = string(element.get(b"id")).unwrap_or_default();
                     let name = string(element.get(b"name")).unwrap_or_default();
@@ -427,6 +434,7 @@ impl Blocks for ClaudeBlocks {
                     }
                     None => {
                         self.defects.merge(&nested.defects);
+                        self.leaves_tools_out |= nested.leaves_tools_out;
                         continue;
                     }
                 },
@@ -445,6 +453,10 @@ impl Blocks for ClaudeBlocks {
 
     fn defects(&self) -> &Defects {
         &self.defects
+    }
+
+    fn leaves_tools_out(&self) -> bool {
+        self.leaves_tools_out
     }
 
     fn turn_began(&self) -> Option<Mark> {

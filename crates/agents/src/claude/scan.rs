@@ -18,6 +18,7 @@ use crate::fields::Raw;
 use crate::follow::{Following, Growing};
 use crate::huge::{LongField, fields_of};
 use crate::lines::{Line, LineReader};
+use crate::open_regular;
 use crate::share::look_at_all;
 
 /// How many of the latest messages are remembered, to find the last one of the active history among them.
@@ -54,7 +55,7 @@ pub(super) fn scan(path: &Path, id: SessionId) -> Scan {
 
 fn scan_with(path: &Path, id: SessionId, means: impl FnOnce(u64) -> Means) -> Scan {
     let summary = Summary::new(Agent::Claude, id, path.to_owned());
-    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let opened = open_regular(path).and_then(|file| Ok((file.metadata()?.len(), file)));
     let Ok((size, file)) = opened else {
         return unreadable(summary);
     };

@@ -44,7 +44,8 @@ fn with_processes(config: &Path, mut live: Live, runs: impl Fn(&Process) -> bool
         if path.extension().is_none_or(|extension| extension != "json") {
             continue;
         }
-        let Some(process) = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<Process>(&bytes).ok())
+        let Some(process) =
+            crate::read_regular(&path).ok().and_then(|bytes| serde_json::from_slice::<Process>(&bytes).ok())
         else {
             continue;
         };

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 
 use super::home;
+use crate::read_regular;
 
 /// A subagent that was found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(super) struct Meta {
 
 impl Meta {
     pub(super) fn read(path: &Path) -> Option<Meta> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
+        serde_json::from_slice(&read_regular(path).ok()?).ok()
     }
 }
 

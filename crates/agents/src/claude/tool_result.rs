@@ -1,10 +1,10 @@
 //! What a tool gave back: text, pictures, and large outputs that the client stored in a file of their own.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use crate::fields::Raw;
+use crate::open_regular;
 
 /// The most that is read of one stored output.
 const LARGEST: u64 = 16 << 20;
@@ -78,10 +78,7 @@ fn stored_output(text: &str, side: &Path) -> Option<String> {
     if name.is_empty() || name.starts_with('.') {
         return None;
     }
-    let file = File::open(side.join("tool-results").join(name)).ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let file = open_regular(&side.join("tool-results").join(name)).ok()?;
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())

@@ -35,6 +35,8 @@ pub(super) struct CodexBlocks {
     steps: Vec<Step>,
     until: Option<u32>,
     prose_only: bool,
+    /// Whether something was left out for that.
+    leaves_tools_out: bool,
     /// Where reading begins in the only file, and whether it may begin anywhere but at the start.
     from: u64,
     can_begin_anywhere: bool,
@@ -124,6 +126,7 @@ impl CodexBlocks {
             steps: Vec::new(),
             until: None,
             prose_only: false,
+            leaves_tools_out: false,
             from: 0,
             can_begin_anywhere: false,
             nested: None,
@@ -237,9 +240,9 @@ impl CodexBlocks {
             Kind::Answer => self.answer(record),
             Kind::Reasoning => self.push_of(record, BlockKind::Thinking { text: thinking(record) }),
             Kind::Call => self.call(record),
-            Kind::Output if self.prose_only && !self.is_of_spawn(record) => {}
+            Kind::Output if self.prose_only && !self.is_of_spawn(record) => self.leaves_tools_out = true,
             Kind::Output => self.output(record),
-            Kind::ToolEvent | Kind::ToolItem if self.prose_only => {}
+            Kind::ToolEvent | Kind::ToolItem if self.prose_only => self.leaves_tools_out = true,
             Kind::ToolEvent | Kind::ToolItem => self.failed.extend(tools::failure(record)),
             Kind::SubagentItem | Kind::SubagentEvent => {
                 for spawn in subagents::spawns(record) {
@@ -328,6 +331,7 @@ impl CodexBlocks {
             self.calls.insert(id.clone(), Called { name: name.clone(), task });
         }
         if self.prose_only {
+            self.leaves_tools_out = true;
             return;
         }
         self.push_of(record, call);
@@ -346,6 +350,7 @@ impl CodexBlocks {
             self.subagent(record.at(), Spawn { thread, role: None, task });
         }
         if self.prose_only {
+            self.leaves_tools_out = true;
             return;
         }
         let error = self.failed.remove(&output.call) || output.failed;
@@ -447,8 +452,9 @@ impl Blocks for CodexBlocks {
                 Some(Item::Thread(thread)) => match thread.next_block() {
                     Some(block) => return Some(block),
                     None => {
-                        let defects = thread.defects.clone();
+                        let (defects, leaves_tools_out) = (thread.defects.clone(), thread.leaves_tools_out);
                         self.defects.merge(&defects);
+                        self.leaves_tools_out |= leaves_tools_out;
                         self.queue.pop_front();
                     }
                 },
@@ -475,6 +481,10 @@ impl Blocks for CodexBlocks {
 
     fn defects(&self) -> &Defects {
         &self.defects
+    }
+
+    fn leaves_tools_out(&self) -> bool {
+        self.leaves_tools_out
     }
 
     fn turn_began(&self) -> Option<Mark> {

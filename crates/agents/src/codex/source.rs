@@ -7,6 +7,7 @@ use std::path::Path;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
 use crate::lines::LineReader;
+use crate::open_regular;
 
 /// The bytes of a rollout. Offsets always count in the plain text.
 pub(super) enum Source {
@@ -19,7 +20,7 @@ const BEGINNING: u64 = 4096;
 
 impl Source {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open_regular(path)?;
         if !is_compressed(path) {
             return Ok(Source::Plain(file));
         }

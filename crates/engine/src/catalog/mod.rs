@@ -94,8 +94,12 @@ pub fn refresh(stores: &[Box<dyn Store>], cache_folder: &Path, progress: &dyn Pr
     let fresh = scan_all(stores, &changed, progress);
     catalog.scanned = fresh.len();
     catalog.entries.extend(fresh);
-    // What belongs to a home that is not looked at now is kept for when it is.
-    let is_elsewhere = |path: &Path| !stores.iter().any(|store| path.starts_with(store.home()));
+    // What belongs to a home that is not looked at now, or to a folder that cannot be, is kept for when it is.
+    let unlisted: Vec<PathBuf> = catalog.unreadable.iter().map(|(_, path, _)| path.clone()).collect();
+    let is_elsewhere = |path: &Path| {
+        !stores.iter().any(|store| path.starts_with(store.home()))
+            || unlisted.iter().any(|folder| path.starts_with(folder))
+    };
     let gone = cache.untaken().any(|path| !is_elsewhere(path));
     catalog.generation = match catalog.scanned > 0 || gone || cache.generation.is_empty() {
         true => cache.replace(&mut catalog.entries, is_elsewhere),

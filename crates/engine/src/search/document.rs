@@ -52,6 +52,10 @@ pub(super) struct Progress {
     pub last: Option<u64>,
     /// Whether that was the end.
     pub complete: bool,
+    /// Lines that were too long to be held: before the last turn, and in it.
+    pub left_out: (u32, u32),
+    /// Whether something was met that only the whole of a transcript has.
+    pub has_tools: bool,
 }
 
 /// Makes documents of one transcript.
@@ -121,6 +125,14 @@ impl<'a> Maker<'a> {
                 self.turn.offset = began;
                 progress.turns = number;
                 progress.last = began;
+                progress.left_out = (progress.left_out.0 + progress.left_out.1, 0);
+            }
+            match &block.kind {
+                BlockKind::Notice { notice: NoticeKind::Unreadable, .. } => progress.left_out.1 += 1,
+                BlockKind::Notice { .. } | BlockKind::Call { .. } | BlockKind::Output { .. } => {
+                    progress.has_tools = true;
+                }
+                _ => {}
             }
             // Without a mark to go on from, nothing would be gained by stopping.
             if progress.last.is_some() && (self.is_late)() {

@@ -12,14 +12,21 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tantivy::directory::MmapDirectory;
+use tantivy::directory::META_LOCK;
+use tantivy::directory::error::{LockError, OpenReadError, OpenWriteError};
+use tantivy::index::SegmentComponent;
+use tantivy::indexer::IndexWriterOptions;
+use tantivy::merge_policy::LogMergePolicy;
 use tantivy::schema::{FAST, Field, INDEXED, IndexRecordOption, Schema, TextFieldIndexing, TextOptions};
 use tantivy::store::Compressor;
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
-use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy};
+use tantivy::{Directory, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, TantivyError};
+use transcript::Agent;
 
 use super::document::TurnDocument;
+use super::folder::{self, Folder, SmallMerges, files_of_segment};
 use super::words::Same;
+use crate::error::IndexTrouble;
 use crate::private;
 
 /// Changes with every change of what is indexed or how; another number means another folder.
@@ -93,6 +100,7 @@ pub(super) enum Level {
 /// What of a transcript is in the index.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Row {
+    pub agent: Agent,
     pub size: u64,
     pub modified: i64,
     pub inode: u64,
@@ -105,12 +113,21 @@ pub(super) struct Row {
     pub last: Option<u64>,
     /// The fingerprints of all turns up to it; other ones mean that the history was changed.
     pub keys: u64,
-    /// The bytes right before it; other ones mean that the file was rewritten.
+    /// Samples of the bytes before it; other ones mean that the file was rewritten.
     pub seam: u64,
+    /// Lines that are too long to be held, and are not in the index: before that turn, and in it.
+    pub left_out: (u32, u32),
     pub title: u64,
     /// The first turns are those of another session and are found there.
     pub shared: u32,
     pub owner: u64,
+}
+
+impl Row {
+    /// How many lines of it are not in the index because they are too long.
+    pub(super) fn left_out(&self) -> u64 {
+        u64::from(self.left_out.0) + u64::from(self.left_out.1)
+    }
 }
 
 /// Rows by [`file_key`].
@@ -138,17 +155,39 @@ pub(super) enum Trouble {
     Missing,
     /// It cannot be read.
     Damaged(String),
+    /// It is as it should be, but something else is in the way.
+    Hindered(IndexTrouble, String),
 }
 
-impl From<tantivy::TantivyError> for Trouble {
-    fn from(error: tantivy::TantivyError) -> Self {
-        Trouble::Damaged(error.to_string())
+impl From<TantivyError> for Trouble {
+    fn from(error: TantivyError) -> Self {
+        let trouble = match &error {
+            TantivyError::LockFailure(LockError::LockBusy, _) => IndexTrouble::Busy,
+            TantivyError::IoError(source)
+            | TantivyError::LockFailure(LockError::IoError(source), _)
+            | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
+            | TantivyError::OpenWriteError(OpenWriteError::IoError { io_error: source, .. }) => {
+                IndexTrouble::of(source)
+            }
+            _ => IndexTrouble::Other,
+        };
+        Trouble::new(trouble, error.to_string())
     }
 }
 
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
-        Trouble::Damaged(error.to_string())
+        Trouble::new(IndexTrouble::of(&error), error.to_string())
+    }
+}
+
+impl Trouble {
+    /// tantivy has no word for damage: whatever nothing else explains is.
+    fn new(trouble: IndexTrouble, why: String) -> Trouble {
+        match trouble {
+            IndexTrouble::Damaged | IndexTrouble::Other => Trouble::Damaged(why),
+            known => Trouble::Hindered(known, why),
+        }
     }
 }
 
@@ -195,7 +234,7 @@ impl Words {
         if !folder.join("meta.json").exists() {
             return Err(Trouble::Missing);
         }
-        let index = prepare(Index::open(MmapDirectory::open(&folder).map_err(tantivy::TantivyError::from)?)?);
+        let index = prepare(Index::open(Folder::open(&folder)?)?);
         let (wanted, fields) = schema();
         if index.schema() != wanted {
             return Err(Trouble::Damaged("its fields are not those of this version".into()));
@@ -214,14 +253,29 @@ impl Words {
                 Err(error) => return Err(error.into()),
             }
         };
+        // Nobody takes files away meanwhile that no commit names any more.
+        let lock =
+            index.directory().acquire_lock(&META_LOCK).map_err(|error| TantivyError::LockFailure(error, None))?;
         if table.files != files_of(&folder, &index)? {
             // Touched from outside, or replaced by a merge that was not committed: look closer.
-            let broken = index.validate_checksum()?;
-            if let Some(file) = broken.iter().next() {
-                return Err(Trouble::Damaged(format!("{} is not as it was written", file.display())));
+            validate(&index)?;
+        }
+        for meta in index.searchable_segment_metas()? {
+            // tantivy was seen to panic over their content; they are small.
+            let file = meta.relative_path(SegmentComponent::FastFields);
+            if !index.directory().validate_checksum(&file).map_err(TantivyError::from)? {
+                return Err(not_as_written(&file));
             }
         }
+        drop(lock);
         Ok(Words { index, fields, table, folder })
+    }
+
+    /// Looks at every byte of it.
+    pub(super) fn verified(self) -> Result<Words, Trouble> {
+        validate(&self.index)?;
+        self.reader()?;
+        Ok(self)
     }
 
     /// Makes an empty one.
@@ -238,8 +292,7 @@ impl Words {
         let (schema, fields) = schema();
         let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
         let builder = Index::builder().schema(schema).settings(settings);
-        let directory = MmapDirectory::open(&folder).map_err(tantivy::TantivyError::from)?;
-        let index = prepare(builder.open_or_create(directory)?);
+        let index = prepare(builder.open_or_create(Folder::open(&folder)?)?);
         Ok(Words { index, fields, table: Table::default(), folder })
     }
 
@@ -247,8 +300,23 @@ impl Words {
         self.index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(0).try_into()
     }
 
+    /// Opens it for writing. `memory` is shared by all threads.
     pub(super) fn writer(&self, threads: usize, memory: usize) -> tantivy::Result<IndexWriter<TurnDocument>> {
-        self.index.writer_with_num_threads(threads, memory)
+        self.sweep();
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(threads)
+            .memory_budget_per_thread(memory / threads)
+            .num_merge_threads(1)
+            .build();
+        let writer = self.index.writer_with_options(options)?;
+        let merges = SmallMerges { folder: self.folder.clone(), usual: LogMergePolicy::default() };
+        writer.set_merge_policy(Box::new(merges));
+        Ok(writer)
+    }
+
+    /// Removes what no commit names. Only who has the right to write may do this.
+    pub(super) fn sweep(&self) {
+        folder::sweep(&self.index, &self.folder);
     }
 
     /// Makes everything that was added durable, together with the table.
@@ -269,13 +337,6 @@ impl Words {
             let file = entry.file_name();
             if file.to_string_lossy().starts_with("table-") && file.to_string_lossy() != name {
                 let _ = fs::remove_file(entry.path());
-            }
-            #[cfg(unix)]
-            {
-                use std::os::unix::fs::PermissionsExt;
-                if entry.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0) {
-                    let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600));
-                }
             }
         }
         self.table.files = files_of(&self.folder, &self.index)?;
@@ -332,18 +393,26 @@ pub(super) fn write_table<T: Serialize>(table: &T, path: &Path) -> io::Result<()
 /// Name, size and time of every file of the index.
 fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, Trouble> {
     let mut files = Vec::new();
-    for meta in index.searchable_segment_metas()? {
-        let id = meta.id().uuid_string();
-        for entry in ["idx", "term", "fieldnorm", "fast", "pos", "store"] {
-            let name = format!("{id}.{entry}");
-            if let Ok(metadata) = fs::metadata(folder.join(&name)) {
-                let stamp = agents::stamp(&metadata);
-                files.push((name, stamp.size, stamp.modified));
-            }
+    for name in index.searchable_segment_metas()?.iter().flat_map(files_of_segment) {
+        if let Ok(metadata) = fs::metadata(folder.join(&name)) {
+            let stamp = agents::stamp(&metadata);
+            files.push((name.to_string_lossy().into_owned(), stamp.size, stamp.modified));
         }
     }
     files.sort();
     Ok(files)
+}
+
+/// Compares every file with its checksum.
+fn validate(index: &Index) -> Result<(), Trouble> {
+    match index.validate_checksum()?.iter().next() {
+        Some(file) => Err(not_as_written(file)),
+        None => Ok(()),
+    }
+}
+
+fn not_as_written(file: &Path) -> Trouble {
+    Trouble::Damaged(format!("{} is not as it was written", file.display()))
 }
 
 fn prepare(index: Index) -> Index {

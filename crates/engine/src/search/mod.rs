@@ -6,6 +6,7 @@
 
 mod document;
 mod find;
+mod folder;
 #[cfg(feature = "semantic")]
 mod hybrid;
 #[cfg(not(feature = "semantic"))]
@@ -38,7 +39,7 @@ pub use update::{IndexProgress, Missing};
 use transcript::secrets;
 
 use crate::catalog::{Catalog, Entry, Progress};
-use crate::error::{Error, Result};
+use crate::error::{Error, IndexTrouble, Result};
 use crate::project::Project;
 use crate::session::{Knowledge, Session, handles};
 use crate::{Tine, private};
@@ -132,7 +133,7 @@ pub struct Found {
 }
 
 /// What there is of an index.
-#[derive(Debug, Clone, serde::Serialize)]
+#[derive(Debug, serde::Serialize)]
 pub struct IndexStatus {
     /// Where it is.
     pub path: String,
@@ -150,8 +151,13 @@ pub struct IndexStatus {
     pub vectors: Option<VectorStatus>,
     /// Whether another process writes now.
     pub is_written: bool,
+    /// Lines of transcripts that are too long to be searched.
+    pub left_out: u64,
     /// What is wrong.
     pub notices: Vec<String>,
+    /// Why not everything could be kept.
+    #[serde(skip)]
+    pub failed: Option<Error>,
 }
 
 /// The index and the world that it is about, in one look.
@@ -161,11 +167,33 @@ struct Look {
     words: Option<Words>,
     notices: Vec<String>,
     missing: Missing,
+    /// Why the index could not be brought up to date.
+    failed: Option<Error>,
 }
 
 impl Tine {
-    /// Looks for sessions. The index is brought up to date first, as far as a few seconds go.
+    /// Looks for sessions. The index is brought up to date first, as far as a few seconds go; one that turns out to be
+    /// damaged is built anew.
     pub fn search(
+        &self,
+        query: &Query,
+        given: &Limits,
+        limit: usize,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<Answer> {
+        match self.search_once(query, given, limit, progress, indexing) {
+            Err(Error::Index { trouble: IndexTrouble::Damaged, message, .. }) => {
+                let notice = self.remove_damaged(&message)?;
+                let mut answer = self.search_once(query, given, limit, progress, indexing)?;
+                answer.notices.splice(0..0, notice);
+                Ok(answer)
+            }
+            answered => answered,
+        }
+    }
+
+    fn search_once(
         &self,
         query: &Query,
         given: &Limits,
@@ -194,7 +222,7 @@ impl Tine {
         };
         let mut found = Hits::default();
         if let Some(words) = &look.words {
-            let failed = |error: tantivy::TantivyError| self.index_error(&error.to_string());
+            let failed = |error: tantivy::TantivyError| self.trouble(error.into());
             let searcher = words.reader().map_err(failed)?.searcher();
             found = find::find(words, &searcher, query, &limits).map_err(failed)?;
             if let Some(question) = question {
@@ -209,7 +237,19 @@ impl Tine {
         answer.corrections = found.corrections;
         answer.unknown = found.unknown;
         answer.notices = look.notices;
+        answer.notices.extend(look.failed.map(|error| error.to_string()));
         Ok(answer)
+    }
+
+    /// Removes an index that could not be read, unless it is as it should be by now.
+    fn remove_damaged(&self, why: &str) -> Result<Option<String>> {
+        let cache = &self.context().paths.cache;
+        let Some(_lock) = self.wait_for_lock(PATIENCE)? else { return Ok(None) };
+        if Words::open(cache).and_then(Words::verified).is_ok() {
+            return Ok(None);
+        }
+        std::fs::remove_dir_all(index::folder(cache)).map_err(|error| self.trouble(error.into()))?;
+        Ok(Some(damaged(why)))
     }
 
     /// Brings the index up to date, to its end or until time is up.
@@ -223,7 +263,7 @@ impl Tine {
         if rebuild {
             let cache = &self.context().paths.cache;
             let Some(_lock) = self.wait_for_lock(PATIENCE)? else {
-                return Err(self.index_error("another tine is writing it now"));
+                return Err(self.index_error(IndexTrouble::Busy, "another tine is writing it"));
             };
             let _ = std::fs::remove_dir_all(index::folder(cache));
         }
@@ -247,7 +287,7 @@ impl Tine {
             let work = hybrid::Making { cache, words: &words.table.rows, stores: self.stores(), until, rebuild };
             match work.make(&mut look.catalog, indexing) {
                 Ok(notices) => look.notices.extend(notices),
-                Err(why) => look.notices.push(self.index_error(&why).to_string()),
+                Err(why) => look.failed = Some(self.index_error(IndexTrouble::Other, &why)),
             }
         }
         Ok(self.status_of(look))
@@ -258,17 +298,24 @@ impl Tine {
         let (mut catalog, knowledge) = self.survey(progress)?;
         catalog.entries.iter_mut().for_each(|entry| knowledge.title(&mut entry.summary));
         let mut notices = Vec::new();
-        let words = match Words::open(&self.context().paths.cache) {
+        let mut failed = None;
+        let open = || Words::open(&self.context().paths.cache).and_then(Words::verified);
+        // Another process may replace files in this very moment.
+        let words = match open().or_else(|_| open()) {
             Ok(words) => Some(words),
             Err(Trouble::Missing) => None,
             Err(Trouble::Damaged(why)) => {
                 notices.push(format!("the index is damaged and will be built anew: {why}"));
                 None
             }
+            Err(trouble) => {
+                failed = Some(self.trouble(trouble));
+                None
+            }
         };
         let none = index::Rows::default();
         let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table.rows)).missing();
-        Ok(self.status_of(Look { catalog, knowledge, words, notices, missing }))
+        Ok(self.status_of(Look { catalog, knowledge, words, notices, missing, failed }))
     }
 
     fn status_of(&self, mut look: Look) -> IndexStatus {
@@ -288,7 +335,9 @@ impl Tine {
             missing: look.missing,
             vectors,
             is_written: matches!(WriteLock::take(cache), Ok(None)),
+            left_out: rows.map_or(0, |rows| rows.values().map(index::Row::left_out).sum()),
             notices: look.notices,
+            failed: look.failed,
         }
     }
 
@@ -298,39 +347,68 @@ impl Tine {
         catalog.entries.iter_mut().for_each(|entry| knowledge.title(&mut entry.summary));
         let cache = self.context().paths.cache.clone();
         let mut notices = Vec::new();
-        let opened = Words::open(&cache);
+        // Who builds it to its end wants to know that it is whole; a search has no time for that.
+        let is_thorough = budget.until.is_none();
+        let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
+        let opened = open();
         let none = index::Rows::default();
         let rows = opened.as_ref().map_or(&none, |words| &words.table.rows);
         let work = Work::find(&mut catalog, rows);
         let words = match opened {
             Ok(words) if work.is_empty() => {
-                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing: Missing::default() });
+                let missing = Missing::default();
+                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: None });
             }
             other => other,
         };
         // Who wants all of it waits for it; who asks something wants an answer.
         let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
-        let Some(lock) = self.wait_for_lock(patience)? else {
+        let lock = match self.wait_for_lock(patience) {
+            Ok(lock) => lock,
+            // What is there can be searched, also where nothing can be written.
+            Err(error) => {
+                let Ok(words) = words else { return Err(error) };
+                let missing = work.missing();
+                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: Some(error) });
+            }
+        };
+        let Some(lock) = lock else {
             let words = words.ok().or_else(|| wait_for_first(&cache));
             let rows = words.as_ref().map_or(&none, |words| &words.table.rows);
             let missing = Work::find(&mut catalog, rows).missing();
             notices.push("another tine is at work on the index".to_owned());
-            return Ok(Look { catalog, knowledge, words, notices, missing });
+            return Ok(Look { catalog, knowledge, words, notices, missing, failed: None });
         };
         // Whoever had the lock before may have done the work.
-        let mut words = match Words::open(&cache) {
+        let mut words = match open() {
             Ok(words) => words,
+            Err(trouble @ Trouble::Hindered(..)) => return Err(self.trouble(trouble)),
             Err(trouble) => {
                 if let Trouble::Damaged(why) = trouble {
-                    notices.push(format!("the search index was damaged and is built anew: {why}"));
+                    notices.push(damaged(&why));
                 }
                 self.tidy(&cache, &mut notices);
                 Words::create(&cache).map_err(|trouble| self.trouble(trouble))?
             }
         };
-        let work = Work::find(&mut catalog, &words.table.rows);
-        let updated = update::update(&mut words, &catalog, &work, self.stores(), budget, indexing);
+        let mut bring = |words: &mut Words| {
+            let work = Work::find(&mut catalog, &words.table.rows);
+            update::update(words, &catalog, &work, self.stores(), budget, indexing)
+        };
+        let mut updated = bring(&mut words);
+        if let Err(Trouble::Damaged(why)) = &updated
+            && Words::open(&cache).and_then(Words::verified).is_err()
+        {
+            notices.push(damaged(why));
+            words = Words::create(&cache).map_err(|trouble| self.trouble(trouble))?;
+            updated = bring(&mut words);
+        }
+        if updated.is_err() {
+            // What could not be finished would only take up room.
+            words.sweep();
+        }
         drop(lock);
+        let mut failed = None;
         let missing = match updated {
             Ok(Updated { missing, unreadable }) => {
                 for (path, kind) in &unreadable {
@@ -342,12 +420,12 @@ impl Tine {
                 // What was committed before is still there.
                 let error = self.trouble(trouble);
                 let Ok(before) = Words::open(&cache) else { return Err(error) };
-                notices.push(error.to_string());
+                failed = Some(error);
                 words = before;
                 Work::find(&mut catalog, &words.table.rows).missing()
             }
         };
-        Ok(Look { catalog, knowledge, words: Some(words), notices, missing })
+        Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed })
     }
 
     /// Removes what older versions left; newer ones keep theirs.
@@ -376,19 +454,20 @@ impl Tine {
         let cache = &self.context().paths.cache;
         private::create_folder(cache)
             .and_then(|()| WriteLock::take(cache))
-            .map_err(|error| self.index_error(&error.to_string()))
+            .map_err(|error| self.index_error(IndexTrouble::of(&error), &error.to_string()))
     }
 
     fn trouble(&self, trouble: Trouble) -> Error {
         match trouble {
-            Trouble::Missing => self.index_error("it is gone"),
-            Trouble::Damaged(why) => self.index_error(&why),
+            Trouble::Missing => self.index_error(IndexTrouble::Other, "it is gone"),
+            Trouble::Damaged(why) => self.index_error(IndexTrouble::Damaged, &why),
+            Trouble::Hindered(kind, why) => self.index_error(kind, &why),
         }
     }
 
-    fn index_error(&self, message: &str) -> Error {
+    fn index_error(&self, trouble: IndexTrouble, message: &str) -> Error {
         let message = transcript::text::one_line(message);
-        Error::Index { folder: self.context().paths.cache.join("index"), message }
+        Error::Index { folder: self.context().paths.cache.join("index"), message, trouble }
     }
 
     /// Groups hits by session and reads what is shown of each.
@@ -504,6 +583,10 @@ fn worth_of_name(name: &str, words: &HashSet<&str>) -> Option<f32> {
         name.rsplit_once("-fork-").is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
     let has_all = words.iter().all(|word| parts.contains(word));
     (has_all && !is_fork).then(|| NAMED * words.len() as f32 / parts.len() as f32)
+}
+
+fn damaged(why: &str) -> String {
+    format!("the search index was damaged and is built anew: {}", transcript::text::one_line(why))
 }
 
 /// What is wrong with a session whose beginning stands in the file of another one.

@@ -18,6 +18,7 @@ use transcript::{Agent, SessionId};
 use super::document::{Maker, TurnDocument};
 use super::index::{Level, Row, Rows, Trouble, Words, file_key, place_key};
 use crate::catalog::{Catalog, Entry, Quiet};
+use crate::error::IndexTrouble;
 
 /// With less than this to read, one pass does everything.
 const SMALL: u64 = 16 << 20;
@@ -25,8 +26,15 @@ const SMALL: u64 = 16 << 20;
 const PENDING: usize = 16 << 20;
 /// tantivy's own memory.
 const MEMORY: usize = 60_000_000;
-/// How many bytes before the end are compared to know that a transcript was only added to.
-const SEAM: u64 = 4096;
+/// Up to so many bytes of a transcript are compared as they are to know that it was only added to.
+const WHOLE: u64 = 1 << 20;
+/// Of a longer one, so many samples of [`SAMPLE`] bytes, from its beginning to the last that is known.
+const SAMPLES: u64 = 16;
+const SAMPLE: u64 = WHOLE / SAMPLES;
+/// How many sessions are read before what was done is made durable. tantivy keeps every deletion in memory until then.
+const PORTION: usize = 10_000;
+/// How long to wait for room among what is still to be indexed.
+const ROOM: Duration = Duration::from_secs(1);
 /// How often a long run makes what it did durable.
 const COMMIT: Duration = Duration::from_secs(10);
 
@@ -77,12 +85,15 @@ impl Work {
         let mut work = Work::default();
         let mut present = HashSet::with_capacity(catalog.entries.len());
         let mut is_same = true;
+        // Below a folder that cannot be looked into, nothing is known to be gone.
+        let unlisted: HashSet<Agent> = catalog.unreadable.iter().map(|(agent, ..)| *agent).collect();
         for entry in catalog.entries.iter().filter(|entry| is_indexed(entry)) {
             let file = file_key(&entry.summary.path);
             present.insert(file);
             is_same &= rows.get(&file).is_some_and(|row| is_current(row, entry) && row.level == Level::All);
         }
-        work.gone = rows.keys().copied().filter(|file| !present.contains(file)).collect();
+        let is_gone = |file: &u64, row: &Row| !present.contains(file) && !unlisted.contains(&row.agent);
+        work.gone = rows.iter().filter(|(file, row)| is_gone(file, row)).map(|(file, _)| *file).collect();
         if is_same && work.gone.is_empty() {
             return work;
         }
@@ -174,14 +185,23 @@ pub(super) fn has_grown(row: &Row, entry: &Entry) -> bool {
         && seam(&summary.path, row.last) == Some(row.seam)
 }
 
-/// A fingerprint of the bytes before an offset, as a sign that the file was only added to.
+/// A fingerprint of the bytes before an offset, as a sign that the file was only added to: of all of them, or of samples
+/// that reach from the first byte to the last.
 pub(super) fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
     let Some(offset) = offset else { return Some(0) };
     let mut file = File::open(path).ok()?;
-    let length = offset.min(SEAM);
-    file.seek(SeekFrom::Start(offset - length)).ok()?;
     let mut bytes = Vec::new();
-    file.take(length).read_to_end(&mut bytes).ok()?;
+    if offset <= WHOLE {
+        file.take(offset).read_to_end(&mut bytes).ok()?;
+    } else {
+        for sample in 0..SAMPLES {
+            file.seek(SeekFrom::Start((offset - SAMPLE) / (SAMPLES - 1) * sample)).ok()?;
+            file.by_ref().take(SAMPLE).read_to_end(&mut bytes).ok()?;
+        }
+        // Where the division above leaves a rest, the last sample ends before the last byte.
+        file.seek(SeekFrom::Start(offset - SAMPLES)).ok()?;
+        file.take(SAMPLES).read_to_end(&mut bytes).ok()?;
+    }
     Some(xxhash_rust::xxh3::xxh3_64(&bytes))
 }
 
@@ -316,6 +336,15 @@ fn is_done(words: &Words, job: &Job) -> bool {
     words.table.rows.get(&job.file).is_some_and(|row| row.complete && row.level < Level::All)
 }
 
+/// Waits until less is to be indexed, but not for ever: a thread of tantivy that gave up takes nothing out of its queue
+/// any more, and that it did is told to who adds something.
+fn wait_for_room(pending: &AtomicUsize, is_over: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while pending.load(Ordering::Relaxed) > PENDING && !is_over() && begun.elapsed() < ROOM {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
 struct Run<'a> {
     catalog: &'a Catalog,
     stores: &'a [Box<dyn Store>],
@@ -346,11 +375,12 @@ impl Run<'_> {
             let begun = Instant::now();
             let next = AtomicUsize::new(0);
             let failed = AtomicBool::new(false);
-            let threads = std::thread::available_parallelism().map_or(1, usize::from).min(rest.len());
+            let portion = &rest[..rest.len().min(PORTION)];
+            let threads = std::thread::available_parallelism().map_or(1, usize::from).min(portion.len());
             let pending = Arc::new(AtomicUsize::new(0));
             let mut finished = 0;
             let (fields, rows) = (words.fields, &mut words.table.rows);
-            let known: Vec<Option<Row>> = rest.iter().map(|job| rows.get(&job.file).cloned()).collect();
+            let known: Vec<Option<Row>> = portion.iter().map(|job| rows.get(&job.file).cloned()).collect();
             std::thread::scope(|scope| {
                 let (sender, receiver) = std::sync::mpsc::channel();
                 let shared: &IndexWriter<TurnDocument> = writer;
@@ -359,18 +389,16 @@ impl Run<'_> {
                     let (next, failed, pending, known) = (&next, &failed, &pending, &known);
                     scope.spawn(move || {
                         let sink = |document: TurnDocument| {
-                            while pending.load(Ordering::Relaxed) > PENDING && !failed.load(Ordering::Relaxed) {
-                                std::thread::sleep(Duration::from_micros(200));
-                            }
+                            wait_for_room(pending, || failed.load(Ordering::Relaxed) || self.is_late());
                             let added = shared.add_document(document).is_ok();
                             failed.fetch_or(!added, Ordering::Relaxed);
                             added
                         };
                         while !self.is_late() && begun.elapsed() < COMMIT && !failed.load(Ordering::Relaxed) {
                             let position = next.fetch_add(1, Ordering::Relaxed);
-                            let Some(job) = rest.get(position) else { return };
-                            let read =
-                                self.session(job, known[position].as_ref(), level, fields, shared, pending, &sink);
+                            let Some(job) = portion.get(position) else { return };
+                            let row = known[position].as_ref();
+                            let read = self.session(job, row, level, fields, shared, pending, &sink, failed);
                             if sender.send((position, read)).is_err() {
                                 return;
                             }
@@ -379,7 +407,7 @@ impl Run<'_> {
                 }
                 drop(sender);
                 for (position, read) in receiver {
-                    let job = &rest[position];
+                    let job = &portion[position];
                     finished = finished.max(position + 1);
                     done += self.catalog.entries[job.entry].stamp.size;
                     self.progress.read(name, done, total);
@@ -395,7 +423,7 @@ impl Run<'_> {
             if failed.load(Ordering::Relaxed) {
                 // Why a thread of tantivy gave up is told by the commit that needs it.
                 writer.prepare_commit()?;
-                return Err(Trouble::Damaged("nothing more could be written into it".into()));
+                return Err(Trouble::Hindered(IndexTrouble::Other, "nothing more could be written into it".into()));
             }
             rest = &rest[finished.min(rest.len())..];
             if !rest.is_empty() {
@@ -415,12 +443,13 @@ impl Run<'_> {
         writer: &IndexWriter<TurnDocument>,
         pending: &Arc<AtomicUsize>,
         sink: &dyn Fn(TurnDocument) -> bool,
+        failed: &AtomicBool,
     ) -> Result<Row, (std::path::PathBuf, std::io::ErrorKind)> {
         let entry = &self.catalog.entries[job.entry];
         let summary = &entry.summary;
         let store = self.stores.iter().find(|store| store.agent() == summary.agent);
-        let failed = |kind| (summary.path.clone(), kind);
-        let store = store.ok_or_else(|| failed(std::io::ErrorKind::Unsupported))?;
+        let unreadable = |kind| (summary.path.clone(), kind);
+        let store = store.ok_or_else(|| unreadable(std::io::ErrorKind::Unsupported))?;
         let known = summary.plain.map(|size| Known { size, defects: summary.defects.clone() });
         // What has grown is read from its last turn on; a second pass replaces what the first one put in. A session
         // whose tool text is still missing cannot have half of it.
@@ -428,7 +457,8 @@ impl Run<'_> {
             .filter(|row| !job.anew && !job.only_tools && row.level == level)
             .and_then(|row| Some(Mark { turn: row.turns, offset: row.last? }));
         let part = Part { from, until: None, prose_only: level == Level::Prose };
-        let mut blocks = store.read_part(&summary.path, &part, known.as_ref()).map_err(|error| failed(error.kind()))?;
+        let mut blocks =
+            store.read_part(&summary.path, &part, known.as_ref()).map_err(|error| unreadable(error.kind()))?;
         match from {
             Some(from) => {
                 writer.delete_term(Term::from_field_u64(fields.place, place_key(job.file, from.turn)));
@@ -439,13 +469,18 @@ impl Run<'_> {
             }
             None => {}
         }
-        let is_late = || self.is_late();
+        let is_late = || self.is_late() || failed.load(Ordering::Relaxed);
         let mut maker = Maker::new(fields, job.file, level, job.shared, pending, sink, &is_late);
         if let Some(title) = title(entry) {
             maker.title(title, entry.summary.created.or(entry.summary.updated));
         }
         let read = maker.read(blocks.as_mut(), from);
+        // Where there was nothing to leave out for the second pass, there is none.
+        let level = if read.complete && !read.has_tools && !blocks.leaves_tools_out() { Level::All } else { level };
+        let before = row.filter(|_| from.is_some()).map_or(0, |row| row.left_out.0);
         Ok(Row {
+            agent: summary.agent,
+            left_out: (before + read.left_out.0, read.left_out.1),
             size: entry.stamp.size,
             modified: entry.stamp.modified,
             inode: entry.stamp.inode,
@@ -459,5 +494,44 @@ impl Run<'_> {
             shared: job.shared,
             owner: job.owner,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_ever_for_a_writer_that_is_dead() {
+        let pending = AtomicUsize::new(PENDING + 1);
+        let begun = Instant::now();
+        wait_for_room(&pending, || true);
+        assert!(begun.elapsed() < ROOM);
+        wait_for_room(&pending, || false);
+        assert!(begun.elapsed() < 10 * ROOM);
+    }
+
+    #[test]
+    fn a_change_anywhere_before_the_mark_is_another_seam() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("transcript");
+        let check = |size: usize, at: usize, is_noticed: bool| {
+            let mut bytes = vec![b'x'; size];
+            std::fs::write(&path, &bytes).unwrap();
+            let before = seam(&path, Some(size as u64)).unwrap();
+            bytes[at] = b'y';
+            bytes.push(b'z');
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(seam(&path, Some(size as u64)).unwrap() != before, is_noticed, "{size} {at}");
+        };
+        let large = 10 * WHOLE as usize + 7;
+        for at in [0, 1, 4096, 700_000, WHOLE as usize - 1] {
+            check(WHOLE as usize, at, true);
+        }
+        for at in [0, SAMPLE as usize - 1, large - 1, large - 10, large - SAMPLE as usize] {
+            check(large, at, true);
+        }
+        // In a long transcript only samples are compared.
+        check(large, SAMPLE as usize + 1, false);
     }
 }

@@ -327,6 +327,8 @@ impl Run {
             }
         }
         self.rows.retain(|file, _| words.contains_key(file));
+        // What words keep of folders that cannot be looked into now is kept here, too.
+        present.extend(words.keys().copied().map(short));
         let gone = self.there.iter().filter(|(short, _)| !present.contains(short));
         self.dead.extend(gone.flat_map(|(_, keys)| keys.iter().copied()));
         // What was said last is looked for first.

@@ -3,12 +3,13 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::Missing;
+use engine::{IndexStatus, Missing};
 use transcript::render::to_json_pretty;
 use transcript::text;
 
 use super::Desk;
 use crate::Outcome;
+use crate::failure::Failure;
 use crate::ui::{self, Bar, IndexBar};
 
 /// Bring the search index up to date
@@ -37,8 +38,17 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
+/// What programs are told.
+#[derive(serde::Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    status: &'a IndexStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<serde_json::Value>,
+}
+
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let status = match args.status {
+    let mut status = match args.status {
         true => desk.tine.index_status(&Bar::new())?,
         false => {
             let words = desk.tine.update_index(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
@@ -48,20 +58,27 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
                     let mut all = desk.tine.update_vectors(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
                     all.notices.splice(0..0, words.notices);
                     all.notices.dedup();
+                    all.failed = words.failed.or(all.failed);
                     all
                 }
             }
         }
     };
+    let failure = status.failed.take().map(Failure::from);
     let mut out = ui::out();
     if args.json {
-        writeln!(out, "{}", to_json_pretty(&status))?;
+        let error = failure.as_ref().map(|failure| failure.as_json()["error"].take());
+        writeln!(out, "{}", to_json_pretty(&Told { status: &status, error }))?;
     } else {
         for notice in &status.notices {
             ui::say(&text::one_line(notice));
         }
         let Missing { sessions, tools } = status.missing;
         let missing = match (sessions, tools) {
+            (0, 0) if status.left_out > 0 => {
+                let lines = ui::count(status.left_out, "line");
+                format!("complete but for {lines} of 16 MB and more, too long to be searched")
+            }
             (0, 0) => "complete".to_owned(),
             (0, tools) => format!("tool text of {} is missing", ui::count(tools as u64, "session")),
             (sessions, _) => format!("{} missing", ui::count(sessions as u64, "session")),
@@ -80,5 +97,10 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         writeln!(out, "{path}{}", if status.is_written { " (being written now)" } else { "" })?;
     }
     out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    match failure {
+        None => Ok(ExitCode::SUCCESS),
+        // Programs have it with everything else.
+        Some(_) if args.json => Ok(ExitCode::FAILURE),
+        Some(failure) => Err(failure),
+    }
 }

@@ -11,6 +11,7 @@ mod failure;
 mod foreign_files;
 mod fork;
 mod hook;
+mod index;
 mod info;
 mod list;
 #[cfg(feature = "semantic")]

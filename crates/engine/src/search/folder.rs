@@ -1,0 +1,175 @@
+//! The folder of tantivy's files: nobody else can read them, it can be read where nothing can be written, and
+//! what no commit names is swept out of it.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tantivy::Index;
+use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
+use tantivy::directory::{
+    Directory, DirectoryLock, FileHandle, Lock, META_LOCK, MmapDirectory, WatchCallback, WatchHandle, WritePtr,
+};
+use tantivy::index::{SegmentComponent, SegmentMeta};
+use tantivy::merge_policy::{LogMergePolicy, MergeCandidate, MergePolicy};
+
+use super::index::Trouble;
+use crate::error::IndexTrouble;
+
+/// The most that is merged at once, in bytes. All of it is mapped into memory meanwhile.
+const MERGED: u64 = 64 << 20;
+
+/// tantivy's own folder, with other rights.
+#[derive(Debug, Clone)]
+pub(super) struct Folder {
+    files: MmapDirectory,
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(super) fn open(path: &Path) -> Result<Folder, Trouble> {
+        let files = MmapDirectory::open(path).map_err(tantivy::TantivyError::from)?;
+        Ok(Folder { files, path: path.to_owned() })
+    }
+}
+
+impl Directory for Folder {
+    fn get_file_handle(&self, path: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
+        self.files.get_file_handle(path)
+    }
+
+    fn delete(&self, path: &Path) -> Result<(), DeleteError> {
+        self.files.delete(path)
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool, OpenReadError> {
+        self.files.exists(path)
+    }
+
+    /// Makes a file private while there is nothing in it yet.
+    fn open_write(&self, path: &Path) -> Result<WritePtr, OpenWriteError> {
+        let writer = self.files.open_write(path)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(self.path.join(path), fs::Permissions::from_mode(0o600))
+                .map_err(|error| OpenWriteError::IoError { io_error: Arc::new(error), filepath: path.to_owned() })?;
+        }
+        Ok(writer)
+    }
+
+    fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {
+        self.files.atomic_read(path)
+    }
+
+    fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
+        self.files.atomic_write(path, data)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.files.sync_directory()
+    }
+
+    /// Where nothing can be written, nobody removes the files that a reader is about to open.
+    fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
+        match self.files.acquire_lock(lock) {
+            Err(LockError::IoError(error))
+                if lock.filepath == META_LOCK.filepath && IndexTrouble::of(&error) == IndexTrouble::ReadOnly =>
+            {
+                Ok(DirectoryLock::from(Box::new(())))
+            }
+            other => other,
+        }
+    }
+
+    fn watch(&self, callback: WatchCallback) -> tantivy::Result<WatchHandle> {
+        self.files.watch(callback)
+    }
+}
+
+/// The names of the files of a segment. Some of them may not be there.
+pub(super) fn files_of_segment(meta: &SegmentMeta) -> Vec<PathBuf> {
+    use SegmentComponent::{Delete, FastFields, FieldNorms, Positions, Postings, Store, Terms};
+    let mut files: Vec<PathBuf> = [Postings, Positions, Terms, Store, FastFields, FieldNorms]
+        .into_iter()
+        .map(|component| meta.relative_path(component))
+        .collect();
+    if meta.has_deletes() {
+        files.push(meta.relative_path(Delete));
+    }
+    files
+}
+
+/// Removes what no commit names: what a writer left that was killed, or for which there was no room.
+pub(super) fn sweep(index: &Index, folder: &Path) {
+    // A reader holds it from looking what there is until all of that is open.
+    let Ok(_lock) = index.directory().acquire_lock(&META_LOCK) else { return };
+    let Ok(metas) = index.load_metas() else { return };
+    let mut kept: HashSet<PathBuf> = metas.segments.iter().flat_map(files_of_segment).collect();
+    kept.insert("meta.json".into());
+    kept.extend(metas.payload.map(PathBuf::from));
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_hidden = name.to_string_lossy().starts_with('.') && !name.to_string_lossy().starts_with(".tmp");
+        if !is_hidden && !kept.contains(Path::new(&name)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Merges as tantivy does, but never more than fits into little memory.
+#[derive(Debug)]
+pub(super) struct SmallMerges {
+    pub folder: PathBuf,
+    pub usual: LogMergePolicy,
+}
+
+impl SmallMerges {
+    /// What is left of a segment when its deleted documents are gone, so that those do go one day.
+    fn size(&self, segment: &SegmentMeta) -> u64 {
+        let sizes = files_of_segment(segment).into_iter().filter_map(|name| fs::metadata(self.folder.join(name)).ok());
+        let size: u64 = sizes.map(|metadata| metadata.len()).sum();
+        size * u64::from(segment.num_docs()) / u64::from(segment.max_doc().max(1))
+    }
+}
+
+impl MergePolicy for SmallMerges {
+    fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
+        let sized = segments.iter().map(|segment| (segment, self.size(segment)));
+        let small: Vec<(SegmentMeta, u64)> =
+            sized.filter(|(_, size)| *size <= MERGED / 4).map(|(segment, size)| (segment.clone(), size)).collect();
+        let metas: Vec<SegmentMeta> = small.iter().map(|(segment, _)| segment.clone()).collect();
+        let mut candidates = self.usual.compute_merge_candidates(&metas);
+        for candidate in &mut candidates {
+            let mut room = MERGED;
+            candidate.0.retain(|id| {
+                let size = small.iter().find(|(segment, _)| segment.id() == *id).map_or(0, |(_, size)| *size);
+                let fits = size <= room;
+                room -= if fits { size } else { 0 };
+                fits
+            });
+        }
+        candidates.retain(|candidate| candidate.0.len() > 1);
+        candidates
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_private_before_anything_is_written_into_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = Folder::open(place.path()).unwrap();
+        let _writer = folder.open_write(Path::new("segment.idx")).unwrap();
+        folder.atomic_write(Path::new("meta.json"), b"{}").unwrap();
+        for name in ["segment.idx", "meta.json"] {
+            assert_eq!(fs::metadata(place.path().join(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
+        }
+    }
+}
