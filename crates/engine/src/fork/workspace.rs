@@ -195,7 +195,7 @@ impl Tine {
             self.set_up(setup, source, tree)?;
         }
         // Only what differs from the commit has to be remembered.
-        if git.is_dirty(tree) || !worktree.brought.is_empty() {
+        if git.may_differ(worktree) && git.is_dirty(tree) || !worktree.brought.is_empty() {
             worktree.state = Some(git.state(worktree)?);
         }
         worktree.newest_ignored = Some(if worktree.fills { git.newest_ignored(worktree)? } else { 0 });

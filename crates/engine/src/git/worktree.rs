@@ -61,6 +61,15 @@ impl Git {
             && worktree.newest_ignored.is_none_or(|newest| self.newest_ignored(worktree).is_ok_and(|now| now <= newest))
     }
 
+    /// Whether a worktree that was just made may hold something else than its commit. Looking at all of its files takes as
+    /// long as a tenth of making it.
+    pub(crate) fn may_differ(&self, worktree: &Worktree) -> bool {
+        let has = |name: &str| worktree.path.join(name).exists();
+        let hook = self.output(&worktree.path, ["rev-parse", "--git-path", "hooks/post-checkout"]);
+        let has_hook = hook.is_ok_and(|told| worktree.path.join(to_path(told.trim_ascii_end())).exists());
+        worktree.fills || has_hook || has(".gitmodules") || has(".gitattributes")
+    }
+
     /// When the newest of the files that git ignores was changed; those that were brought along are compared by what
     /// they hold.
     pub(crate) fn newest_ignored(&self, worktree: &Worktree) -> Result<i64> {
