@@ -138,7 +138,12 @@ impl Pane<'_> {
             arrived
         });
         assert!(typed, "{line:?} could not be typed; the screen shows:\n{}", self.screen());
+        let before = self.screen();
         self.send_keys(["Enter"]);
+        // Enter can get lost as well, and then nothing on the screen changes.
+        if poll(Duration::from_secs(2), || (self.screen() != before).then_some(())).is_none() {
+            self.send_keys(["Enter"]);
+        }
     }
 
     /// Presses a key, again every second, until the screen fulfils a condition: dialogs ignore keys right after they

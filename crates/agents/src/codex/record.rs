@@ -349,9 +349,13 @@ mod tests {
             "{}",
             r#"{"type":3,"payload":[]}"#,
             r#"{"id":"old","timestamp":"x"}"#,
-            r#"{"type":"message","role":"user"}"#,
+            r#"{"type":"message","role":"nobody"}"#,
+            r#"{"record_type":"state"}"#,
         ] {
-            assert_eq!(Record::of(line.as_bytes()).unwrap().kind, Kind::Other, "{line}");
+            let record = Record::of(line.as_bytes()).unwrap();
+            assert_eq!((record.kind, record.is_bare), (Kind::Other, false), "{line}");
         }
+        let bare = Record::of(br#"{"type":"message","role":"user"}"#).unwrap();
+        assert_eq!((bare.kind, bare.is_bare), (Kind::UserMessage, true));
     }
 }

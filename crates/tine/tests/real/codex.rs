@@ -76,8 +76,7 @@ fn compaction_and_fork_keep_what_was_before(version: &str) {
     pane.submit("one before");
     pane.wait_for_text("ok 1");
     let id = codex.new_thread(&known);
-    pane.submit("/compact");
-    wait_until("the compaction", PATIENCE, || model.requests_of(Kind::Compaction).len() == 1);
+    pane.submit_until("/compact", || model.requests_of(Kind::Compaction).len() == 1);
     pane.wait_for_text("ompacted");
     model.push(Reply::text("The answer after."));
     pane.submit("two after");
