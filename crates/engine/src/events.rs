@@ -60,9 +60,11 @@ impl Tine {
             return Ok(());
         }
         let sessions = self.all_sessions(&Quiet)?;
+        let live: HashMap<Agent, agents::Live> =
+            self.stores().iter().map(|store| (store.agent(), store.live())).collect();
         for event in open {
             let found = sessions.iter().find(|one| one.view.agent == event.agent && one.view.id == event.id);
-            let live = self.store(event.agent).live();
+            let Some(live) = live.get(&event.agent) else { continue };
             let state = match found {
                 Some(session) if is_over(session.updated()) => session.view.state,
                 None if !live.sessions.contains_key(&event.id) => State::Stopped,

@@ -29,10 +29,10 @@ pub(super) fn command(thread: &[&str], directory: &Path, options: &[String], pro
 }
 
 /// Hands something over to a thread that the daemon has open. After a turn that was interrupted the daemon holds back what
-/// is queued until the thread is resumed.
+/// is queued, also where it is told to resume the thread.
 pub(super) fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
     let mut command = program.command(std::path::Path::new("/"));
-    command.args(["queue", "--resume", "--thread", id.as_str()]).arg(format!("--message={text}"));
+    command.args(["queue", "--thread", id.as_str()]).arg(format!("--message={text}"));
     program.run(command, "", START_PATIENCE).map(|_| ())
 }
 

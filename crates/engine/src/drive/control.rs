@@ -44,9 +44,8 @@ impl Tine {
 
     /// How a session stands in which nothing was said yet: it can take something, or a dialog stands in the way.
     pub fn state_unbegun(&self, name: &SessionName) -> Result<State> {
-        let agent = self.registry().named(name)?.map_or(Agent::Codex, |row| row.key.agent);
         match self.unbegun_pane(name) {
-            Ok(pane) => Ok(self.shown_unbegun(agent, &pane)?.0),
+            Ok(pane) => Ok(self.shown_unbegun(self.agent_of_unbegun(name)?, &pane)?.0),
             Err(Error::NoPane { .. }) => Ok(State::Stopped),
             Err(error) => Err(error),
         }

@@ -71,6 +71,11 @@ impl Tine {
         noted.ok_or_else(|| Error::NoPane { session: name.to_string(), runs: false })
     }
 
+    /// The agent of a session in which nothing was said yet.
+    fn agent_of_unbegun(&self, name: &SessionName) -> Result<Agent> {
+        Ok(self.registry().named(name)?.map_or(Agent::Codex, |row| row.key.agent))
+    }
+
     /// What the screen of an agent asks that says nothing of its state.
     fn asks_on_screen(&self, session: &Session, pane: &Pane) -> Option<String> {
         let store = self.store(session.view.agent);

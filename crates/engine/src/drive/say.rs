@@ -44,6 +44,16 @@ pub enum Target {
     Unbegun(SessionName),
 }
 
+impl Target {
+    /// What people call it.
+    fn label(&self) -> String {
+        match self {
+            Target::Session(session) => session.view.label().to_owned(),
+            Target::Unbegun(name) => name.to_string(),
+        }
+    }
+}
+
 /// The last turn of a session.
 #[derive(Default)]
 pub(super) struct Exchange {
@@ -99,8 +109,7 @@ impl Tine {
                 (session.view.label().to_owned(), session.view.agent, Some(session), pane)
             }
             Target::Unbegun(name) => {
-                let agent = self.registry().named(name)?.map(|row| row.key.agent).unwrap_or(Agent::Codex);
-                (name.to_string(), agent, None, Some(self.unbegun_pane(name)?))
+                (name.to_string(), self.agent_of_unbegun(name)?, None, Some(self.unbegun_pane(name)?))
             }
         };
         match (&pane, &before) {
@@ -133,7 +142,7 @@ impl Tine {
     fn check_length(&self, target: &Target, text: &str) -> Result<()> {
         let agent = match target {
             Target::Session(session) => session.view.agent,
-            Target::Unbegun(name) => self.registry().named(name)?.map_or(Agent::Codex, |row| row.key.agent),
+            Target::Unbegun(name) => self.agent_of_unbegun(name)?,
         };
         let (length, most) = (text.chars().count(), self.store(agent).input_limit().unwrap_or(usize::MAX));
         if length > most { Err(Error::PromptTooLong { agent, length, most }) } else { Ok(()) }
@@ -150,11 +159,9 @@ impl Tine {
 
     /// Held while something is said in a session. It goes with the process that has it.
     fn lock_for(&self, target: &Target, timeout: Option<Duration>) -> Result<Option<fs::File>> {
-        let (label, name) = match target {
-            Target::Session(session) => {
-                (session.view.label().to_owned(), format!("{}-{}", session.view.agent, session.view.id))
-            }
-            Target::Unbegun(name) => (name.to_string(), format!("name-{name}")),
+        let name = match target {
+            Target::Session(session) => format!("{}-{}", session.view.agent, session.view.id),
+            Target::Unbegun(name) => format!("name-{name}"),
         };
         let folder = self.context().paths.cache.join("locks");
         // Without a place for it, one goes on without it.
@@ -170,7 +177,8 @@ impl Tine {
             }
             let waited = begun.elapsed();
             if timeout.is_some_and(|timeout| waited >= timeout) {
-                return Err(Error::StillAtWork { session: label, state: State::Busy, seconds: waited.as_secs() });
+                let (session, seconds) = (target.label(), waited.as_secs());
+                return Err(Error::StillAtWork { session, state: State::Busy, seconds });
             }
             self.pause(PAUSE)?;
         }
@@ -347,11 +355,7 @@ impl Tine {
             // What was not said is not left for the next one to be glued to.
             OpenPane::new(self.context(), pane)?.press(Key::Clear)?;
         }
-        let label = match target {
-            Target::Session(session) => session.view.label().to_owned(),
-            Target::Unbegun(name) => name.to_string(),
-        };
-        Err(Error::NotTakenUp(label))
+        Err(Error::NotTakenUp(target.label()))
     }
 
     /// The session that has just begun with what was said in one that nothing had been said in. A daemon does not tell from

@@ -249,6 +249,11 @@ fn is_path_key(key: &str) -> bool {
     matches!(key, "file_path" | "path" | "notebook_path" | "filePath" | "absolute_path" | "file" | "paths")
 }
 
+/// Whether the end of a name tells what sort of file it is.
+pub(super) fn is_extension(end: &str) -> bool {
+    (1..=10).contains(&end.len()) && end.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Files without an extension that commands name.
 const PLAIN_FILES: [&str; 10] = [
     "CODEOWNERS",
@@ -279,9 +284,7 @@ fn named_paths(turn: &mut Turn, text: &str) {
         }
         for word in line.split(is_separator) {
             let name = word.rsplit('/').next().unwrap_or_default();
-            let has_extension = name.rsplit_once('.').is_some_and(|(_, extension)| {
-                (1..=10).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
-            });
+            let has_extension = name.rsplit_once('.').is_some_and(|(_, extension)| is_extension(extension));
             if (has_extension || PLAIN_FILES.contains(&name)) && !word.contains("://") && word.len() < 300 {
                 path(turn, word);
                 found += 1;

@@ -208,8 +208,7 @@ impl Match<'_> {
             clauses.push((Occur::Must, Box::new(AllQuery)));
         }
         for (file, worth) in &self.files {
-            let touched = BoostQuery::new(exact(self.fields.path, &words::exact(file), 1.0), *worth);
-            clauses.push((Occur::Should, Box::new(touched)));
+            clauses.push((Occur::Should, exact(self.fields.path, &words::exact(file), *worth)));
         }
         for word in &self.query.without {
             clauses.push((Occur::MustNot, self.word(word)));
@@ -272,10 +271,9 @@ impl Match<'_> {
                 let prose = self.searcher.doc_freq(&Term::from_field_text(self.fields.prose, part))?;
                 let tools = self.searcher.doc_freq(&Term::from_field_text(self.fields.tools, part))?;
                 let count = if prose > 0 { prose } else { tools }.max(1) as f32;
-                // BM25's rarity, times what a term that is repeated comes to.
-                let rarity = (1.0 + (total - count + 0.5) / (count + 0.5)).ln();
                 let fields = if prose > 0 { PROSE + STEM } else { TOOLS };
-                best += rarity * 2.0 * fields;
+                // Its rarity, times what a term that is repeated comes to.
+                best += rarity(total, count) * 2.0 * fields;
             }
         }
         Ok(best + self.files.iter().map(|(_, worth)| worth).sum::<f32>())
@@ -291,6 +289,11 @@ fn exact(field: Field, text: &str, score: f32) -> Box<dyn Matcher> {
     Box::new(ConstScoreQuery::new(Box::new(term), score))
 }
 
+/// How much it says, by BM25, that so many of all have something. What was deleted may still be counted.
+fn rarity(total: f32, count: f32) -> f32 {
+    (1.0 + (total - count + 0.5).max(0.0) / (count + 0.5)).ln()
+}
+
 /// Of the files that a query names, those that were touched; the fewer turns did, the more that says.
 fn known_files<'a>(fields: Fields, searcher: &Searcher, query: &'a Query) -> tantivy::Result<Vec<(&'a str, f32)>> {
     let total = searcher.num_docs().max(1) as f32;
@@ -298,8 +301,7 @@ fn known_files<'a>(fields: Fields, searcher: &Searcher, query: &'a Query) -> tan
     for file in &query.files {
         let count = searcher.doc_freq(&Term::from_field_text(fields.path, &words::exact(file)))? as f32;
         if count > 0.0 {
-            let rarity = (1.0 + (total - count + 0.5).max(0.0) / (count + 0.5)).ln();
-            known.push((file.as_str(), rarity * 3.0 * (PROSE + STEM)));
+            known.push((file.as_str(), rarity(total, count) * 3.0 * (PROSE + STEM)));
         }
     }
     Ok(known)

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use transcript::{Agent, text};
 
-use super::document::normal_path;
+use super::document::{is_extension, normal_path};
 use super::words::{self, Word};
 use crate::error::{Error, Result};
 
@@ -239,9 +239,6 @@ impl Query {
 fn is_file(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or_default();
     let extension = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, extension)| extension);
-    let is_extension = |extension: &str| {
-        (1..=10).contains(&extension.len()) && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    };
     !word.contains("://") && word.len() < 300 && (extension.is_some_and(is_extension) || name.len() < word.len())
 }
 
