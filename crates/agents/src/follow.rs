@@ -1,29 +1,29 @@
 //! Writing a copy, flushing it and reading it back, all at the same time.
 //!
-//! One thread takes the source apart, another writes what becomes of it, because copying into the page cache takes half as
-//! long again. A reader follows the writer through the file, one block behind it, so that what it checks is what the
-//! file holds and comes out of the page cache. One more has the disk write while the rest is still being copied, so
-//! that little is left to flush at the end.
+//! One thread takes the source apart and writes what becomes of it, while that is still in its core's cache. Another follows
+//! through the file, a few blocks behind it, so that what it checks is what the file holds and comes out of the page cache.
+//! One more has the disk write while the rest is still being copied, so that little is left to flush at the end.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::copy::{Copied, CopyOrder, ReadBack};
 use crate::{Known, Store};
 
 /// How much is written before the disk is told to begin.
-const FLUSHED_AT_ONCE: u64 = 16 << 20;
+const FLUSHED_AT_ONCE: u64 = 64 << 20;
 
-/// How much is written at once. Blocks lie at multiples of their size, for which a file system does a third less than for
-/// any other place: it takes large pieces of memory for them, and touches each of them once.
-const BLOCK: usize = 512 << 10;
+/// How much is gathered before it is written. Blocks lie at multiples of their size, for which a file system does a third
+/// less than for any other place: it takes pieces of memory of that size for them, and touches each of them once.
+pub(crate) const BLOCK: usize = 128 << 10;
 
-/// How many blocks wait to be written.
-const AHEAD: usize = 4;
+/// How much is written before the reader is told, who is not to be woken for every block.
+const TOLD_AT_ONCE: u64 = 256 << 10;
 
 /// Copies `source` into `file`, which lies at `path` and is empty, flushes it and reads it back. What was read is still
 /// to be compared: [`Copied::compare`].
@@ -37,53 +37,23 @@ pub fn write_copy(
     let growing = Growing::default();
     let growing = &growing;
     thread::scope(|scope| {
-        let (to_write, blocks) = mpsc::sync_channel(AHEAD);
-        let (to_fill, written) = mpsc::channel();
+        // Whatever happens, nobody goes on waiting for more.
+        let ends = Ends(growing);
         let (to_flush, flushes) = mpsc::channel();
         let reader = scope.spawn(move || store.read_back(path, source, order, Some(growing)));
         let flusher = scope.spawn(move || flush(file, &flushes));
-        let writer = scope.spawn(move || {
-            // Whatever happens, nobody goes on waiting for more.
-            let _ends = Ends(growing);
-            write(file, growing, (&blocks, &to_fill), &to_flush)
-        });
         let copied = {
-            let mut out = Outbox { block: Vec::new(), to_write, written };
+            let _ends = ends;
+            let mut out = Outbox::new(file, growing, to_flush);
             store.copy(source, order, known, &mut out).and_then(|copied| out.flush().map(|()| copied))
         };
         let panicked = |_| io::Error::other("a thread of the copy ended early");
-        let wrote = writer.join().map_err(panicked)?;
         let read = reader.join().map_err(panicked)?;
         let flushed = flusher.join().map_err(panicked)?;
-        // Where nothing more could be written, nothing more could be copied either.
-        wrote?;
         let copied = copied?;
         flushed?;
         Ok((copied, read))
     })
-}
-
-/// Writes all blocks, gives them back to be filled again, and has them flushed from time to time.
-fn write(
-    mut file: &File,
-    growing: &Growing,
-    (blocks, to_fill): (&Receiver<Vec<u8>>, &Sender<Vec<u8>>),
-    to_flush: &Sender<()>,
-) -> io::Result<()> {
-    let mut unflushed = 0;
-    for block in blocks {
-        file.write_all(&block)?;
-        growing.grow(block.len() as u64);
-        unflushed += block.len() as u64;
-        if unflushed >= FLUSHED_AT_ONCE {
-            unflushed = 0;
-            // Where nobody takes it, flushing has failed, which is told in the end.
-            let _ = to_flush.send(());
-        }
-        // Where nobody takes it, the last block was filled.
-        let _ = to_fill.send(block);
-    }
-    Ok(())
 }
 
 fn flush(file: &File, flushes: &Receiver<()>) -> io::Result<()> {
@@ -95,35 +65,111 @@ fn flush(file: &File, flushes: &Receiver<()>) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Gathers blocks and lays them down until they are written.
-struct Outbox {
-    block: Vec<u8>,
-    to_write: SyncSender<Vec<u8>>,
-    written: Receiver<Vec<u8>>,
+/// Writes blocks whole or in four pieces, whichever is quicker just now. Large pieces of memory are what a virtual machine
+/// gives back to its host first, and having them back takes many times as long as writing to them.
+#[derive(Default)]
+struct Pen {
+    written: u32,
+    /// What the last trials took: whole, and in pieces.
+    took: [Duration; 2],
 }
 
-impl Outbox {
-    fn send(&mut self) -> io::Result<()> {
-        let mut next = self.written.try_recv().unwrap_or_default();
-        next.clear();
-        let block = std::mem::replace(&mut self.block, next);
-        self.to_write.send(block).map_err(|_| io::Error::other("it cannot be written"))
+impl Pen {
+    /// How many blocks are written in the way that was quicker, trials included.
+    const ROUND: u32 = 128;
+    /// How many are written in each way to find that out.
+    const TRIAL: u32 = 4;
+
+    fn write(&mut self, mut file: &File, block: &[u8]) -> io::Result<()> {
+        let place = self.written % Pen::ROUND;
+        self.written = self.written.wrapping_add(1);
+        let trial = (place / Pen::TRIAL) as usize;
+        let in_pieces = match trial {
+            0 | 1 => trial == 1,
+            _ => self.took[1] < self.took[0],
+        };
+        let begun = Instant::now();
+        for piece in block.chunks(if in_pieces { BLOCK / 4 } else { BLOCK }) {
+            file.write_all(piece)?;
+        }
+        if let Some(took) = self.took.get_mut(trial) {
+            *took = begun.elapsed() + if place.is_multiple_of(Pen::TRIAL) { Duration::ZERO } else { *took };
+        }
+        Ok(())
     }
 }
 
-impl Write for Outbox {
+/// Gathers blocks, writes them, and has them flushed from time to time.
+struct Outbox<'a> {
+    block: Vec<u8>,
+    file: &'a File,
+    growing: &'a Growing,
+    to_flush: Sender<()>,
+    untold: u64,
+    unflushed: u64,
+    pen: Pen,
+}
+
+impl<'a> Outbox<'a> {
+    fn new(file: &'a File, growing: &'a Growing, to_flush: Sender<()>) -> Self {
+        Outbox {
+            block: Vec::with_capacity(BLOCK),
+            file,
+            growing,
+            to_flush,
+            untold: 0,
+            unflushed: 0,
+            pen: Pen::default(),
+        }
+    }
+
+    fn put(&mut self, block: &[u8]) -> io::Result<()> {
+        self.pen.write(self.file, block)?;
+        self.untold += block.len() as u64;
+        self.unflushed += block.len() as u64;
+        if self.untold >= TOLD_AT_ONCE {
+            self.tell();
+        }
+        if self.unflushed >= FLUSHED_AT_ONCE {
+            self.unflushed = 0;
+            // Where nobody takes it, flushing has failed, which is told in the end.
+            let _ = self.to_flush.send(());
+        }
+        Ok(())
+    }
+
+    fn put_gathered(&mut self) -> io::Result<()> {
+        let block = std::mem::take(&mut self.block);
+        self.put(&block)?;
+        self.block = block;
+        self.block.clear();
+        Ok(())
+    }
+
+    fn tell(&mut self) {
+        self.growing.grow(std::mem::take(&mut self.untold));
+    }
+}
+
+impl Write for Outbox<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.block.reserve_exact(BLOCK - self.block.len());
+        // Behind something that is shorter than a block, blocks would lie at other places.
+        if self.block.is_empty() && bytes.len() >= BLOCK {
+            self.put(&bytes[..BLOCK])?;
+            return Ok(BLOCK);
+        }
         let count = bytes.len().min(BLOCK - self.block.len());
         self.block.extend_from_slice(&bytes[..count]);
         if self.block.len() == BLOCK {
-            self.send()?;
+            self.put_gathered()?;
         }
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.send()
+        self.put_gathered()?;
+        self.tell();
+        Ok(())
     }
 }
 

@@ -21,6 +21,7 @@ mod share;
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use copy::{Beside, Copied, CopyOrder, ReadBack};
 pub use fields::{Elements, Fields, Raw};
@@ -29,8 +30,8 @@ use jiff::Timestamp;
 pub use launch::{Given, GivenOption, LaunchOptions, Role, Takes, launch_options};
 pub use lines::{Line, LineReader};
 pub use process::{
-    Runner, Terminal, has_word, is_below, open_files, process_start, processes_marked, processes_with, runner,
-    terminals_of, tty_of, variable_of,
+    Runner, Terminal, has_word, is_below, is_still, process_start, processes_in, processes_marked, processes_with,
+    runner, terminals_of, tty_of, variable_of, written_files,
 };
 pub use program::{
     Cancel, Made, Message, NativeOrder, Program, ProgramError, Resumed, Said, is_of_a_surrounding_agent,
@@ -151,6 +152,10 @@ pub trait Store: Send + Sync {
     fn forked_by(&self, _words: &[String]) -> Option<Option<SessionId>> {
         None
     }
+    /// Whether the agent keeps a list of the sessions beside this one in a file.
+    fn keeps_list(&self, _path: &Path) -> bool {
+        false
+    }
     /// Adds a session to the list that the agent keeps of them in a file, if it does.
     fn enlist(&self, _path: &Path, _summary: &Summary) -> io::Result<()> {
         Ok(())
@@ -179,6 +184,16 @@ pub struct Known {
     pub size: u64,
     /// What was wrong in it.
     pub defects: Defects,
+    /// [`Summary::layout`].
+    pub layout: Option<Arc<Vec<u8>>>,
+}
+
+impl Known {
+    /// What is known of a file by its scan.
+    pub fn of(summary: &Summary) -> Option<Self> {
+        let Summary { plain, defects, layout, .. } = summary;
+        plain.map(|size| Known { size, defects: defects.clone(), layout: layout.clone() })
+    }
 }
 
 /// Which part of a conversation is read.
@@ -254,12 +269,27 @@ pub struct Discovery {
 /// A session file as the file system sees it. Nothing of it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionFile {
-    /// The id that the file's name carries.
-    pub id: SessionId,
-    /// Where it is.
+    /// Where it is. Its name carries the session's id.
     pub path: PathBuf,
     /// What changes when the file does.
     pub stamp: Stamp,
+}
+
+impl SessionFile {
+    /// The ids that its name may carry: all of it, or what stands behind other words, as Codex writes it.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        const LENGTH: usize = 36;
+        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let stem = name.split_once(".jsonl").map_or(name, |(stem, _)| stem);
+        let last = |part: &'_ str| part.len().checked_sub(LENGTH);
+        let behind = stem.split('_').filter_map(move |part| part.get(last(part)?..));
+        std::iter::once(stem).chain(behind)
+    }
+
+    /// Whether its name carries this id.
+    pub fn is_called(&self, id: &str) -> bool {
+        self.ids().any(|own| own == id)
+    }
 }
 
 /// What tells a changed file from an unchanged one.

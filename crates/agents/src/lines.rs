@@ -31,6 +31,8 @@ impl Line<'_> {
 }
 
 const CHUNK: usize = 256 << 10;
+/// How much is read first by who begins in the middle of a file: often one turn is all that is wanted.
+const FIRST: usize = 16 << 10;
 /// See [`LineReader::LONGEST`].
 pub(crate) const LONGEST: usize = 16 << 20;
 
@@ -52,6 +54,8 @@ pub struct LineReader<R> {
     /// No byte at or behind this offset is read.
     limit: u64,
     longest: usize,
+    /// How much is read at once; more each time.
+    step: usize,
     ended: bool,
 }
 
@@ -89,6 +93,7 @@ impl<R: Read> LineReader<R> {
             offset: from,
             limit: to.unwrap_or(u64::MAX),
             longest: LONGEST,
+            step: if from > 0 { FIRST } else { CHUNK },
             ended: false,
         }
     }
@@ -116,6 +121,21 @@ impl<R: Read> LineReader<R> {
                 return Ok(if searched == 0 { None } else { Some(self.take(searched, false)) });
             }
         }
+    }
+
+    /// Whether a line may end `len` bytes from here, which is not looked for: one that is known to does.
+    pub(crate) fn may_end_at(&mut self, len: usize) -> io::Result<bool> {
+        while self.end - self.start <= len && len < self.longest && !self.ended {
+            self.fill()?;
+        }
+        let held = &self.buffer[self.start..self.end];
+        Ok(len < self.longest && held.get(len).map_or(held.len() == len && len > 0, |byte| *byte == b'\n'))
+    }
+
+    /// The line that [`LineReader::may_end_at`] was asked for.
+    pub(crate) fn line_of(&mut self, len: usize) -> Line<'_> {
+        let terminated = self.start + len < self.end;
+        self.take(len, terminated)
     }
 
     fn take(&mut self, len: usize, terminated: bool) -> Line<'_> {
@@ -167,6 +187,8 @@ impl<R: Read> LineReader<R> {
             self.ended = true;
             return Ok(false);
         }
+        let room = room.min(self.step);
+        self.step = if self.step < CHUNK { 4 * self.step } else { usize::MAX };
         loop {
             match self.source.read(&mut self.buffer[self.end..self.end + room]) {
                 Ok(0) => {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -111,6 +112,11 @@ pub fn processes_with(proc: &Path, directory: Option<&Path>, word: &OsStr) -> Ve
     })
 }
 
+/// Other processes that work in `directory`.
+pub fn processes_in(proc: &Path, directory: &Path) -> Vec<u32> {
+    others(proc, |path| fs::read_link(path.join("cwd")).is_ok_and(|cwd| cwd.starts_with(directory)))
+}
+
 /// Other processes that have a variable in their environment, with that value.
 pub fn processes_marked(proc: &Path, variable: &str, value: &str) -> Vec<u32> {
     let mark = format!("{variable}={value}");
@@ -126,9 +132,17 @@ pub struct Terminal {
     pub mark: Option<String>,
 }
 
+/// What a process is called, of which the system keeps no more than 15 bytes. Everybody's is looked at in every listing,
+/// so it is read at once.
+pub(crate) fn name_of(process: &Path) -> Vec<u8> {
+    let mut name = [0; 64];
+    let read = fs::File::open(process.join("comm")).and_then(|mut file| file.read(&mut name));
+    name[..read.unwrap_or(0)].to_vec()
+}
+
 /// The programs of this name that run on a terminal.
 pub fn terminals_of(proc: &Path, program: &str, variable: &str) -> Vec<Terminal> {
-    let found = others(proc, |path| fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim_end() == program));
+    let found = others(proc, |path| name_of(path).trim_ascii_end() == program.as_bytes());
     let found = found.into_iter().filter(|pid| tty_of(proc, *pid).is_some());
     let terminal = |pid: u32| {
         let path = proc.join(pid.to_string());
@@ -185,10 +199,26 @@ fn stat_field(proc: &Path, pid: u32, field: usize) -> Option<String> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(field).map(str::to_owned)
 }
 
-/// The files that a process has open.
-pub fn open_files(proc: &Path, pid: u32) -> Vec<PathBuf> {
-    let open = fs::read_dir(proc.join(pid.to_string()).join("fd")).into_iter().flatten().flatten();
-    open.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+/// The files that a process has open to write to them.
+pub fn written_files(proc: &Path, pid: u32) -> Vec<PathBuf> {
+    let process = proc.join(pid.to_string());
+    let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+    let is_written = |number: &OsStr| {
+        let info = fs::read_to_string(process.join("fdinfo").join(number)).unwrap_or_default();
+        let mut flags = info.lines().filter_map(|line| line.strip_prefix("flags:"));
+        let flags = flags.next().and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+        flags.is_some_and(|flags| flags & 0o3 != 0)
+    };
+    open.filter(|entry| is_written(&entry.file_name())).filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+}
+
+/// Whether a process does nothing more for now: all of its threads are stopped, or it has ended.
+pub fn is_still(proc: &Path, pid: u32) -> bool {
+    let threads = fs::read_dir(proc.join(pid.to_string()).join("task")).into_iter().flatten().flatten();
+    threads.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok()).all(|stat| {
+        let state = stat.rsplit_once(')').map_or("", |(_, fields)| fields.trim_start());
+        state.starts_with(['T', 't', 'Z', 'X'])
+    })
 }
 
 /// Whether a process was given a word on its command line.
@@ -220,6 +250,34 @@ mod tests {
         };
         assert_eq!(process_start(pid), Some(start));
         assert!(!words.is_empty());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_process_writes_to_is_told_once_it_is_still() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        let [read, written] = ["read", "written"].map(|name| real.join(name));
+        fs::write(&read, "").unwrap();
+        let mut command = std::process::Command::new("sh");
+        let script = format!("exec 8<{} 9>{}; while :; do :; done", read.display(), written.display());
+        let mut child = command.args(["-c", &script]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        let proc = Path::new("/proc");
+        let wait = |what: &dyn Fn() -> bool| {
+            let mut tries = 0..10_000;
+            while !what() && tries.next().is_some() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        };
+        wait(&|| written_files(proc, child.id()).contains(&written));
+        assert!(!written_files(proc, child.id()).contains(&read));
+        assert!(!is_still(proc, child.id()));
+        let told = std::process::Command::new("sh").args(["-c", &format!("kill -STOP {}", child.id())]).status();
+        assert!(told.unwrap().success());
+        wait(&|| is_still(proc, child.id()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_still(proc, child.id()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Arguments are passed as a vector; no shell sees them. Variables that a surrounding agent leaves in the environment do
 //! not reach the new one: it would take itself for that agent's child.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -215,16 +216,19 @@ impl Program {
         patience: Duration,
         reason: impl Fn(&str) -> Option<String>,
     ) -> Result<String, ProgramError> {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let not_started = |source| ProgramError::NotStarted { program: self.path.clone(), source };
+        // Into files: where nobody reads any more, a pipe would end the program in the middle of what it does.
+        let (stdout, to_stdout) = printed().map_err(not_started)?;
+        let (stderr, to_stderr) = printed().map_err(not_started)?;
+        command.stdin(Stdio::piped()).stdout(to_stdout).stderr(to_stderr);
         let mut child = self.spawn(&mut command)?;
         let stdin = child.stdin.take();
-        let (stdout, stderr) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
         let input = input.to_owned();
         // A program that reads nothing must not keep us from reading what it says.
         let writer = thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(input.as_bytes())));
         let status = self.wait(&mut child, patience)?;
         drop(writer);
-        let (stdout, stderr) = (collect(stdout), collect(stderr));
+        let (stdout, stderr) = (text_of(stdout), text_of(stderr));
         if status.success() {
             return Ok(stdout);
         }
@@ -263,28 +267,17 @@ pub(crate) fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-type Aside = Option<thread::JoinHandle<String>>;
-
-fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
-    pipe.map(|mut pipe| {
-        thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = pipe.read_to_end(&mut bytes);
-            String::from_utf8_lossy(&bytes).into_owned()
-        })
-    })
+/// A file for what a program prints: to read from and to print to. It has no name any more, and each end its own place in
+/// it.
+fn printed() -> io::Result<(File, File)> {
+    let file = tempfile::NamedTempFile::new()?;
+    Ok((file.reopen()?, file.into_file()))
 }
 
-/// What was read. A descendant may hold the pipe open after the program has ended; it is not waited for.
-fn collect(aside: Aside) -> String {
-    let Some(reader) = aside else {
-        return String::new();
-    };
-    let begun = Instant::now();
-    while !reader.is_finished() && begun.elapsed() < Duration::from_secs(2) {
-        thread::sleep(Duration::from_millis(1));
-    }
-    if reader.is_finished() { reader.join().unwrap_or_default() } else { String::new() }
+fn text_of(mut printed: File) -> String {
+    let mut bytes = Vec::new();
+    let _ = printed.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn last_line(text: &str) -> Option<&str> {

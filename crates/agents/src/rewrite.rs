@@ -13,8 +13,10 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::fields::Raw;
 use crate::seal::Seal;
 
-/// How much is gathered before it is written.
+/// How much of a long line is looked at at once.
 const BLOCK: usize = 32 << 10;
+/// How much is gathered before it is written.
+const GATHERED: usize = crate::follow::BLOCK;
 
 /// One line, held or too long for that.
 pub(crate) enum Text<'a> {
@@ -123,24 +125,28 @@ impl<'a> Rewrite<'a> {
         self.changes = changes;
         if self.out.is_some() {
             self.block.push(b'\n');
-            self.write_block(BLOCK)?;
+            self.write_blocks()?;
         }
         Ok(())
     }
 
     /// Writes what is left and tells how much was written in all.
     pub(crate) fn finish(&mut self) -> io::Result<u64> {
-        self.write_block(0)?;
-        Ok(self.written)
-    }
-
-    fn write_block(&mut self, least: usize) -> io::Result<()> {
-        if let Some(out) = &mut self.out
-            && self.block.len() >= least
-        {
+        if let Some(out) = &mut self.out {
             out.write_all(&self.block)?;
             self.written += self.block.len() as u64;
             self.block.clear();
+        }
+        Ok(self.written)
+    }
+
+    /// Writes whole blocks of what was gathered. The rest stays, so that blocks lie at multiples of their size.
+    fn write_blocks(&mut self) -> io::Result<()> {
+        let whole = self.block.len() - self.block.len() % GATHERED;
+        if let Some(out) = self.out.as_mut().filter(|_| whole > 0) {
+            out.write_all(&self.block[..whole])?;
+            self.written += whole as u64;
+            self.block.drain(..whole);
         }
         Ok(())
     }
@@ -208,7 +214,7 @@ impl<'a> Rewrite<'a> {
             stretch.update(&window[done..safe]);
             if self.out.is_some() {
                 self.block.extend_from_slice(&window[done..safe]);
-                self.write_block(BLOCK)?;
+                self.write_blocks()?;
             }
             window.drain(..safe);
             if ended {

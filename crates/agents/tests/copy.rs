@@ -9,7 +9,7 @@ use agents::{CopyOrder, Known, Store, Surroundings, write_copy};
 use proptest::prelude::*;
 use serde_json::json;
 use testkit::build::{ClaudeSession, CodexSession, Dialect, Turn};
-use transcript::{Block, SessionId};
+use transcript::{Block, SessionId, Summary};
 
 const SOURCE: &str = "019a81f0-3c52-7e10-8a4b-6d1f0c9e2b37";
 const COPY: &str = "019a9000-0000-7000-8000-000000000001";
@@ -46,13 +46,15 @@ fn copied(store: &dyn Store, source: &Path, turns: Option<u32>) -> PathBuf {
         assert_eq!(copied.compare(&found, &order), Ok(()));
         let again = store.read_back(&target, source, &order, None);
         assert_eq!(copied.compare(&again, &order), Ok(()), "when it stands still");
-        assert_eq!(found.summary, store.scan(&target), "what was found while it grew is what is there");
+        let there = Summary { layout: None, ..store.scan(&target) };
+        assert_eq!(found.summary, there, "what was found while it grew is what is there");
         fs::read(&target).unwrap()
     };
     let bytes = write(None);
     let summary = store.scan(source);
-    if let Some(size) = summary.plain {
-        assert_eq!(write(Some(&Known { size, defects: summary.defects })), bytes);
+    if let Some(known) = Known::of(&summary) {
+        assert_eq!(write(Some(&Known { layout: None, ..known.clone() })), bytes);
+        assert_eq!(write(Some(&known)), bytes, "with what was noted of its lines");
     }
     for piece in agents::beside(store.agent(), source, &order) {
         store.copy_beside(source, &piece, &order, turns.is_some().then_some(&target)).unwrap();
@@ -187,6 +189,38 @@ fn a_sidechain_in_the_file_comes_along_under_the_new_id() {
     check(&store, &source);
     let copy = fs::read_to_string(copied(&store, &source, None)).unwrap();
     assert_eq!(copy.lines().next().unwrap(), side.trim_end().replacen(SOURCE, COPY, 1));
+}
+
+#[test]
+fn records_before_those_that_they_follow_are_brought_into_order() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let session = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(2, 1)).turn(turn(0, 2)).turn(turn(1, 3));
+    let source = session.write(store.home());
+    let content = fs::read_to_string(&source).unwrap();
+    let record = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let (chain, side): (Vec<&str>, Vec<&str>) = content.lines().partition(|line| record(line)["uuid"].is_string());
+    // The last three records first, then all others but two, which trade places.
+    let mut mixed = chain.clone();
+    mixed.rotate_right(3);
+    mixed.swap(4, 5);
+    for lines in [mixed, chain.iter().rev().copied().collect()] {
+        let lines: Vec<&str> = side.iter().copied().chain(lines).collect();
+        fs::write(&source, format!("{}\n", lines.join("\n"))).unwrap();
+        assert!(store.scan(&source).disordered);
+        check(&store, &source);
+        for turns in [None, Some(2)] {
+            let copy = copied(&store, &source, turns);
+            assert!(!store.scan(&copy).disordered);
+            let copy = fs::read_to_string(copy).unwrap();
+            let mut seen = std::collections::HashSet::new();
+            for record in copy.lines().map(record).filter(|record| record["uuid"].is_string()) {
+                let parent = &record["parentUuid"];
+                assert!(parent.is_null() || seen.contains(&parent.to_string()), "{record}");
+                seen.insert(record["uuid"].to_string());
+            }
+        }
+    }
 }
 
 /// Writes a copy, damages it in each way and expects that reading it back tells.
@@ -366,4 +400,89 @@ fn side_folders_and_paths_into_them_come_along() {
         assert!(!text.contains(SOURCE), "{}: {text}", entry.path().display());
     }
     assert!(!fs::read_to_string(&copy).unwrap().contains(&*side.to_string_lossy()));
+}
+
+/// However little is known of it, however long it is and whatever stands in it: [`copied`] compares.
+#[test]
+fn odd_lines_are_copied_alike_however_they_were_found() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let session = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(1, 1)).turn(turn(2, 2));
+    let source = session.turn(turn(3, 3)).write(store.home());
+    let mut content = fs::read_to_string(&source).unwrap();
+    let chain: Vec<serde_json::Value> = content.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = chain.iter().rfind(|record| record["uuid"].is_string()).unwrap();
+    let mut parent = last["uuid"].clone();
+    let mut follow = |content: &mut String, number: u64, line: &dyn Fn(&serde_json::Value) -> String| {
+        let mut next = last.clone();
+        next["parentUuid"] = std::mem::replace(&mut parent, json!(format!("{number:08x}-0000-4000-8000-000000000000")));
+        next["uuid"] = parent.clone();
+        content.push_str(&format!("{}\n", line(&next)));
+    };
+    let forked = json!({ "sessionId": "other", "messageUuid": "x" });
+    follow(&mut content, 1, &|next| {
+        let mut next = next.clone();
+        next["forkedFrom"] = forked.clone();
+        next.to_string()
+    });
+    follow(&mut content, 2, &|next| next.to_string().replacen('{', r#"{"sessionId":"twice","cwd":"/twice","#, 1));
+    follow(&mut content, 3, &|next| format!("  {next} \t"));
+    content.push_str("\n   \nnot JSON\n{\"type\":\"user\",\"uuid\":\"cut\n[]\n{}\n");
+    content.push_str("{\"type\":\"api-request\",\"sessionId\":\"x\"}\n{\"type\":\"unheard-of\",\"n\":1.50}\n");
+    follow(&mut content, 4, &ToString::to_string);
+    fs::write(&source, &content).unwrap();
+    assert!(store.scan(&source).plain.is_some());
+    copied(&store, &source, None);
+    copied(&store, &source, Some(2));
+    // So long that several threads look at it.
+    let bulk = "x".repeat(60_000);
+    for number in 0..600 {
+        follow(&mut content, 100 + number, &|next| {
+            let mut next = next.clone();
+            next["bulk"] = json!(bulk);
+            next.to_string()
+        });
+    }
+    // Somebody is still writing.
+    content.push_str("{\"type\":\"user\",\"uuid\":\"cut");
+    fs::write(&source, &content).unwrap();
+    let known = Known::of(&store.scan(&source)).unwrap();
+    let whole = fs::read(copied(&store, &source, None)).unwrap();
+    // What was appended since is not part of it, whenever its lines are found.
+    fs::write(&source, content + " on\"}\n{}\n").unwrap();
+    let order = order(&store, None);
+    for known in [Known { layout: None, ..known.clone() }, known] {
+        let file = fs::File::create(&order.target).unwrap();
+        write_copy(&store, &source, &order, Some(&known), (&order.target, &file)).unwrap();
+        assert!(fs::read(&order.target).unwrap() == whole);
+    }
+}
+
+/// Whatever was noted of another file, a copy is right or is told not to be.
+#[test]
+fn a_file_that_changed_since_its_lines_were_noted_is_taken_apart() {
+    let home = tempfile::tempdir().unwrap();
+    let store = claude(home.path());
+    let session = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(1, 1)).turn(turn(2, 2));
+    let source = session.write(store.home());
+    let known = Known::of(&store.scan(&source)).unwrap();
+    let content = fs::read_to_string(&source).unwrap();
+    let order = order(&store, None);
+    fs::create_dir_all(order.target.parent().unwrap()).unwrap();
+    let write = |known: &Known| {
+        let file = fs::File::create(&order.target).unwrap();
+        let written = write_copy(&store, &source, &order, Some(known), (&order.target, &file));
+        let is_right = written.is_ok_and(|(copied, found)| copied.compare(&found, &order).is_ok());
+        is_right.then(|| fs::read(&order.target).unwrap())
+    };
+    let shorter = content.replacen("\"sessionId\"", "\"session\"", 1);
+    let moved = content.replace("\"cwd\":\"/home/me/app\",", "").replace('}', "}   ");
+    for changed in [shorter.as_str(), &moved, &content[..content.len() / 2], ""] {
+        fs::write(&source, changed).unwrap();
+        let size = changed.len() as u64;
+        let taken_apart = write(&Known { size, layout: None, ..known.clone() });
+        assert_eq!(write(&Known { size, ..known.clone() }), taken_apart, "{changed}");
+    }
+    fs::write(&source, content.replace("\"uuid\"", "\"UUID\"")).unwrap();
+    assert_eq!(write(&known), None);
 }

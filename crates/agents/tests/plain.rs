@@ -21,10 +21,9 @@ fn reads_the_same(store: &dyn Store, path: &Path) -> bool {
     let summary = store.scan(path);
     let scanned = all(store.read(path, None, None).unwrap());
     assert_eq!(scanned.iter().map(|block| block.turn).max().unwrap_or(0), summary.turns);
-    let Some(size) = summary.plain else {
+    let Some(known) = Known::of(&summary) else {
         return false;
     };
-    let known = Known { size, defects: summary.defects };
     assert_eq!(all(store.read(path, None, Some(&known)).unwrap()), scanned);
     for until in 1..=summary.turns {
         let quick = all(store.read(path, Some(until), Some(&known)).unwrap());

@@ -9,12 +9,15 @@ use transcript::{Agent, ParentSource, SessionId, SessionName};
 use crate::Tine;
 use crate::error::{Error, Result};
 use crate::names;
-use crate::operations::{Effects, Operation};
+use crate::operations::{self, Effects, Operation};
 use crate::registry::{Lineage, Registry, SessionKey};
 use crate::session::Session;
 
 /// A name whose session has no transcript is not given away within so many milliseconds: it may be about to be written.
 const WRITTEN_WITHIN: i64 = 60_000;
+
+/// How much of an id is shown where there is little room.
+const SHORTEST_ID: usize = 8;
 
 impl Tine {
     /// Makes a session known to tine under a name.
@@ -28,6 +31,7 @@ impl Tine {
             noted_parent: parent.is_some(),
             ..Effects::default()
         };
+        self.release_name(&name)?;
         let operation = self.registry().begin_operation("adopt", &what, &effects, now)?;
         if !self.registry().set_name(&session.key(), Some(&name), now)? {
             self.registry().end_operation(operation, "failed", None)?;
@@ -88,6 +92,7 @@ impl Tine {
         let names = self.registry().names()?;
         let taken: HashSet<&str> = names.values().chain(others).map(SessionName::as_str).collect();
         let title = transcript::text::one_line(session.view.title.as_deref().unwrap_or_default());
+        let title = transcript::secrets::mask(&title).0;
         let words: Vec<&str> = title.split(' ').take(5).collect();
         names::from_text(&words.join(" "), &taken)
             .or_else(|| names::readable(|name| taken.contains(name)))
@@ -108,6 +113,7 @@ impl Tine {
             old_title: session.details.custom_title.clone(),
             ..Effects::default()
         };
+        self.release_name(name)?;
         let operation = self.registry().begin_operation("rename", &what, &effects, now)?;
         if !self.registry().set_name(&session.key(), Some(name), now)? {
             self.registry().end_operation(operation, "failed", None)?;
@@ -135,6 +141,9 @@ impl Tine {
         {
             return Err(Error::NameTaken(old.clone()));
         }
+        if let Some(old) = old {
+            self.release_name(old)?;
+        }
         let now = self.context().clock.now();
         self.registry().set_name(&key, old.as_ref(), now)?;
         if effects.noted_parent {
@@ -151,8 +160,16 @@ impl Tine {
     fn show_title(&self, session: &Session, title: &str) {
         let view = &session.view;
         let program = self.program(view.agent).ok();
+        let before = operations::stamp_of(&view.path);
         if let Err(error) = self.store(view.agent).set_title(program.as_ref(), &view.id, &view.path, title) {
             self.warn(format!("the agent's own list keeps the old title: {error}"));
+        }
+        // A title is nothing that somebody said.
+        if let (Some(before), Some(after)) = (before, operations::stamp_of(&view.path))
+            && before != after
+            && let Err(error) = self.registry().move_stamp(&view.id, before, after)
+        {
+            self.warn(error.to_string());
         }
     }
 
@@ -164,20 +181,34 @@ impl Tine {
         }
     }
 
-    /// Whether a name can be given. One whose session's transcript is gone is taken away from it.
+    /// Whether a name can be given: nobody has it, or a session whose transcript is gone.
     pub(crate) fn is_free(&self, name: &SessionName) -> Result<bool> {
         let row = self.registry().named(name)?;
-        let Some(row) = row else {
-            return Ok(true);
-        };
+        Ok(row.is_none_or(|row| self.is_gone(&row)) && !self.is_id(name))
+    }
+
+    /// Whether a name looks like an id and is the beginning of one. Such a name would hide the session that is meant.
+    fn is_id(&self, name: &SessionName) -> bool {
+        let name = name.as_str();
+        let may_be = name.len() >= SHORTEST_ID && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        let is_called = |file: &agents::SessionFile| file.ids().any(|id| id.starts_with(name));
+        may_be && self.stores().iter().any(|store| store.discover().files.iter().any(is_called))
+    }
+
+    /// Takes a name away from a session whose transcript is gone, so that it can be given. Plans do without.
+    pub(crate) fn release_name(&self, name: &SessionName) -> Result<()> {
+        let row = self.registry().named(name)?;
+        if let Some(row) = row.filter(|row| self.is_gone(row)) {
+            self.registry().forget_name(name)?;
+            self.warn(format!("`{name}` was a session whose transcript is gone ({})", row.key.path.display()));
+        }
+        Ok(())
+    }
+
+    fn is_gone(&self, row: &NameRow) -> bool {
         let now = self.context().clock.now().as_millisecond();
         let is_gone = !row.is_unbegun && !row.key.path.exists() && now - row.created > WRITTEN_WITHIN;
-        if !is_gone || self.store(row.key.agent).live().sessions.contains_key(&row.key.id) {
-            return Ok(false);
-        }
-        self.registry().forget_name(name)?;
-        self.warn(format!("`{name}` was a session whose transcript is gone ({})", row.key.path.display()));
-        Ok(true)
+        is_gone && !self.store(row.key.agent).live().sessions.contains_key(&row.key.id)
     }
 
     /// Forgets a name behind which there is no conversation: nothing was said in it, or its transcript is gone.

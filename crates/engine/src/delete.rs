@@ -79,6 +79,7 @@ impl Tine {
             let _ = self.registry().end_operation(operation, "failed", None);
             return Err(error);
         }
+        let _ = store.delist(&view.id, &view.path);
         self.registry().set_name(&session.key(), None, now)?;
         self.registry().end_operation(operation, "done", Some(&effects))?;
         Ok(operation)
@@ -88,16 +89,32 @@ impl Tine {
     pub(crate) fn restore(&self, operation: &Operation) -> Result<()> {
         let moved = &operation.effects.moved;
         if let Some(taken) = moved.iter().find(|moved| moved.from.symlink_metadata().is_ok()) {
-            return Err(Error::InTheWay(taken.from.clone()));
+            return Err(Error::ThereAgain { id: operation.id, path: taken.from.clone() });
         }
-        if let Some(gone) = moved.iter().find(|moved| moved.to.symlink_metadata().is_err()) {
-            let source = io::Error::from(io::ErrorKind::NotFound);
-            return Err(Error::Unreadable { path: gone.to.clone(), source });
+        let is_gone = |moved: &Moved| moved.to.symlink_metadata().is_err();
+        if moved.first().is_some_and(is_gone) {
+            self.registry().end_operation(operation.id, "purged", None)?;
+            return Err(Error::TrashGone(operation.id));
+        }
+        for gone in moved.iter().filter(|moved| is_gone(moved)) {
+            self.warn(format!("{} is not in the trash any more and stays away", gone.from.display()));
         }
         put_back(moved)?;
         let _ = fs::remove_dir(self.trash().join(operation.id.to_string()));
+        if let Some(transcript) = moved.first() {
+            self.enlist(&transcript.from);
+        }
         self.give_name_back(&operation.effects)?;
         self.registry().end_operation(operation.id, "undone", None)
+    }
+
+    /// Puts a session back into the agent's own list, where the agent keeps one.
+    pub(crate) fn enlist(&self, transcript: &Path) {
+        for store in self.stores().iter().filter(|store| transcript.starts_with(store.home())) {
+            if store.keeps_list(transcript) {
+                let _ = store.enlist(transcript, &store.scan(transcript));
+            }
+        }
     }
 
     /// Calls a session again what it was called before it was deleted.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use transcript::{Agent, Defects};
 
-use crate::{Progress, Result, Tine, catalog};
+use crate::{IndexStatus, Progress, Result, Tine, catalog};
 
 /// How one thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -96,6 +96,7 @@ impl Tine {
         }
         checks.push(self.registry_check());
         checks.push(self.cache_check(catalog.generation.is_empty()));
+        checks.push(self.index_check(progress, !catalog.generation.is_empty()));
         checks.push(self.git_check());
         Ok(Report { checks })
     }
@@ -174,6 +175,34 @@ impl Tine {
             },
             false => Check { subject, verdict: Verdict::Good, found: path.display().to_string(), hint: None },
         }
+    }
+
+    fn index_check(&self, progress: &dyn Progress, is_writable: bool) -> Check {
+        let subject = "search index".to_owned();
+        let status = match self.index_status(progress) {
+            Ok(IndexStatus { failed: Some(error), .. }) | Err(error) => {
+                return Check { subject, verdict: Verdict::Bad, found: error.to_string(), hint: error.hint() };
+            }
+            Ok(status) => status,
+        };
+        let missing = status.missing.sessions + status.missing.tools;
+        let vectors = status.vectors.as_ref().map_or(0, |vectors| vectors.missing);
+        let known = format!("{} sessions", status.sessions);
+        let (found, hint) = match status.notices.first() {
+            Some(notice) => (notice.clone(), "`tine index` does that"),
+            None if status.sessions == 0 && missing > 0 => {
+                ("not built yet".to_owned(), "the first search builds it, or `tine index`")
+            }
+            None if missing > 0 => {
+                (format!("{known}, {missing} not up to date"), "the next search reads them, or `tine index`")
+            }
+            None if vectors > 0 => {
+                (format!("{known}, the meaning of {vectors} not known yet"), "`tine index` makes all vectors")
+            }
+            None => return Check { subject, verdict: Verdict::Good, found: known, hint: None },
+        };
+        let hint = if is_writable { hint } else { "make the cache folder writable" };
+        Check { subject, verdict: Verdict::Note, found, hint: Some(hint.to_owned()) }
     }
 
     fn git_check(&self) -> Check {

@@ -1,5 +1,8 @@
 //! What can go wrong, in words that a person can act on. Each error has a kind for programs and, where there is one,
-//! a hint for people.
+//! a hint for people, which stand in files of their own.
+
+mod hint;
+mod kind;
 
 use std::io;
 use std::path::PathBuf;
@@ -29,11 +32,25 @@ pub enum Error {
     /// A query of words that are everywhere.
     #[error("the words of `{}` are in nearly every session", transcript::text::clip(.0, 60))]
     OnlyCommonWords(String),
+    /// An intent without a word.
+    #[error("there is no word in what you want")]
+    EmptyIntent,
+    /// An intent of words that are everywhere.
+    #[error("the words of `{}` are in nearly every session", transcript::text::clip(.0, 60))]
+    CommonIntent(String),
+    /// A time that ends before it begins.
+    #[error("there is no time since {since} and before {until}")]
+    NoSuchTime {
+        /// When it begins.
+        since: jiff::Timestamp,
+        /// When it ends.
+        until: jiff::Timestamp,
+    },
     /// A search by meaning in a build that has none.
     #[error("the engine `hybrid` is not in this build of tine")]
     NoMeaning,
     /// A query that nobody typed.
-    #[error("the query is too long: {bytes} bytes, and at most {most} or 64 words are looked for")]
+    #[error("the query is too long: {bytes} bytes, and at most {most} are read")]
     QueryTooLong {
         /// Its length.
         bytes: usize,
@@ -146,6 +163,28 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// git could not make a worktree.
+    #[error("git cannot make the worktree {}: {message}", .path.display())]
+    NotAdded {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What git said.
+        message: String,
+    },
+    /// A worktree's place is below something that is no directory.
+    #[error("there can be no worktree at {}: {} is not a directory", .path.display(), .file.display())]
+    BadPlace {
+        /// Where it was to be.
+        path: PathBuf,
+        /// What is no directory.
+        file: PathBuf,
+    },
+    /// A worktree begins at a commit.
+    #[error("nothing is committed yet in {}", .0.display())]
+    NothingCommitted(PathBuf),
+    /// A bare repository, or the inside of one.
+    #[error("no files are checked out in {}", .0.display())]
+    NoWorkingTree(PathBuf),
     /// A worktree needs a repository.
     #[error("{} is not in a git repository", .0.display())]
     NoRepository(PathBuf),
@@ -169,6 +208,14 @@ pub enum Error {
     /// There is such a branch already.
     #[error("there is a branch `{0}` already")]
     BranchExists(String),
+    /// There is a branch whose name is a part of it, or the other way round.
+    #[error("there cannot be a branch `{branch}` beside the branch `{other}`")]
+    BranchRival {
+        /// The branch.
+        branch: String,
+        /// The one that is there.
+        other: String,
+    },
     /// The branch is checked out in another working tree.
     #[error("the branch `{branch}` is checked out in {}", .tree.display())]
     CheckedOut {
@@ -439,7 +486,7 @@ pub enum Error {
     #[error("{} is there already, and is not an empty directory", .0.display())]
     TargetExists(PathBuf),
     /// A place that cannot be written down.
-    #[error("{} cannot be the place of a copy or a worktree: it is not text", .0.display())]
+    #[error("{} cannot be where a fork works: it is not text", .0.display())]
     BadTarget(PathBuf),
     /// Something in a directory cannot be copied.
     #[error("cannot copy {}: {source}", .path.display())]
@@ -522,6 +569,53 @@ pub enum Error {
     HasGrown {
         /// Its number.
         id: i64,
+    },
+    /// The fork was deleted since.
+    #[error("the session that operation {id} made is in the trash")]
+    InTrash {
+        /// Its number.
+        id: i64,
+        /// The operation that deleted it.
+        deleted_by: i64,
+    },
+    /// Another session works in the fork's workspace.
+    #[error("session `{session}` works in {}, which operation {id} made", .path.display())]
+    WorksThere {
+        /// The operation.
+        id: i64,
+        /// The session.
+        session: String,
+        /// The workspace.
+        path: PathBuf,
+    },
+    /// A process works in the fork's workspace.
+    #[error("process {process} works in {}, which operation {id} made", .path.display())]
+    RunsThere {
+        /// The operation.
+        id: i64,
+        /// The process.
+        process: u32,
+        /// The workspace.
+        path: PathBuf,
+    },
+    /// Somebody locked the fork's worktree.
+    #[error("the worktree {}, which operation {id} made, is locked", .path.display())]
+    Locked {
+        /// The operation.
+        id: i64,
+        /// The worktree.
+        path: PathBuf,
+    },
+    /// What was deleted is not in the trash any more.
+    #[error("what operation {0} deleted is not in the trash any more")]
+    TrashGone(i64),
+    /// Something is where a deleted file belongs.
+    #[error("{} is in the way", .path.display())]
+    ThereAgain {
+        /// The operation that deleted it.
+        id: i64,
+        /// Where it belongs.
+        path: PathBuf,
     },
     /// The fork was moved since.
     #[error("the session that operation {id} made is now {}", .path.display())]
@@ -641,315 +735,9 @@ impl std::fmt::Display for IndexTrouble {
     }
 }
 
-impl Error {
-    /// A word for programs.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Error::UnknownSession { .. } => "unknown_session",
-            Error::Ambiguous { .. } => "ambiguous_session",
-            Error::NoSessionHere(_) => "no_session_here",
-            Error::NoLastSession => "no_last_session",
-            Error::BadQuery { .. } => "bad_query",
-            Error::EmptyQuery => "empty_query",
-            Error::OnlyCommonWords(_) => "only_common_words",
-            Error::NoMeaning => "no_such_engine",
-            Error::QueryTooLong { .. } => "query_too_long",
-            Error::Index { .. } => "index",
-            Error::Export { .. } => "export",
-            Error::NoTurn { .. } => "no_such_turn",
-            Error::BadPoint(_) => "bad_turn",
-            Error::BadName(_) => "bad_name",
-            Error::Unreadable { .. } => "unreadable",
-            Error::NotASession(_) => "not_a_session",
-            Error::NameTaken(_) => "name_taken",
-            Error::NoNameLeft => "no_name_left",
-            Error::AtWork { .. } => "at_work",
-            Error::NothingToFork(_) => "nothing_to_fork",
-            Error::NoDirectory(_) => "no_directory",
-            Error::DirectoryGone { .. } => "directory_gone",
-            Error::NoGit => "no_git",
-            Error::Git { .. } => "git",
-            Error::NoRepository(_) => "no_repository",
-            Error::InTheMiddle { .. } => "in_the_middle",
-            Error::Detached(_) => "detached_head",
-            Error::NoCommit(_) => "no_commit",
-            Error::BadBranch(_) => "bad_branch",
-            Error::BranchExists(_) => "branch_exists",
-            Error::CheckedOut { .. } => "branch_checked_out",
-            Error::NoAgent { .. } => "no_agent",
-            Error::Program(_) => "agent_failed",
-            Error::OtherAgent { .. } => "other_agent",
-            Error::NativeDiffers { .. } => "native_differs",
-            Error::StillAtWork { .. } => "still_at_work",
-            Error::Background(_) => "agent_failed",
-            Error::Unanswered { .. } => "unanswered",
-            Error::Cancelled => "cancelled",
-            Error::NotOpened { source, .. } => source.kind(),
-            Error::NoProfile { .. } => "no_profile",
-            Error::ProfileOfOther { .. } => "profile_of_other",
-            Error::NoLaunchFile { .. } => "unreadable",
-            Error::NotAnOption { .. } => "not_an_option",
-            Error::HeldBack(_) => "held_back",
-            Error::OldFormat(_) => "old_format",
-            Error::PromptTooLong { .. } => "bad_prompt",
-            Error::NotAnswered { .. } | Error::NotSaid { .. } => "agent_failed",
-            Error::NoSuchOption { .. } => "no_such_option",
-            Error::Tracked { .. } => "tracked",
-            Error::NoTerminal => "no_terminal",
-            Error::NoTerminalProgram(_) => "no_terminal_program",
-            Error::Terminal { .. } => "terminal",
-            Error::NoPane { .. } => "no_pane",
-            Error::NotReady { .. } => "not_ready",
-            Error::Asks { .. } => "waiting",
-            Error::PaneClosed { .. } => "pane_closed",
-            Error::NotTakenUp(_) => "not_taken_up",
-            Error::OwnAncestor { .. } => "own_ancestor",
-            Error::SameName(_) => "same_name",
-            Error::Unbegun(_) => "unbegun",
-            Error::TranscriptGone { .. } => "transcript_gone",
-            Error::BadPrompt(_) => "bad_prompt",
-            Error::IsOpen { .. } => "is_open",
-            Error::OpenElsewhere { .. } => "open_elsewhere",
-            Error::StillNeeded { .. } => "still_needed",
-            Error::InTheWay(_) => "in_the_way",
-            Error::IntoItself { .. } => "into_itself",
-            Error::TargetExists(_) => "target_exists",
-            Error::BadTarget(_) => "bad_target",
-            Error::NotCopied { .. } => "not_copied",
-            Error::SharedRepository(_) => "shared_repository",
-            Error::Unmerged { .. } => "unmerged",
-            Error::SetupFailed { .. } => "setup_failed",
-            Error::BadConfig { .. } => "bad_config",
-            Error::WorkedInCopy { .. } => "worked_in",
-            Error::WorkedIn { .. } => "worked_in",
-            Error::CannotWrite { .. } => "cannot_write",
-            Error::CopyDiffers { .. } => "copy_differs",
-            Error::NothingToUndo(_) => "nothing_to_undo",
-            Error::NotUndoable { .. } => "not_undoable",
-            Error::HasGrown { .. } => "has_grown",
-            Error::HasMoved { .. } => "has_moved",
-            Error::NotRemoved(_) => "not_removed",
-            Error::BadSettings { .. } => "bad_settings",
-            Error::NotSetUp { .. } => "cannot_write",
-            Error::SetupProgram(_) => "agent_failed",
-            Error::NoHooks { .. } => "no_hooks",
-            Error::ChangedMeanwhile(_) => "changed_meanwhile",
-            Error::NoSuchScope { .. } => "no_such_scope",
-            Error::Registry { .. } => "registry",
-            Error::NewerRegistry { .. } => "newer_registry",
-        }
-    }
-
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Error::UnknownSession { similar, .. } if similar.is_empty() => {
-                Some("`tine list --all` shows every session; a name, an id, its beginning or a path will do".into())
-            }
-            Error::UnknownSession { similar, .. } => Some(format!("did you mean {}?", similar.join(" or "))),
-            Error::Ambiguous { matches, .. } => {
-                let lines: Vec<String> = matches.iter().take(10).map(describe).collect();
-                let more = matches.len().saturating_sub(10);
-                let rest = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
-                Some(format!("say more of the id, or give the path:\n{}{rest}", lines.join("\n")))
-            }
-            Error::NoSessionHere(_) => Some("`tine list --all` shows the sessions of every directory".into()),
-            Error::BadQuery { .. } | Error::EmptyQuery => {
-                Some("words, \"a phrase\", -without, and filters: agent:codex file:src/auth.rs since:2w".into())
-            }
-            Error::NoMeaning => Some("`--engine words` is; `hybrid` needs the cargo feature `semantic`".into()),
-            Error::OnlyCommonWords(_) => Some("add a word that is not, or put it in quotes: \"to be or not\"".into()),
-            Error::QueryTooLong { .. } => Some("say it in a sentence".into()),
-            Error::Export { .. } => Some("is the disk full, or the folder somebody else's?".into()),
-            Error::Index { trouble, .. } => Some(trouble.hint().into()),
-            Error::NoLastSession => Some("name one; `tine list` shows them".into()),
-            Error::NoTurn { source: PointError::OutOfRange { turns, .. }, session } => Some(match turns {
-                0 => "nothing was asked in it yet".into(),
-                turns => format!("it ends at turn {turns}; `tine show {session}` lists them"),
-            }),
-            Error::NoTurn { .. } | Error::BadPoint(_) => {
-                Some("`SESSION@3` is the point after turn 3, `SESSION@-1` leaves out the last turn".into())
-            }
-            Error::BadName(_) => Some("for example `auth-fix`".into()),
-            Error::NewerRegistry { .. } => Some("update tine, or set TINE_REGISTRY to another file".into()),
-            Error::Registry { .. } => Some("is the disk full, or the folder read-only? `tine doctor` looks".into()),
-            Error::NameTaken(_) | Error::NoNameLeft => {
-                Some("give it another one; `tine list --all` shows those in use".into())
-            }
-            Error::AtWork { state: State::Waiting, .. } => Some(
-                "it waits for a permission: answer it, wait with `--wait`, or say `--now` to fork at its last \
-                 complete turn"
-                    .into(),
-            ),
-            Error::AtWork { .. } => Some("wait with `--wait`, or say `--now` to fork at its last complete turn".into()),
-            Error::NothingToFork(_) => Some("say something in it first".into()),
-            Error::NoDirectory(_) => Some("make it first, or fork to another one with `--to DIR`".into()),
-            Error::DirectoryGone { now: Some(now), session, .. } => {
-                let now = now.display();
-                Some(format!("its repository is at {now} now: `tine resume {session} --to {now}` goes on there"))
-            }
-            Error::DirectoryGone { now: None, session, .. } => {
-                Some(format!("its repository was not found; `tine resume {session} --to DIR` goes on in another place"))
-            }
-            Error::NoGit => Some("install git, or fork without a worktree".into()),
-            Error::Git { .. } => None,
-            Error::NoRepository(_) => Some("`git init` makes one; `--to DIR` needs none".into()),
-            Error::InTheMiddle { .. } => Some("finish or abort that first".into()),
-            Error::Detached(_) => {
-                Some("`git switch BRANCH` first; the worktree begins at the branch that the source works on".into())
-            }
-            Error::NoCommit(_) => Some("for example `main`, a tag or a hash".into()),
-            Error::BadBranch(_) => Some("for example `try/cookies`".into()),
-            Error::BranchExists(_) => Some("give another name: `--worktree NAME`".into()),
-            Error::CheckedOut { tree, .. } => {
-                Some(format!("work there with `--to {}`, or give another name", tree.display()))
-            }
-            Error::NoAgent { agent, .. } => Some(format!(
-                "install {}, or say in the configuration where it is: `[agents.{agent}] command = \"/path\"`",
-                agent.product_name()
-            )),
-            Error::Program(_) => {
-                Some("nothing of the fork is left; `--method copy` needs no start of the agent".into())
-            }
-            Error::OtherAgent { .. } => Some("`--method seed` tells it what was said".into()),
-            Error::NativeDiffers { .. } => {
-                Some("nothing of the fork is left; the agent cannot do it: `--method copy` can".into())
-            }
-            Error::Unanswered { session, .. } => Some(format!("it was interrupted or failed; `tine show {session}` shows how it ended")),
-            Error::Cancelled => None,
-            Error::Background(_) => Some("say it with `--wait`".into()),
-            Error::NotOpened { fork, operation, source } => {
-                let hint = source.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
-                Some(format!(
-                    "{hint}the fork {fork} was made: `tine resume {fork}` goes on, `tine undo {operation}` takes it back"
-                ))
-            }
-            Error::StillAtWork { state: State::Waiting, .. } => {
-                Some("it waits for a person: `tine focus` leads there; to fork it at its last complete turn, say `--now`".into())
-            }
-            Error::StillAtWork { session, .. } => {
-                Some(format!("`tine wait {session}` waits for it; to fork it at its last complete turn, say `--now`"))
-            }
-            Error::NoProfile { known, file, .. } if known.is_empty() => {
-                Some(format!("`[profiles.NAME]` in {} makes one", file.display()))
-            }
-            Error::NoProfile { known, file, .. } => Some(format!("{} has {}", file.display(), known.join(", "))),
-            Error::NoLaunchFile { .. } => {
-                Some("it was named on the command line, or by the profile in the configuration file".into())
-            }
-            Error::NotAnOption { .. } => {
-                Some("one text may be said first: behind `--` in quotation marks, or with `--prompt`".into())
-            }
-            Error::NotAnswered { session: Some(session), .. } => Some(format!(
-                "the session is there: `tine show {session}` tells how far it came, `tine resume {session}` goes on"
-            )),
-            Error::OldFormat(_) => Some("`tine fork` with `--method seed` tells it what was said".into()),
-            Error::PromptTooLong { .. } => Some("write it into a file, and tell the agent to read that".into()),
-            Error::HeldBack(session) => Some(format!("`tine resume {session} --in tmux` opens it")),
-            Error::NotSaid { session, .. } => Some(format!("`tine send {session} --wait` says more")),
-            Error::NotAnswered { session: None, .. } => Some("no session was begun, and the name is free again".into()),
-            Error::ProfileOfOther { agent, .. } => Some(format!("say `--agent {agent}`")),
-            Error::NoSuchOption { .. } => Some("give its own options behind `--`".into()),
-            Error::Tracked { .. } => Some("`tine rename` gives it another name".into()),
-            Error::NoTerminal => Some("say which, as `--in tmux`, or `--in headless` for none".into()),
-            Error::NoTerminalProgram(_) => Some("install it, or say another place with `--in`".into()),
-            Error::Terminal { .. } => {
-                Some("is that terminal still there? `--in` names another place, `--in none` only prints the command".into())
-            }
-            Error::NoPane { runs: true, .. } => {
-                Some("`tine resume` tells how it can be opened; stop it where it runs first".into())
-            }
-            Error::NoPane { session, .. } => Some(format!("`tine resume {session} --in tmux` opens it")),
-            Error::NotReady { .. } => {
-                Some("`tine focus` leads there; `--ready-timeout` waits longer".into())
-            }
-            Error::Asks { session, .. } => {
-                Some(format!("`tine focus {session}` leads there; tine answers no such questions"))
-            }
-            Error::PaneClosed { .. } => Some("run it with `--in here` to see why".into()),
-            Error::NotTakenUp(_) => Some("`tine read --screen` shows what it does; `tine focus` leads there".into()),
-            Error::OwnAncestor { .. } => Some("`tine tree` shows who comes from whom".into()),
-            Error::SameName(_) => None,
-            Error::Unbegun(name) => Some(format!("`tine delete {name}` gives the name up")),
-            Error::TranscriptGone { name, .. } => {
-                Some(format!("`tine delete {name}` gives the name up; a new session may take it as well"))
-            }
-            Error::BadPrompt("is too long for a command line") => {
-                Some("`--in headless` gives it by standard input".into())
-            }
-            Error::BadPrompt(_) => Some("say something that is text".into()),
-            Error::IsOpen { .. } => Some("end the agent first".into()),
-            Error::OpenElsewhere { session, .. } => {
-                Some(format!("agents do not lock: `tine fork {session}` is safe, `--yes` goes on all the same"))
-            }
-            Error::StillNeeded { .. } => {
-                Some("delete those first; a fork by `--method copy` needs nothing of its source".into())
-            }
-            Error::InTheWay(_) => Some("remove it, or give another name: `--worktree NAME`".into()),
-            Error::IntoItself { .. } => Some("choose a place beside it".into()),
-            Error::TargetExists(_) => Some("choose another place, or empty it first".into()),
-            Error::BadTarget(_) => Some("choose a path in UTF-8".into()),
-            Error::NotCopied { .. } => {
-                Some("nothing of the fork is left; `--worktree` and `--to DIR` do without a copy of everything".into())
-            }
-            Error::SharedRepository(_) => Some("fork into a worktree instead: `--worktree`".into()),
-            Error::Unmerged { .. } => {
-                Some("decide and `git add` it, or fork without `--carry`, which leaves changes where they are".into())
-            }
-            Error::SetupFailed { .. } => {
-                Some("nothing of the fork is left; `worktree.setup` in the configuration file says what runs".into())
-            }
-            Error::BadConfig { .. } => Some("put it right, or take it out: everything has a default".into()),
-            Error::WorkedInCopy { .. } => {
-                Some("keep what you need of it elsewhere; `tine undo --force` removes it all the same".into())
-            }
-            Error::WorkedIn { .. } => {
-                Some("commit or take away what is there; `tine undo --force` removes it all the same".into())
-            }
-            Error::CannotWrite { .. } => {
-                Some("nothing of the fork is left; is the disk full, or the folder read-only?".into())
-            }
-            Error::CopyDiffers { .. } => Some(
-                "nothing of the fork is left; `--method seed` tells the agent what was said instead; please report this"
-                    .into(),
-            ),
-            Error::NothingToUndo(_) | Error::NotUndoable { .. } => Some("`tine log` lists operations".into()),
-            Error::HasMoved { .. } => Some("`tine delete` moves it into the trash".into()),
-            Error::NotRemoved(_) => Some("is the folder read-only? Nothing was forgotten; try again".into()),
-            Error::HasGrown { .. } => Some("`tine undo --force` removes it all the same".into()),
-            Error::BadSettings { .. } => {
-                Some("nothing was changed; put it right first, the agent cannot read it either".into())
-            }
-            Error::NotSetUp { .. } => {
-                Some("the file is as it was; is it or its folder read-only, or the disk full?".into())
-            }
-            Error::SetupProgram(_) => Some("`tine setup --status` tells how things stand".into()),
-            Error::NoHooks { .. } => Some(
-                "none were installed; older versions have none, and without them tine notices forks when it next looks"
-                    .into(),
-            ),
-            Error::ChangedMeanwhile(_) => Some("run it again to see what is to be done now".into()),
-            Error::NoSuchScope { .. } => Some("leave that out: its hooks are for all projects".into()),
-            Error::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("a name or an id has no `/`; a path leads to a transcript".into())
-            }
-            Error::Unreadable { .. } => None,
-            Error::NotASession(_) => {
-                Some("transcripts are the .jsonl files below ~/.claude/projects and ~/.codex".into())
-            }
-        }
-    }
-}
-
 fn asked(error: &PointError) -> String {
     match error {
         PointError::NotATurn(text) => transcript::text::one_line(text),
         PointError::OutOfRange { asked, .. } => asked.clone(),
     }
-}
-
-fn describe(session: &SessionView) -> String {
-    let title = transcript::text::one_line(session.title.as_deref().unwrap_or("untitled"));
-    let path = transcript::text::one_line(&session.path.to_string_lossy());
-    format!("  {:<6} {}  {}  {path}", session.agent, session.id, transcript::text::clip(&title, 40))
 }

@@ -35,6 +35,8 @@ mod session;
 mod setup;
 mod signal;
 mod smart;
+#[cfg(test)]
+mod test_world;
 mod tree;
 mod undo;
 
@@ -55,7 +57,9 @@ pub use drive::{Opening, Sent, Target, Unbegun, check_words, fetch, note_trouble
 pub use error::{Error, IndexTrouble, Result};
 pub use events::HeardEvent;
 pub use export::{ExportRequest, Exported};
-pub use fork::{Forked, Method, Opened, Place, Plan, Preparation, Request, SeedNote, SeedPlan, Where, Workspace};
+pub use fork::{
+    EmptyClone, Forked, Method, Opened, Place, Plan, Preparation, Request, SeedNote, SeedPlan, Where, Workspace,
+};
 pub use git::Worktree;
 pub use hook::{Caller, Event, Heard, Payload, write_name};
 pub use named::Start;
@@ -66,8 +70,8 @@ pub use project::Project;
 pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 pub use search::{
-    Answer, Correction, DEFAULT_COLLECTION, Engine, EngineError, Found, Grounds, IndexProgress, IndexStatus, Limits,
-    Missing, Now, Query, RECENT, Snippet, VectorStatus, query_time,
+    Answer, Asking, Correction, DEFAULT_COLLECTION, Engine, EngineError, Found, Grounds, IndexProgress, IndexStatus,
+    Limits, Missing, Now, Query, RECENT, Snippet, VectorStatus, query_time, without_line,
 };
 use session::Knowledge;
 pub use session::{Details, Listing, Session};
@@ -156,16 +160,13 @@ impl Tine {
         let (catalog, knowledge) = self.survey(progress)?;
         let project = filter.directory.as_deref().map(Project::of);
         let asked = |entry: &catalog::Entry| {
-            let summary = &entry.summary;
-            !summary.is_subagent
-                && !summary.is_empty
-                && filter.agent.is_none_or(|agent| agent == summary.agent)
-                && project
-                    .as_ref()
-                    .is_none_or(|project| summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)))
+            let in_project = |project: &Project| entry.summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
+            entry.is_shown()
+                && filter.agent.is_none_or(|agent| agent == entry.agent())
+                && project.as_ref().is_none_or(in_project)
         };
-        let shown = |entry: &&catalog::Entry| !entry.summary.is_subagent && !entry.summary.is_empty;
-        let handles = session::handles(catalog.entries.iter().filter(shown).map(|entry| &entry.summary.id));
+        let shown = catalog.entries.iter().filter(|entry| entry.is_shown());
+        let handles = session::handles(shown.map(|entry| &entry.summary.id));
         let mut entries = catalog.entries;
         entries.retain(asked);
         Ok(Listing::new(entries, knowledge, handles))
@@ -175,7 +176,12 @@ impl Tine {
     fn survey(&self, progress: &dyn Progress) -> Result<(catalog::Catalog, Knowledge)> {
         let mut catalog = catalog::refresh(&self.stores, &self.context.paths.cache, progress);
         for (agent, path, kind) in &catalog.unreadable {
-            self.warnings.borrow_mut().push(format!("cannot look into {} of {agent}: {kind}", path.display()));
+            let warning = format!("cannot look into {} of {agent}: {kind}", path.display());
+            let mut warnings = self.warnings.borrow_mut();
+            // Some commands look twice.
+            if !warnings.contains(&warning) {
+                warnings.push(warning);
+            }
         }
         let notes: HashMap<_, _> = self.stores.iter().map(|store| (store.agent(), store.notes())).collect();
         // What was learned is noted, but a registry that cannot be written now does not keep a listing from its work.
@@ -223,9 +229,8 @@ impl Tine {
     pub(crate) fn read_all(&self, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
         let path = &session.view.path;
         let store = self.store(session.view.agent);
-        let details = &session.details;
-        let known = details.plain.map(|size| agents::Known { size, defects: details.defects.clone() });
-        store.read(path, until, known.as_ref()).map_err(|source| Error::Unreadable { path: path.clone(), source })
+        let known = session.details.known.as_ref();
+        store.read(path, until, known).map_err(|source| Error::Unreadable { path: path.clone(), source })
     }
 
     /// Remembers that a session was used, so that `-` means it.

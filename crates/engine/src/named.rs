@@ -115,6 +115,7 @@ impl Tine {
     /// Registers a session that is about to be started by this process, which becomes the agent.
     pub fn register_start(&self, start: &Start, becomes_agent: bool) -> Result<()> {
         let now = self.context().clock.now();
+        self.release_name(&start.name)?;
         let pid = std::process::id();
         let process = becomes_agent.then(|| agents::process_start(pid)).flatten();
         let launch = process.map_or_else(|| "0 -".to_owned(), |begun| format!("{pid} {begun}"));
@@ -271,7 +272,7 @@ impl Tine {
                 continue;
             }
             let entry = catalog.entries.iter().find(|entry| entry.summary.agent == *agent && entry.summary.id == *id);
-            let Some(entry) = entry.filter(|entry| !entry.summary.is_subagent && !entry.summary.is_empty) else {
+            let Some(entry) = entry.filter(|entry| entry.is_shown()) else {
                 continue;
             };
             // Of sessions that share an id, a relative is the one in the same project.

@@ -24,7 +24,9 @@ pub(crate) fn for_fork(parent: &str, is_taken: impl Fn(&str) -> bool) -> Option<
 /// What a session is called where its fork's name is made from it: its name, else what its title says.
 pub(crate) fn base_of(session: &SessionView) -> String {
     let named = session.name.as_ref().map(|name| name.as_str().to_owned());
-    named.or_else(|| slug(session.title.as_deref().unwrap_or_default(), 24)).unwrap_or_else(|| {
+    // A name is shown where a title is not, and is typed into shells that remember it.
+    let title = transcript::secrets::mask(session.title.as_deref().unwrap_or_default()).0;
+    named.or_else(|| slug(&title, 24)).unwrap_or_else(|| {
         let id = session.id.short().to_ascii_lowercase().replace('_', "-");
         id.trim_end_matches('-').to_owned()
     })

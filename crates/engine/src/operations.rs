@@ -3,6 +3,7 @@
 //! An operation is begun before anything is written and ended when all is in place. One that was begun by a process that
 //! no longer runs was cut off; what it made is removed by whichever tine looks next.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,13 @@ pub struct Effects {
     /// A copy of a directory.
     #[serde(default)]
     pub copy: Option<DirectoryCopy>,
+    /// Notes of a project that came along, each with a fingerprint of what it held. Others keep notes there as well, so
+    /// only what is as it was is taken away again.
+    #[serde(default)]
+    pub notes: Vec<(PathBuf, String)>,
+    /// Folders of an agent that were not there before, the deepest first. They go when nothing is left in them.
+    #[serde(default)]
+    pub folders: Vec<PathBuf>,
     /// What was moved into the trash.
     #[serde(default)]
     pub moved: Vec<Moved>,
@@ -104,6 +112,12 @@ impl Effects {
             self.made.push(path.to_owned());
         }
     }
+
+    /// Where it made a worktree or a copy of a directory.
+    pub(crate) fn workspace(&self) -> Option<&Path> {
+        let tree = self.worktree.as_ref().map(|worktree| worktree.path.as_path());
+        tree.or(self.copy.as_ref().map(|copy| copy.path.as_path()))
+    }
 }
 
 /// What an operation made or changed, one thing at a time.
@@ -125,6 +139,10 @@ impl Operation {
     /// What it made or changed, in the order of importance to a person.
     pub fn told(&self) -> Vec<Effect<'_>> {
         let effects = &self.effects;
+        // Nothing is left of what failed or was cut off, nor is anything in the trash that was brought back.
+        if matches!(self.state.as_str(), "failed" | "cleaned") || self.state != "done" && !effects.moved.is_empty() {
+            return Vec::new();
+        }
         let trash = effects.moved.first().map(|first| Effect::Trash(effects.moved.len(), &first.from));
         let made = effects.made.first().map(PathBuf::as_path);
         let session = effects.session.as_ref().filter(|_| trash.is_none()).map(|id| Effect::Session(id, made));
@@ -142,6 +160,8 @@ pub(crate) struct NewFork<'a> {
     pub parent: Lineage,
     /// What is remembered of the transcript that it began with.
     pub seed: Option<&'a SeedNote>,
+    /// Whether it begins as its parent does, which may have begun with a transcript.
+    pub begins_alike: bool,
     pub profile: &'a Profile,
     pub effects: Effects,
 }
@@ -167,8 +187,7 @@ pub struct Operation {
 impl Registry {
     /// Notes that something is about to be made.
     pub(crate) fn begin_operation(&mut self, kind: &str, what: &str, effects: &Effects, now: Timestamp) -> Result<i64> {
-        let worktree = effects.worktree.as_ref().map(|worktree| worktree.path.clone());
-        let tree = worktree.or(effects.copy.as_ref().map(|copy| copy.path.clone()));
+        let tree = effects.workspace().map(Path::to_owned);
         let reserves = effects.reserves.clone();
         let effects = serde_json::to_string(effects).unwrap_or_default();
         let process = own_process();
@@ -220,7 +239,7 @@ impl Registry {
 
     /// Names a fork, notes its parent and ends its operation, all at once. False where the name is taken.
     pub(crate) fn register_fork(&mut self, fork: &NewFork<'_>, operation: i64, now: Timestamp) -> Result<bool> {
-        let NewFork { key, name, parent, seed, profile, effects } = fork;
+        let NewFork { key, name, parent, seed, begins_alike, profile, effects } = fork;
         let profile =
             Some(profile).filter(|profile| !profile.is_empty()).and_then(|profile| serde_json::to_string(profile).ok());
         let effects = serde_json::to_string(effects).unwrap_or_default();
@@ -255,6 +274,14 @@ impl Registry {
                 ],
             )?;
             crate::events::note(transaction, "forked", key.agent, &key.id, Some(name), now)?;
+            if *begins_alike {
+                transaction.execute(
+                    "INSERT OR REPLACE INTO seeds (agent, id, parent_agent, parent_id, turn, hash, tokens, window, hidden)
+                     SELECT ?1, ?2, parent_agent, parent_id, turn, hash, tokens, window, hidden FROM seeds
+                     WHERE agent = ?3 AND id = ?4",
+                    params![key.agent.as_str(), key.id.as_str(), parent.agent.as_str(), parent.id.as_str()],
+                )?;
+            }
             if let Some(seed) = seed {
                 transaction.execute(
                     "INSERT OR REPLACE INTO seeds (agent, id, parent_agent, parent_id, turn, hash, tokens, window, hidden)
@@ -280,15 +307,46 @@ impl Registry {
         })
     }
 
-    /// Forgets a session and where it came from.
+    /// Moves on what tells whether a fork has grown, where only tine itself has written to it.
+    pub(crate) fn move_stamp(&mut self, id: &SessionId, before: (u64, i64), after: (u64, i64)) -> Result<()> {
+        let text = |stamp: (u64, i64)| format!("[{},{}]", stamp.0, stamp.1);
+        let query = "UPDATE operations SET effects = json_set(effects, '$.stamp', json(?3)) WHERE state = 'done'
+                         AND json_extract(effects, '$.session') = ?1 AND json_extract(effects, '$.stamp') = ?2";
+        self.write(|transaction| transaction.execute(query, params![id.as_str(), text(before), text(after)])).map(drop)
+    }
+
+    /// Forgets a session and where it came from. Names that it was given are not to be taken back any more.
     pub(crate) fn forget(&mut self, id: &SessionId, operation: i64) -> Result<()> {
         self.write(|transaction| {
+            transaction.execute(
+                "UPDATE operations SET state = 'undone'
+                     WHERE state = 'done' AND json_extract(effects, '$.named[0].id') = ?1",
+                [id.as_str()],
+            )?;
             transaction.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])?;
+            // What was forked from it has the history of its parent, too.
+            transaction.execute(
+                "UPDATE lineage SET parent_agent = gone.parent_agent, parent_id = gone.parent_id,
+                     parent_turn = min(coalesce(lineage.parent_turn, gone.parent_turn), gone.parent_turn)
+                 FROM lineage AS gone
+                 WHERE gone.id = ?1 AND lineage.parent_id = ?1 AND lineage.parent_agent = gone.agent",
+                [id.as_str()],
+            )?;
             transaction.execute("DELETE FROM lineage WHERE id = ?1", [id.as_str()])?;
             transaction.execute("DELETE FROM seeds WHERE id = ?1", [id.as_str()])?;
             transaction.execute("UPDATE operations SET state = 'undone' WHERE id = ?1", [operation])
         })
         .map(|_| ())
+    }
+
+    /// Names that are taken, and those that somebody is about to take.
+    pub(crate) fn taken_names(&self) -> Result<HashSet<String>> {
+        let mut taken: HashSet<String> = self.names()?.into_values().map(|name| name.to_string()).collect();
+        if !self.started_processes()?.is_empty() {
+            let started = self.operations()?.into_iter().filter(|operation| operation.state == "started");
+            taken.extend(started.filter_map(|operation| operation.effects.reserves).map(|name| name.to_string()));
+        }
+        Ok(taken)
     }
 
     /// Every operation, the newest first.
@@ -326,6 +384,11 @@ impl Registry {
         }
         Ok(self.operations()?.into_iter().filter(|operation| dead.contains(&operation.id)).collect())
     }
+}
+
+/// Size and time of a transcript, which tell whether somebody has gone on in it.
+pub(crate) fn stamp_of(path: &Path) -> Option<(u64, i64)> {
+    fs::metadata(path).ok().map(|metadata| (metadata.len(), agents::stamp(&metadata).modified))
 }
 
 /// This process, as it can be recognised later: its number, when it began, and the namespace that numbers it.

@@ -1,9 +1,9 @@
 //! A session as the engine sees it: the agent's facts, tine's knowledge, and whether a process has it open.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use agents::{Holder, Live, LiveSession, Notes, Terminal};
+use agents::{Holder, Known, Live, LiveSession, Notes, Terminal};
 use jiff::Timestamp;
 use transcript::{Agent, Defects, ParentView, SessionId, SessionName, SessionView, State, Summary, TokenUse};
 
@@ -40,14 +40,18 @@ pub struct Details {
     pub model: Option<String>,
     /// The agent's version that wrote last.
     pub version: Option<String>,
+    /// Other branches that it was on before, as far as the agent says.
+    pub earlier_branches: Vec<String>,
     /// The token use that the agent last reported.
     pub tokens: Option<TokenUse>,
     /// Whether the last record leaves a turn unfinished.
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
     pub compacted: bool,
-    /// The size up to which the file is its own history, in its own order.
-    pub plain: Option<u64>,
+    /// What makes reading and copying it quick, where its file is its own history in its own order.
+    pub known: Option<Known>,
+    /// Whether records stand before others that they follow.
+    pub disordered: bool,
     /// What was wrong in the files.
     pub defects: Defects,
 }
@@ -135,10 +139,27 @@ impl Knowledge {
         Some(&own.1)
     }
 
+    /// How the ids of sessions begin that have names.
+    pub(crate) fn who_may_be_named(&self) -> HashSet<u64> {
+        self.names.keys().map(|id| beginning(id.as_str())).collect()
+    }
+
     /// Gives a session the title that its agent keeps elsewhere.
     pub(crate) fn title(&self, summary: &mut Summary) {
         if let Some(title) = self.notes.get(&summary.agent).and_then(|notes| notes.titles.get(&summary.id)) {
             summary.custom_title = Some(title.clone());
+        }
+    }
+
+    /// Gives all sessions such titles. Of most nothing is looked at but how their ids begin.
+    pub(crate) fn title_all(&self, entries: &mut [Entry]) {
+        let titles = self.notes.iter().flat_map(|(agent, notes)| notes.titles.keys().map(move |id| (*agent, id)));
+        let titled: HashSet<(Agent, u64)> = titles.map(|(agent, id)| (agent, beginning(id.as_str()))).collect();
+        if titled.is_empty() {
+            return;
+        }
+        for entry in entries.iter_mut().filter(|entry| titled.contains(&(entry.agent(), entry.beginning()))) {
+            self.title(&mut entry.summary);
         }
     }
 
@@ -151,9 +172,10 @@ impl Knowledge {
 
     /// Puts one session together.
     pub(crate) fn session(&self, entry: Entry) -> Session {
-        let mut summary = *entry.summary;
+        let mut summary = entry.summary.into_summary();
         self.title(&mut summary);
         let updated = updated(&entry.stamp, &summary);
+        let known = Known::of(&summary);
         let live = self.live.get(&summary.agent).and_then(|live| live.sessions.get(&summary.id));
         let live = live.filter(|live| is_of_project(live, &summary)).cloned();
         let written = entry.stamp.modified;
@@ -199,15 +221,17 @@ impl Knowledge {
             path: summary.path,
         };
         let details = Details {
+            known,
             custom_title: summary.custom_title,
             agent_title: summary.agent_title,
             first_prompt: summary.first_prompt,
             model: summary.model,
             version: summary.version,
+            earlier_branches: summary.earlier_branches,
             tokens: summary.tokens,
             mid_turn: summary.mid_turn,
             compacted: summary.compacted,
-            plain: summary.plain,
+            disordered: summary.disordered,
             defects: summary.defects,
         };
         Session { view, details, live, size: entry.stamp.size, is_settled }
@@ -312,7 +336,7 @@ fn is_in_folder_of(cwd: &Path, transcript: &Path) -> bool {
 /// Codex's ids begin with the time, so those of one minute share their first eight characters.
 pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<SessionId, String> {
     // Nearly all differ in their first eight characters; only those that do not are looked at closer.
-    let mut all: Vec<(u64, &SessionId)> = ids.map(|id| (beginning(id), id)).collect();
+    let mut all: Vec<(u64, &SessionId)> = ids.map(|id| (beginning(id.as_str()), id)).collect();
     all.sort_unstable_by_key(|(beginning, _)| *beginning);
     let alike = all.chunk_by(|(a, _), (b, _)| a == b).filter(|alike| alike.len() > 1);
     let mut sorted: Vec<&SessionId> = alike.flatten().map(|(_, id)| *id).collect();
@@ -335,9 +359,9 @@ pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<S
 }
 
 /// The first eight characters as a number.
-fn beginning(id: &SessionId) -> u64 {
+pub(crate) fn beginning(id: &str) -> u64 {
     let mut bytes = [0; 8];
-    for (byte, given) in bytes.iter_mut().zip(id.as_str().bytes()) {
+    for (byte, given) in bytes.iter_mut().zip(id.bytes()) {
         *byte = given;
     }
     u64::from_be_bytes(bytes)

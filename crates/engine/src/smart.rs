@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::catalog::Progress;
-use crate::error::Result;
-use crate::search::{Answer, IndexProgress, Limits, Query, RECENT};
+use crate::error::{Error, Result};
+use crate::search::{Answer, Asking, IndexProgress, Limits, Query, RECENT};
 use crate::session::Session;
 use crate::{Filter, Tine};
 
@@ -55,7 +55,11 @@ impl Tine {
         progress: &dyn Progress,
         indexing: &dyn IndexProgress,
     ) -> Result<Suggestions> {
-        let query = Query::plain(&intent.text)?;
+        let query = Query::plain(&intent.text).map_err(|error| match error {
+            Error::EmptyQuery => Error::EmptyIntent,
+            Error::OnlyCommonWords(words) => Error::CommonIntent(words),
+            other => other,
+        })?;
         let limits = Limits { directory: intent.project.clone(), ..Limits::default() };
         let mut answer = self.ask(intent, &query, &limits, progress, indexing)?;
         let weak = match intent.min_score {
@@ -94,12 +98,13 @@ impl Tine {
             }
             errors = asked.errors;
         }
-        let search = || self.search(query, limits, intent.limit, progress, indexing);
+        let search = || self.search(Asking { query, limits, limit: intent.limit, progress, indexing });
         let mut answer = search()?;
         if answer.grounds.missing > 0 {
             self.update_vectors(Some(UNDERSTANDING), false, progress, indexing)?;
             answer = search()?;
         }
-        Ok(Answer { errors, ..answer })
+        answer.errors = errors;
+        Ok(answer)
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use agents::SessionFile;
 use transcript::{SessionId, State};
 
 use crate::Tine;
@@ -15,11 +16,18 @@ use crate::delete;
 use crate::directory;
 use crate::error::{Error, Result};
 use crate::fork::MARK;
-use crate::operations::{Effects, Expected, Operation};
+use crate::operations::{Effects, Expected, Operation, stamp_of};
+use crate::session::Session;
 use crate::signal::{Signal, signal};
 
 /// How long a git is waited for whose tine is gone.
 const ORPHANS_END_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a process may take to stop that was told to.
+const STILL_WITHIN: Duration = Duration::from_secs(2);
+
+/// By how many milliseconds the time that a file system notes may lag behind the clock.
+const CLOCK_TICK: i64 = 10;
 
 /// What Codex calls whoever talks to its app-server.
 const OF_A_PROGRAM: &str = "vscode";
@@ -29,10 +37,10 @@ impl Tine {
     pub(crate) fn clean_up(&self) -> Result<()> {
         let cut_off = self.registry().cut_off(self.context().clock.now())?;
         for mut operation in cut_off {
-            let opened = match operation.kind.as_str() {
-                "fork" => self.end_orphans(&operation.effects),
-                _ => Vec::new(),
-            };
+            let written = self.end_agents(&operation.effects);
+            if operation.kind == "fork" {
+                self.wait_for_gits(&operation.effects);
+            }
             // A deletion that was cut off did not happen.
             delete::put_back(&operation.effects.moved)?;
             self.give_name_back(&operation.effects)?;
@@ -42,7 +50,7 @@ impl Tine {
             }) {
                 left.push(worktree.path);
             }
-            self.find_expected(&mut operation.effects, &opened);
+            self.find_expected(&mut operation.effects, &written);
             left.extend(self.remove_effects(&operation.effects));
             if let (Some(session), true) = (&operation.effects.session, operation.effects.moved.is_empty()) {
                 self.registry().forget_unregistered(session)?;
@@ -61,13 +69,15 @@ impl Tine {
     pub fn undo(&self, id: Option<i64>, force: bool) -> Result<Operation> {
         let operations = self.registry().operations()?;
         let found = match id {
-            Some(id) => operations.into_iter().find(|operation| operation.id == id),
-            None => operations.into_iter().find(|operation| operation.state == "done"),
+            Some(id) => operations.iter().find(|operation| operation.id == id),
+            None => operations.iter().find(|operation| operation.state == "done"),
         };
-        let operation = found.ok_or(Error::NothingToUndo(id))?;
+        let mut operation = found.cloned().ok_or(Error::NothingToUndo(id))?;
         if operation.state != "done" {
             return Err(Error::NotUndoable { id: operation.id, state: operation.state });
         }
+        let since = operation.id;
+        let later = operations.iter().filter(|other| other.id > since && other.state == "done");
         if !operation.effects.moved.is_empty() {
             self.restore(&operation)?;
             return Ok(operation);
@@ -76,14 +86,32 @@ impl Tine {
             self.name_back(&operation)?;
             return Ok(operation);
         }
+        self.leave_to(later, &mut operation)?;
         self.check_undo(&operation, force)?;
         if let Some(left) = self.remove_effects(&operation.effects).into_iter().next() {
             return Err(Error::NotRemoved(left));
         }
-        if let Some(session) = &operation.effects.session {
-            self.registry().forget(session, operation.id)?;
+        match &operation.effects.session {
+            Some(session) => self.registry().forget(session, operation.id)?,
+            None => self.registry().end_operation(operation.id, "undone", None)?,
         }
         Ok(operation)
+    }
+
+    /// What later operations have to do with the effects of an earlier one: a place that was free again may hold the
+    /// workspace of another by now, and a session may be in the trash.
+    fn leave_to<'a>(&self, later: impl Iterator<Item = &'a Operation>, operation: &mut Operation) -> Result<()> {
+        let effects = &mut operation.effects;
+        for other in later {
+            if let Some(path) = effects.workspace().filter(|path| other.effects.workspace() == Some(*path)) {
+                self.warn(format!("{} is what operation {} made there, and stays", path.display(), other.id));
+                (effects.worktree, effects.copy) = (None, None);
+            }
+            if other.effects.moved.iter().any(|moved| effects.made.first() == Some(&moved.from)) {
+                return Err(Error::InTrash { id: operation.id, deleted_by: other.id });
+            }
+        }
+        Ok(())
     }
 
     /// Refuses to remove what somebody went on with, or what others need.
@@ -104,6 +132,10 @@ impl Tine {
             if has_moved && !force {
                 return Err(Error::HasMoved { id: operation.id, path: session.view.path.clone() });
             }
+            // A clone of a session in which nothing was said has no transcript until somebody says something.
+            if effects.made.is_empty() && !force {
+                return Err(Error::HasGrown { id: operation.id });
+            }
         }
         if force {
             return Ok(());
@@ -111,7 +143,24 @@ impl Tine {
         if has_grown(effects) {
             return Err(Error::HasGrown { id: operation.id });
         }
+        if let Some(path) = effects.workspace() {
+            let is_there = |session: &&Session| {
+                let is_the_forks = Some(&session.view.id) == effects.session.as_ref();
+                !is_the_forks && session.view.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(path))
+            };
+            if let Some(other) = sessions.iter().find(is_there) {
+                let (id, session) = (operation.id, other.view.label().to_owned());
+                return Err(Error::WorksThere { id, session, path: path.to_owned() });
+            }
+            let proc = self.context().surroundings.proc.as_deref();
+            if let Some(process) = proc.and_then(|proc| agents::processes_in(proc, path).first().copied()) {
+                return Err(Error::RunsThere { id: operation.id, process, path: path.to_owned() });
+            }
+        }
         let worktree = effects.worktree.as_ref();
+        if let Some(tree) = worktree.filter(|tree| self.git().is_ok_and(|git| git.is_locked(tree))) {
+            return Err(Error::Locked { id: operation.id, path: tree.path.clone() });
+        }
         if worktree.is_some_and(|worktree| !self.git().is_ok_and(|git| git.is_untouched(worktree))) {
             return Err(Error::WorkedIn { id: operation.id });
         }
@@ -137,13 +186,22 @@ impl Tine {
         if let Some(copy) = &effects.copy {
             copy.remove();
         }
+        for (note, held) in effects.notes.iter().filter(|(note, _)| note.symlink_metadata().is_ok()) {
+            match directory::content_digest(note) {
+                Ok(holds) if holds == *held => drop(fs::remove_file(note)),
+                _ => self.warn(format!("{} came along and was changed since, so it stays", note.display())),
+            }
+        }
+        for folder in &effects.folders {
+            let _ = fs::remove_dir(folder);
+        }
         let tree = effects.worktree.iter().map(|worktree| &worktree.path);
         effects.made.iter().chain(tree).filter(|path| path.symlink_metadata().is_ok()).cloned().collect()
     }
 
     /// Finds a session that an agent has made under an id of its own, so that it is removed with the rest: by what is in
-    /// it, or because somebody who made it had it open.
-    pub(crate) fn find_expected(&self, effects: &mut Effects, opened: &[PathBuf]) {
+    /// it, or because whoever made it was writing to it.
+    pub(crate) fn find_expected(&self, effects: &mut Effects, written: &[PathBuf]) {
         let Some(expected) = effects.expects.take() else {
             return;
         };
@@ -151,38 +209,44 @@ impl Tine {
         let store = self.store(expected.agent);
         for file in store.discover().files {
             let is_new = file.stamp.modified / 1_000_000 + 1_000 >= expected.since;
-            if is_new && !named.keys().any(|key| key.id == file.id) && is_expected(store, &file.path, &expected, opened)
-            {
+            let is_named = || named.keys().any(|key| file.is_called(key.id.as_str()));
+            if is_new && !is_named() && is_expected(store, &file, &expected, written) {
                 effects.note(&file.path);
             }
         }
     }
 
     /// What a killed tine had started goes on without it. A git would make its worktree after that was removed, so it is
-    /// waited for; an agent that makes a fork which nobody will see is ended. Returns the files that it had open.
-    fn end_orphans(&self, effects: &Effects) -> Vec<PathBuf> {
-        let Some(proc) = &self.context().surroundings.proc else {
+    /// waited for.
+    fn wait_for_gits(&self, effects: &Effects) {
+        let (Some(proc), Some(worktree)) = (&self.context().surroundings.proc, &effects.worktree) else {
+            return;
+        };
+        let begun = Instant::now();
+        while begun.elapsed() < ORPHANS_END_WITHIN
+            && !agents::processes_with(proc, None, worktree.path.as_os_str()).is_empty()
+        {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends an agent that makes a fork which nobody will see. Returns the files that it wrote to.
+    pub(crate) fn end_agents(&self, effects: &Effects) -> Vec<PathBuf> {
+        let (Some(proc), Some(mark)) = (&self.context().surroundings.proc, &effects.mark) else {
             return Vec::new();
         };
-        let mut opened = Vec::new();
+        let mut written = Vec::new();
         let begun = Instant::now();
-        let waits = || begun.elapsed() < ORPHANS_END_WITHIN;
-        if let Some(mark) = &effects.mark {
-            let processes = || agents::processes_marked(proc, MARK, mark);
-            while waits() && !processes().is_empty() {
-                for process in processes() {
-                    opened.extend(end(proc, process));
-                }
-                thread::sleep(Duration::from_millis(20));
+        loop {
+            let processes = agents::processes_marked(proc, MARK, mark);
+            if processes.is_empty() || begun.elapsed() > ORPHANS_END_WITHIN {
+                return written;
             }
-        }
-        if let Some(worktree) = &effects.worktree {
-            let gits = || agents::processes_with(proc, None, worktree.path.as_os_str());
-            while waits() && !gits().is_empty() {
-                thread::sleep(Duration::from_millis(20));
+            for process in processes {
+                written.extend(end(proc, process));
             }
+            thread::sleep(Duration::from_millis(20));
         }
-        opened
     }
 
     /// Whether a process works in a directory.
@@ -192,37 +256,47 @@ impl Tine {
     }
 }
 
-fn is_expected(store: &dyn agents::Store, path: &Path, expected: &Expected, opened: &[PathBuf]) -> bool {
-    let summary = store.scan(path);
-    let created = summary.created.is_none_or(|created| created.as_millisecond() + 1_000 >= expected.since);
-    if created && opened.iter().any(|open| open == path) {
+/// Whether a session is what a fork that came to nothing has left. A session that was there before is somebody else's,
+/// whoever has it open.
+fn is_expected(store: &dyn agents::Store, file: &SessionFile, expected: &Expected, written: &[PathBuf]) -> bool {
+    let summary = store.scan(&file.path);
+    let created = summary.created.map(|created| created.as_millisecond());
+    let born = || file.stamp.born.map(|born| born / 1_000_000 + CLOCK_TICK);
+    let is_new = created.or_else(born).is_some_and(|began| began >= expected.since);
+    if file.is_called(expected.parent.as_str()) {
+        return false;
+    }
+    // The system tells of open files where they really are.
+    let real = file.path.canonicalize();
+    if is_new && written.iter().any(|path| real.as_ref().is_ok_and(|real| path == real)) {
         return true;
     }
     match &expected.mark {
         Some(mark) => summary.first_prompt.as_ref().is_some_and(|prompt| prompt.contains(mark)),
         None => {
             let is_fork = summary.parent.as_ref().is_some_and(|parent| parent.id == expected.parent);
-            created && is_fork && store.client(path).as_deref() == Some(OF_A_PROGRAM)
+            is_new && is_fork && store.client(&file.path).as_deref() == Some(OF_A_PROGRAM)
         }
     }
 }
 
-/// Ends a process that was started for an operation, by whose mark it was found. Returns the files that it had open.
+/// Ends a process that was started for an operation, by whose mark it was found. Returns the files that it wrote to.
 fn end(proc: &Path, process: u32) -> Vec<PathBuf> {
     // It opens nothing more while it is looked at, and writes nothing afterwards.
     signal(process, Signal::Stop);
-    let opened = agents::open_files(proc, process);
+    let begun = Instant::now();
+    while !agents::is_still(proc, process) && begun.elapsed() < STILL_WITHIN {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let written = agents::written_files(proc, process);
     signal(process, Signal::Kill);
-    opened
+    written
 }
 
 /// Whether somebody went on in the session since it was made.
 fn has_grown(effects: &Effects) -> bool {
-    let Some((size, modified)) = effects.stamp else {
-        return false;
-    };
-    let transcript = effects.made.first().and_then(|path| fs::metadata(path).ok());
-    transcript.is_some_and(|metadata| (metadata.len(), agents::stamp(&metadata).modified) != (size, modified))
+    let now = effects.made.first().and_then(|path| stamp_of(path));
+    effects.stamp.zip(now).is_some_and(|(then, now)| then != now)
 }
 
 impl crate::registry::Registry {
@@ -232,3 +306,7 @@ impl crate::registry::Registry {
         self.write(|transaction| transaction.execute(query, [id.as_str()])).map(|_| ())
     }
 }
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod tests;

@@ -1,12 +1,13 @@
 //! How failures look: `error:` and `hint:` on standard error, or one JSON object on standard output, and the exit code.
 
+use std::error::Error as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use serde_json::json;
 use transcript::render::to_json_line;
-use transcript::text;
+use transcript::{NameError, text};
 
 use crate::ui::Paint;
 
@@ -78,16 +79,36 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         error.kind(),
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     );
+    let message = error.render().to_string();
+    let hint = sign_in_query(error.kind(), &message);
     if is_question || !crate::environment::arguments_ask_for_json() {
         let _ = error.print();
+        if let Some(hint) = &hint {
+            let paint = Paint(crate::environment::errors_have_color());
+            let _ = writeln!(io::stderr().lock(), "\n{} {hint}", paint.bold("hint:"));
+        }
         let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         return if shown { ExitCode::SUCCESS } else { ExitCode::from(USAGE) };
     }
-    let message = error.render().to_string();
+    if let Some(source) = error.source().and_then(|source| source.downcast_ref::<NameError>()) {
+        let error = engine::Error::BadName(source.clone());
+        tell(error.kind(), &error.to_string(), error.hint().as_deref(), true);
+        return ExitCode::from(USAGE);
+    }
     let message = message.strip_prefix("error: ").unwrap_or(&message).trim();
-    let first = message.lines().next().unwrap_or_default();
-    tell("usage", first, Some("`tine --help` shows how"), true);
+    // What stands behind an empty line is help.
+    let lines: Vec<&str> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+    tell("usage", &lines.join(" "), Some(hint.as_deref().unwrap_or("`tine --help` shows how")), true);
     ExitCode::from(USAGE)
+}
+
+/// What to do about a sign of a query, as in `tine search cache -stampede`, that is none of the command line.
+fn sign_in_query(kind: ErrorKind, message: &str) -> Option<String> {
+    let command =
+        ["search", "smart-fork"].into_iter().find(|name| message.contains(&format!("Usage: tine {name} ")))?;
+    let hint =
+        format!("words that begin with `-` go in quotes, or all behind `--`: `tine {command} -- cache -stampede`");
+    (kind == ErrorKind::UnknownArgument).then_some(hint)
 }
 
 /// Makes a panic a short report and the exit code of a bug.

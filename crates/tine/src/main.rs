@@ -10,6 +10,7 @@ mod demo;
 mod environment;
 mod failure;
 mod mcp;
+mod memory;
 mod ui;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         return commands::hook::listen(&words);
     }
     failure::report_panics();
+    memory::take_in_large_steps();
     // Answers a shell that asks for completions, and does nothing otherwise.
     CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE).complete();
     let cli = match Cli::try_parse() {

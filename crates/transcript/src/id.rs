@@ -75,10 +75,14 @@ impl SessionId {
     /// Checks `text` and keeps it.
     pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
         let text = text.into();
-        let legal = (1..=128).contains(&text.len())
+        if SessionId::is_legal(&text) { Ok(SessionId(text)) } else { Err(IdError(text)) }
+    }
+
+    /// Whether a text can be an id.
+    pub fn is_legal(text: &str) -> bool {
+        (1..=128).contains(&text.len())
             && !text.starts_with('-')
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
-        if legal { Ok(SessionId(text)) } else { Err(IdError(text)) }
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     }
 
     /// The id as text.

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
@@ -14,71 +15,130 @@ use crate::BlockKind;
 /// What stands in the place of a secret. Not longer than any secret, so that text never grows.
 pub const MARK: &str = "[secret]";
 
-static SHAPE: LazyLock<String> = LazyLock::new(|| {
-    let shapes = [
-        // Private keys, whole or cut off; in JSON their line breaks are escaped.
+/// Shapes, each with the texts of which one stands in everything that it finds.
+const SHAPE: [(&[&str], &str); 28] = [
+    // Private keys, whole or cut off; in JSON their line breaks are escaped.
+    (
+        &["PRIVATE KEY"],
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s]|\\[nr])*)",
-        // Anthropic, OpenAI, OpenRouter, Stripe.
-        r"\bsk-[A-Za-z0-9][A-Za-z0-9_-]{18,}",
-        r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
-        // Amazon, Google, Azure.
-        r"\b(?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b",
-        r"\bAIza[A-Za-z0-9_-]{35}",
-        r"\bya29\.[A-Za-z0-9_-]{20,}",
-        r"\bGOCSPX-[A-Za-z0-9_-]{20,}",
-        r"\bAccountKey=[A-Za-z0-9+/=]{40,}",
-        // Forges and registries.
-        r"\bgh[pousr]_[A-Za-z0-9]{30,}",
-        r"\bgithub_pat_[A-Za-z0-9_]{30,}",
+    ),
+    // Anthropic, OpenAI, OpenRouter, Stripe.
+    (&["sk-"], r"\bsk-[A-Za-z0-9][A-Za-z0-9_-]{18,}"),
+    (&["k_live_", "k_test_"], r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    // Amazon, Google, Azure.
+    (&["AKIA", "ASIA", "AROA", "ABIA", "ACCA"], r"\b(?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b"),
+    (&["AIza"], r"\bAIza[A-Za-z0-9_-]{35}"),
+    (&["ya29."], r"\bya29\.[A-Za-z0-9_-]{20,}"),
+    (&["GOCSPX-"], r"\bGOCSPX-[A-Za-z0-9_-]{20,}"),
+    (&["AccountKey="], r"\bAccountKey=[A-Za-z0-9+/=]{40,}"),
+    // Forges and registries.
+    (&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
+    (&["github_pat_"], r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
+    (
+        &["glpat-", "glptt-", "glrt-", "gldt-", "glcbt-", "glsoat-"],
         r"\bgl(?:pat|ptt|rt|dt|cbt|soat)-[A-Za-z0-9_-]{20,}",
-        r"\bnpm_[A-Za-z0-9]{30,}",
-        r"\bpypi-[A-Za-z0-9_-]{40,}",
-        r"\bdckr_pat_[A-Za-z0-9_-]{20,}",
-        r"\bcio[A-Za-z0-9]{32}\b",
-        // Chat, mail, models, payments.
-        r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-        r"\bxapp-[A-Za-z0-9-]{20,}",
-        r"hooks\.slack\.com/services/[A-Za-z0-9/_+-]{20,}",
-        r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",
-        r"\bhf_[A-Za-z0-9]{30,}",
-        r"\bkey-[0-9a-f]{32}\b",
-        r"\bSK[0-9a-f]{32}\b",
-        r"\bdop_v1_[0-9a-f]{60,}",
-        r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}",
-        r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}",
-        r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}",
-        r"\bhvs\.[A-Za-z0-9_-]{20,}",
-        // JSON Web Tokens.
-        r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",
-    ];
-    // Word boundaries of ASCII: those of Unicode make the search many times slower wherever there is a letter beyond it.
-    shapes.join("|").replace(r"\b", r"(?-u:\b)")
-});
+    ),
+    (&["npm_"], r"\bnpm_[A-Za-z0-9]{30,}"),
+    (&["pypi-"], r"\bpypi-[A-Za-z0-9_-]{40,}"),
+    (&["dckr_pat_"], r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
+    (&["cio"], r"\bcio[A-Za-z0-9]{32}\b"),
+    // Chat, mail, models, payments.
+    (&["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    (&["xapp-"], r"\bxapp-[A-Za-z0-9-]{20,}"),
+    (&["hooks.slack.com/services/"], r"hooks\.slack\.com/services/[A-Za-z0-9/_+-]{20,}"),
+    (&["SG."], r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    (&["hf_"], r"\bhf_[A-Za-z0-9]{30,}"),
+    (&["key-"], r"\bkey-[0-9a-f]{32}\b"),
+    (&["SK"], r"\bSK[0-9a-f]{32}\b"),
+    (&["dop_v1_"], r"\bdop_v1_[0-9a-f]{60,}"),
+    (&["shpat_", "shpca_", "shppa_", "shpss_"], r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    (&[":AA"], r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    (&["AGE-SECRET-KEY-1"], r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    (&["hvs."], r"\bhvs\.[A-Za-z0-9_-]{20,}"),
+    // JSON Web Tokens.
+    (&["eyJ"], r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+];
 
-static SHAPES: LazyLock<Regex> = LazyLock::new(|| Regex::new(&SHAPE).expect("the shapes are legal"));
+static SHAPES: LazyLock<Regex> = LazyLock::new(|| Regex::new(&any_shape()).expect("the shapes are legal"));
+
+fn any_shape() -> String {
+    // Word boundaries of ASCII: those of Unicode make the search many times slower wherever there is a letter beyond it.
+    SHAPE.map(|(_, shape)| shape).join("|").replace(r"\b", r"(?-u:\b)")
+}
 
 /// Values that are secret by what they are called; group 1 stays, group 2 goes.
-static NAME: LazyLock<String> = LazyLock::new(|| {
-    let shapes = [
-        r#"(?i)((?:authorization|proxy-authorization)["']?\s*[:=]\s*["']?(?:bearer|basic|token)\s+)([A-Za-z0-9+/_.~=-]{12,})"#,
-        r#"(?i)((?:[a-z0-9]+[_-])*(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|password|passwd|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)([^\s"'\\,;)}]{8,})"#,
-        r"([a-z][a-z0-9+.-]*://[^\s/:@]*:)([^\s/@]{4,})@",
-    ];
-    shapes.map(|shape| format!("(?:{shape})")).join("|")
+const NAME: [(&[&str], &str); 3] = [
+    (
+        &["authorization"],
+        r#"((?i-u:authorization|proxy-authorization)["']?\s*[:=]\s*["']?(?i-u:bearer|basic|token)\s+)([A-Za-z0-9+/_.~=-]{12,})"#,
+    ),
+    (
+        &[
+            "apikey",
+            "api_key",
+            "api-key",
+            "secret",
+            "accesstoken",
+            "access_token",
+            "access-token",
+            "authtoken",
+            "auth_token",
+            "auth-token",
+            "passw",
+        ],
+        r#"((?:[A-Za-z0-9]+[_-])*(?i-u:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|password|passwd|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)([^\s"'\\,;)}]{8,})"#,
+    ),
+    (&["://"], r"([a-z][a-z0-9+.-]*://[^\s/:@]*:)([^\s/@]{4,})@"),
+];
+
+static NAMED: LazyLock<Regex> = LazyLock::new(|| Regex::new(&any_name()).expect("the shapes are legal"));
+
+fn any_name() -> String {
+    NAME.map(|(_, shape)| format!("(?:{shape})")).join("|")
+}
+
+/// What stands in everything that is found, whatever its case: first the shapes, then the names. Most texts hold none of
+/// it, and to know that takes less than to make an expression of all shapes.
+static SIGNS: LazyLock<[AhoCorasick; 2]> = LazyLock::new(|| {
+    let signs = |all: &[(&[&str], &str)], any_case: bool| {
+        let signs = all.iter().flat_map(|(signs, _)| signs.iter());
+        AhoCorasick::builder().ascii_case_insensitive(any_case).build(signs).expect("there are few")
+    };
+    [signs(&SHAPE, false), signs(&NAME, true)]
 });
 
-static NAMED: LazyLock<Regex> = LazyLock::new(|| Regex::new(&NAME).expect("the shapes are legal"));
+/// Whether a text may hold a secret.
+fn is_suspicious(text: &str) -> bool {
+    let [shapes, names] = &*SIGNS;
+    let goes_on = |sign: aho_corasick::Match| {
+        let rest = &text.as_bytes()[sign.end()..];
+        match text.as_bytes()[sign.start()] {
+            // A password in an address.
+            b':' => {
+                rest.iter().take_while(|byte| !byte.is_ascii_whitespace() && **byte != b'/').any(|byte| *byte == b'@')
+            }
+            // The rest of a name, quotes, blanks, and what a value is given by.
+            _ => {
+                let is_name = |byte: &&u8| byte.is_ascii_alphabetic() || b"_-".contains(byte);
+                let is_between = |byte: &&u8| !byte.is_ascii_graphic() || b"\\\"'".contains(byte);
+                let next = rest.iter().skip_while(is_name).find(|byte| !is_between(byte));
+                next.is_some_and(|byte| b":=".contains(byte))
+            }
+        }
+    };
+    shapes.is_match(text) || names.find_iter(text).any(goes_on)
+}
 
 /// Any of them. Nearly every text holds none, and one pass tells; what may stand before a name is of no interest to it.
 static ANY: LazyLock<Regex> = LazyLock::new(|| {
-    let names = NAME.replace(r"(?:[a-z0-9]+[_-])*", "").replace(r"[a-z][a-z0-9+.-]*://", "://");
-    Regex::new(&format!("{}|{names}", *SHAPE)).expect("the shapes are legal")
+    let names = any_name().replace(r"(?:[A-Za-z0-9]+[_-])*", "").replace(r"[a-z][a-z0-9+.-]*://", "://");
+    Regex::new(&format!("{}|{names}", any_shape())).expect("the shapes are legal")
 });
 
 /// Replaces every secret in `text`, and tells how many there were.
 pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
     let mut count = 0;
-    if !ANY.is_match(text) {
+    if !is_suspicious(text) || !ANY.is_match(text) {
         return (Cow::Borrowed(text), 0);
     }
     let shaped = SHAPES.replace_all(text, |_: &Captures<'_>| {
@@ -159,7 +219,28 @@ fn is_random(value: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::string::string_regex;
+    use proptest::test_runner::TestRunner;
+
     use super::*;
+
+    #[test]
+    fn whatever_has_one_of_the_shapes_has_one_of_its_signs() {
+        let mut runner = TestRunner::deterministic();
+        for (_, shape) in SHAPE.iter().chain(&NAME) {
+            let (unbounded, shape) = (shape.replace(r"\b", "").replace("*?", "*"), Regex::new(shape).unwrap());
+            let secrets = string_regex(&unbounded).unwrap();
+            for _ in 0..100 {
+                let secret = secrets.new_tree(&mut runner).unwrap().current();
+                assert!(shape.is_match(&secret), "{shape}: {secret:?}");
+                assert!(is_suspicious(&secret), "{shape}: {secret:?}");
+            }
+        }
+        for harmless in ["the secret of the token is the password", "https://example.invalid/a@b", "keys: api, key"] {
+            assert!(!is_suspicious(harmless), "{harmless}");
+        }
+    }
 
     #[test]
     fn secrets_go_and_everything_else_stays() {

@@ -115,15 +115,17 @@ impl SeedSizes {
         fit
     }
 
-    /// Shortens the oldest first.
+    /// Shortens the oldest first, each as far as needed and down to `kept` characters.
     fn shorten(&self, fit: &mut Fit, limit: usize, part: Part, kept: usize) {
         for (entry, allowed) in self.entries.iter().zip(&mut fit.allowed) {
             if fit.characters <= limit {
                 return;
             }
             if entry.part == part && *allowed > kept + GAP {
-                fit.characters -= *allowed - kept - GAP;
-                *allowed = kept;
+                let needed = allowed.saturating_sub(fit.characters - limit + GAP);
+                let stays = needed.max(kept);
+                fit.characters -= *allowed - stays - GAP;
+                *allowed = stays;
             }
         }
     }

@@ -69,6 +69,12 @@ fn the_oldest_outputs_go_first_and_the_newest_turn_stays_whole() {
     assert_eq!(two.text.matches(&long).count(), 2);
     assert_eq!(fit.shortened, ["2 tool outputs of turns 1 to 2 shortened by 19200 characters"]);
     assert!(two.text.chars().count() <= 24_000);
+    let (most, _) = seed(&blocks[9..], Some(11_000));
+    assert!(
+        most.text.chars().count() > 9_500,
+        "an output is shortened as far as needed: {}",
+        most.text.chars().count()
+    );
     let (few, fit) = seed(&blocks, Some(5_000));
     assert!(few.text.chars().count() <= 5_000, "{}", few.text.chars().count());
     assert!(few.text.contains("user, turn 4"), "{:?}", fit.shortened);

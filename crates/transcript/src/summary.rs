@@ -1,6 +1,7 @@
 //! What is known of a session without reading it aloud: the facts that listings, lineage and resolution need.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct Summary {
     pub cwd: Option<PathBuf>,
     /// The git branch it was last seen on.
     pub branch: Option<String>,
+    /// Other branches that it was on before, as far as the agent says.
+    pub earlier_branches: Vec<String>,
     /// The model that answered last.
     pub model: Option<String>,
     /// The agent's version that wrote last.
@@ -57,12 +60,19 @@ pub struct Summary {
     /// The size up to which the file is its own history, in its own order, as most are; a reader then needs no second
     /// look at the whole before it begins.
     pub plain: Option<u64>,
+    /// Whether records stand before others that they follow. Some versions of Claude Code write such files and do not read
+    /// all of them back.
+    pub disordered: bool,
     /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
     pub compacted: bool,
     /// What was wrong in the files.
     pub defects: Defects,
+    /// How the lines are laid out, as far as whoever scanned them noted it. Only a copy that follows at once makes use of
+    /// it.
+    #[serde(skip)]
+    pub layout: Option<Arc<Vec<u8>>>,
 }
 
 impl Summary {
@@ -77,6 +87,7 @@ impl Summary {
             first_prompt: None,
             cwd: None,
             branch: None,
+            earlier_branches: Vec::new(),
             model: None,
             version: None,
             created: None,
@@ -90,10 +101,17 @@ impl Summary {
             bases: Vec::new(),
             missing_base: None,
             plain: None,
+            disordered: false,
             mid_turn: false,
             compacted: false,
             defects: Defects::default(),
+            layout: None,
         }
+    }
+
+    /// Whether it was ever seen on a branch.
+    pub fn was_on(&self, branch: &str) -> bool {
+        self.branch.iter().chain(&self.earlier_branches).any(|known| known == branch)
     }
 
     /// The title to show: a person's before the agent's before the first prompt.

@@ -7,13 +7,17 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use transcript::{Agent, Summary};
 
 use super::home;
-use super::record::{Kind, Record, UserPart};
-use super::scan::{LongRecord, Scan, Watch, scan, scan_copy};
+use super::layout::{Chain, Part, Parts};
+use super::order::Order;
+use super::record::{Kind, Record, UserPart, key_of};
+use super::scan::{LongRecord, Scan, Watch, layout_of, scan, scan_copy};
 use crate::Known;
 use crate::copy::{Copied, CopyOrder, ReadBack};
 use crate::fields::{Fields, Raw};
@@ -28,7 +32,24 @@ pub(super) fn copy(source: &Path, order: &CopyOrder, known: Option<&Known>, out:
     let end = kept.end;
     let mut records = Records::new(Rewrite::to(out, values(order), marks(source, &order.target)));
     let mut lines = LineReader::open(source, 0, Some(end))?;
-    while let Some(line) = lines.next_line()? {
+    let mut noted = known.and_then(|known| known.layout.clone());
+    // A cut may be near the beginning of a long file.
+    if let (None, None, Some(known)) = (&noted, order.turns, known) {
+        noted = layout_of(source, known.size).map(Arc::new);
+    }
+    let mut parts = Parts(noted.as_deref().map_or(&[], Vec::as_slice));
+    while let Some((line, part)) = parts.next_line(&mut lines)? {
+        match (line.bytes, part) {
+            (Some(bytes), Part::Carried { session, chain }) => {
+                if !kept.takes_part(chain.as_ref(), bytes) {
+                    break;
+                }
+                records.laid_out(bytes, session, chain.as_ref())?;
+                continue;
+            }
+            (_, Part::LeftOut) => continue,
+            _ => {}
+        }
         let long = match line.bytes {
             Some(_) => None,
             None => LongRecord::read(source, &line)?,
@@ -42,9 +63,9 @@ pub(super) fn copy(source: &Path, order: &CopyOrder, known: Option<&Known>, out:
             // Damage is not carried along: the client passes over it, and a cut line would glue itself to the next.
             continue;
         }
-        match kept.takes(&record, line.bytes.is_some()) {
+        match kept.takes(&record, &line) {
             Takes::Yes => {}
-            Takes::No => continue,
+            Takes::Later | Takes::No => continue,
             Takes::NothingMore => break,
         }
         match (line.bytes, &long) {
@@ -52,6 +73,12 @@ pub(super) fn copy(source: &Path, order: &CopyOrder, known: Option<&Known>, out:
             (None, Some(long)) => records.long(long, source, &line)?,
             (None, None) => {}
         }
+        while let Some(place) = kept.next_held() {
+            records.at(source, place)?;
+        }
+    }
+    for place in kept.all_held() {
+        records.at(source, place)?;
     }
     if let Some(title) = &order.title {
         let line = serde_json::json!({ "type": "custom-title", "customTitle": title, "sessionId": order.id });
@@ -171,6 +198,32 @@ impl<'a> Records<'a> {
         self.rewrite.record(&Text::Held(line))
     }
 
+    /// Takes a record whose line is laid out already.
+    fn laid_out(&mut self, line: &[u8], session: Option<Range<usize>>, chain: Option<&Chain>) -> io::Result<()> {
+        let mut replace = |place: Range<usize>, new: usize| self.rewrite.replace(line, Raw(&line[place]), new);
+        session.into_iter().for_each(|place| replace(place, ID));
+        if let Some(chain) = chain {
+            chain.cwd.clone().into_iter().for_each(|place| replace(place, CWD));
+            chain.branch.clone().into_iter().for_each(|place| replace(place, BRANCH));
+            let brace = line.len() - 1;
+            replace(brace..brace, ORIGIN_FIELD);
+            self.origin(Raw(&line[chain.uuid.clone()]));
+        }
+        self.rewrite.record(&Text::Held(line))
+    }
+
+    /// Takes a record of `source` that had to wait.
+    fn at(&mut self, source: &Path, Place { offset, len }: Place) -> io::Result<()> {
+        let mut lines = LineReader::open(source, offset, Some(offset + len))?;
+        let Some(line) = lines.next_line()? else {
+            return Ok(());
+        };
+        match line.bytes {
+            Some(bytes) => self.held(&Record::of(bytes), bytes),
+            None => LongRecord::read(source, &line)?.map_or(Ok(()), |long| self.long(&long, source, &line)),
+        }
+    }
+
     fn chain_fields(&mut self, record: &Record<'_>, line: &[u8]) {
         for (value, new) in [(record.cwd, CWD), (record.branch, BRANCH)] {
             if let Some(value) = value {
@@ -253,11 +306,19 @@ enum Rule {
     /// The file is its own history, so the cut is where the next prompt stands.
     Plain { turns: Option<u32> },
     /// The history says what is active, and in which order.
-    Scanned { scan: Box<Scan>, cut: Option<u64>, index: u32 },
+    Scanned { scan: Box<Scan>, cut: Option<u64>, index: u32, order: Order<Place> },
+}
+
+/// Where a record stands in the source.
+struct Place {
+    offset: u64,
+    len: u64,
 }
 
 enum Takes {
     Yes,
+    /// When those before it are there.
+    Later,
     No,
     NothingMore,
 }
@@ -273,24 +334,58 @@ impl Kept {
         let cut = scan.prompts.get(turns).map(|next| scan.history.rank(*next));
         let turn_keys = scan.summary.turn_keys.iter().copied().take(turns).collect();
         let end = scan.size;
-        Kept { end, turn_keys, rule: Rule::Scanned { scan: Box::new(scan), cut, index: 0 }, past_cut: false }
+        let order = Order::new(scan.history.spans());
+        Kept { end, turn_keys, rule: Rule::Scanned { scan: Box::new(scan), cut, index: 0, order }, past_cut: false }
     }
 
-    fn takes(&mut self, record: &Record<'_>, is_held: bool) -> Takes {
+    /// The next record that had to wait and need not any longer.
+    fn next_held(&mut self) -> Option<Place> {
+        let Rule::Scanned { order, .. } = &mut self.rule else { return None };
+        let (index, place) = order.next_held()?;
+        order.passed(index);
+        Some(place)
+    }
+
+    /// What waits for records that never came.
+    fn all_held(&mut self) -> Vec<Place> {
+        if let Rule::Scanned { order, .. } = &mut self.rule {
+            order.give_up();
+        }
+        std::iter::from_fn(|| self.next_held()).collect()
+    }
+
+    /// Whether a line that is laid out, and so belongs to a plain file, is taken; if not, nothing more is.
+    fn takes_part(&mut self, chain: Option<&Chain>, line: &[u8]) -> bool {
+        match chain.filter(|chain| chain.is_prompt) {
+            Some(chain) => self.begins_turn(Raw(&line[chain.uuid.clone()]).plain().map(key_of)),
+            None => true,
+        }
+    }
+
+    /// Notes that a turn begins, unless there are enough of them.
+    fn begins_turn(&mut self, key: Option<u64>) -> bool {
+        let Rule::Plain { turns } = self.rule else { return true };
+        let is_kept = turns.is_none_or(|turns| self.turn_keys.len() < turns as usize);
+        if is_kept {
+            self.turn_keys.push(key.unwrap_or_default());
+        }
+        is_kept
+    }
+
+    fn takes(&mut self, record: &Record<'_>, line: &Line<'_>) -> Takes {
         if !record.is_chain() {
             return if self.past_cut || is_of_the_source(record) { Takes::No } else { Takes::Yes };
         }
         match &mut self.rule {
-            Rule::Plain { turns } => {
-                if is_held && record.kind == Kind::User && record.user_part() == UserPart::Prompt {
-                    if turns.is_some_and(|turns| self.turn_keys.len() >= turns as usize) {
-                        return Takes::NothingMore;
-                    }
-                    self.turn_keys.push(record.uuid.unwrap_or_default());
+            Rule::Plain { .. } => {
+                let is_user = line.bytes.is_some() && record.kind == Kind::User;
+                let begins = is_user && record.user_part() == UserPart::Prompt;
+                match begins && !self.begins_turn(record.uuid) {
+                    true => Takes::NothingMore,
+                    false => Takes::Yes,
                 }
-                Takes::Yes
             }
-            Rule::Scanned { scan, cut, index } => {
+            Rule::Scanned { scan, cut, index, order } => {
                 let own = *index;
                 *index += 1;
                 if !scan.history.is_active(own) {
@@ -298,14 +393,25 @@ impl Kept {
                 }
                 let is_kept = cut.is_none_or(|cut| scan.history.rank(own) < cut);
                 self.past_cut |= !is_kept;
-                if is_kept { Takes::Yes } else { Takes::No }
+                match is_kept {
+                    false => Takes::No,
+                    // The client looks for parents among what it has read (2.1.197), so they come first.
+                    true if order.waits(own) => {
+                        order.hold(own, Place { offset: line.offset, len: line.len }, 0);
+                        Takes::Later
+                    }
+                    true => {
+                        order.passed(own);
+                        Takes::Yes
+                    }
+                }
             }
         }
     }
 }
 
 /// Whether a side record speaks of the running source and not of the conversation.
-fn is_of_the_source(record: &Record<'_>) -> bool {
+pub(super) fn is_of_the_source(record: &Record<'_>) -> bool {
     const LEFT_OUT: [&[u8]; 7] = [
         b"worktree-state",
         b"queue-operation",

@@ -7,9 +7,12 @@ use std::path::Path;
 
 use transcript::{DefectKind, Defects};
 
+use super::copy::is_of_the_source;
 use super::history::Link;
+use super::layout::Layout;
 use super::record::{Kind, Record, UserPart, key_of};
 use super::scan::{LongRecord, Watch};
+use crate::blocks::Block;
 use crate::fields::Raw;
 use crate::lines::Line;
 
@@ -27,14 +30,17 @@ pub(super) struct Facts {
     pub last_time: Vec<u8>,
     /// The directories of chain records, as they are written, each time that another one follows.
     pub cwds: Vec<Vec<u8>>,
+    /// Their branches, likewise.
+    pub branches: Vec<Vec<u8>>,
     // Of each of these the last one counts.
-    pub branch: Option<Vec<u8>>,
     pub version: Option<Vec<u8>>,
     pub forked_from: Option<Vec<u8>>,
     pub relocated: Option<Vec<u8>>,
     pub custom_title: Option<Vec<u8>>,
     pub agent_title: Option<Vec<u8>>,
     pub compacted: bool,
+    /// How the lines are laid out, where somebody wants to know.
+    pub layout: Option<Layout>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +66,18 @@ pub(super) struct Said {
 }
 
 impl Facts {
+    /// Nothing yet. `notes` where the layout is noted.
+    pub(super) fn new(notes: bool) -> Self {
+        Facts { layout: notes.then(Layout::default), ..Facts::default() }
+    }
+
+    /// What a block of the file at `path` tells, layout included.
+    pub(super) fn of(path: &Path, block: &Block) -> Self {
+        let mut facts = Facts::new(true);
+        block.lines().for_each(|line| facts.line(path, &line, &mut ()));
+        facts
+    }
+
     /// Looks at the next line of the file at `path`.
     pub(super) fn line(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
         match line.bytes {
@@ -71,6 +89,7 @@ impl Facts {
     fn held(&mut self, line: &Line<'_>, bytes: &[u8], watch: &mut impl Watch) {
         let record = Record::of(bytes);
         if !record.complete {
+            self.note(|layout| layout.left_out(line.len));
             if line.is_blank() {
                 return;
             }
@@ -88,14 +107,26 @@ impl Facts {
             self.time(time);
         }
         if record.is_chain() {
-            self.chain(&record, line);
+            let user = self.chain(&record, line);
+            self.note(|layout| layout.carried(bytes, &record, user == Some(UserPart::Prompt)));
         } else {
             self.side(&record);
+            self.note(|layout| match is_of_the_source(&record) {
+                true => layout.left_out(line.len),
+                false => layout.carried(bytes, &record, false),
+            });
+        }
+    }
+
+    fn note(&mut self, note: impl FnOnce(&mut Layout)) {
+        if let Some(layout) = &mut self.layout {
+            note(layout);
         }
     }
 
     /// A line that does not fit into memory keeps its place in the chain; its content is not looked at.
     fn long(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
+        self.note(|layout| layout.unknown(line.len));
         self.defects.add(DefectKind::HugeLine);
         self.seen += 1;
         let Ok(Some(long)) = LongRecord::read(path, line) else {
@@ -134,7 +165,8 @@ impl Facts {
         }
     }
 
-    fn chain(&mut self, record: &Record<'_>, line: &Line<'_>) {
+    /// Returns what it is to a person, if it comes from the user's side.
+    fn chain(&mut self, record: &Record<'_>, line: &Line<'_>) -> Option<UserPart> {
         let user = (record.kind == Kind::User).then(|| record.user_part());
         let (mut message, mut synthetic) = (0, false);
         if record.kind == Kind::Assistant {
@@ -148,6 +180,7 @@ impl Facts {
         let Line { offset, len, .. } = *line;
         let said = Said { kind: record.kind, user, meta: record.meta, synthetic, offset, len };
         self.steps.push(Step::Chain(link(record, user == Some(UserPart::ToolResult), message), said));
+        user
     }
 
     /// Follows directory, branch, version and origin, which most records repeat.
@@ -157,8 +190,10 @@ impl Facts {
         {
             self.cwds.push(cwd.0.to_vec());
         }
-        if let Some(branch) = record.branch.and_then(Raw::plain) {
-            keep(self.branch.get_or_insert_default(), branch);
+        if let Some(branch) = record.branch.and_then(Raw::plain)
+            && self.branches.last().is_none_or(|last| last != branch)
+        {
+            self.branches.push(branch.to_vec());
         }
         if let Some(version) = record.version.and_then(Raw::plain) {
             keep(self.version.get_or_insert_default(), version);

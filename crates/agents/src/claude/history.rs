@@ -270,17 +270,25 @@ impl HistoryBuilder {
 
     /// Takes in results and lines of active messages that do not lie on the way to the root.
     fn rejoin(&self, walk: &mut Walk) {
-        let mut joined = Vec::new();
-        for index in 0..self.count {
-            let may_join = self.results.get(index) || self.continued.get(index);
-            if may_join && !walk.active.get(index) && self.parent_of(index).is_some_and(|at| walk.active.get(at)) {
-                walk.active.set(index);
-                joined.push(index);
+        let is_ordered = walk.is_ordered();
+        loop {
+            let mut joined = false;
+            for index in 0..self.count {
+                let may_join = self.results.get(index) || self.continued.get(index);
+                if may_join
+                    && !walk.active.get(index)
+                    && let Some(parent) = self.parent_of(index).filter(|at| walk.active.get(*at))
+                {
+                    walk.active.set(index);
+                    joined = true;
+                    if !is_ordered {
+                        walk.insert(index, parent);
+                    }
+                }
             }
-        }
-        if !walk.is_ordered() {
-            for index in joined {
-                walk.insert(index);
+            // Where records stand before their parents, one may have been passed whose parent joined only then.
+            if is_ordered || !joined {
+                return;
             }
         }
     }
@@ -298,11 +306,30 @@ impl Walk {
         self.spans.windows(2).all(|pair| pair[0].1 < pair[1].0)
     }
 
-    /// Puts a record where the file has it: behind the span that ends before it and follows on it.
-    fn insert(&mut self, index: u32) {
-        let gap = self.spans.windows(2).position(|pair| pair[0].1 < index && index < pair[1].0);
-        let place = gap.map_or(self.spans.len(), |gap| gap + 1);
-        self.spans.insert(place, (index, index));
+    /// Puts a record behind its parent and what the file has between the two. The tip stays the last.
+    fn insert(&mut self, index: u32, parent: u32) {
+        let Some(mut place) = self.spans.iter().position(|(first, last)| (*first..=*last).contains(&parent)) else {
+            return;
+        };
+        let tip = self.spans.last().map(|(_, last)| *last);
+        let mut before = parent;
+        while index > self.spans[place].1 {
+            before = self.spans[place].1;
+            match self.spans.get(place + 1) {
+                Some((next, _)) if *next < index => (place, before) = (place + 1, *next),
+                _ => break,
+            }
+        }
+        if Some(before) == tip && parent != before {
+            let (first, last) = self.spans[place];
+            (place, before) = if first < last { (place, last - 1) } else { (place - 1, self.spans[place - 1].1) };
+        }
+        let (first, last) = self.spans[place];
+        self.spans[place] = (first, before);
+        self.spans.insert(place + 1, (index, index));
+        if before < last {
+            self.spans.insert(place + 2, (before + 1, last));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The folder's name is a lossy encoding of the directory, so it is computed but never decoded.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -93,15 +94,13 @@ fn discover_project(folder: &Path, found: &mut Discovery) {
         }
     };
     for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(id) = name.to_str().and_then(session_id_of_name) else {
+        let path = entry.path();
+        let name = path.file_name().and_then(OsStr::to_str);
+        if !name.and_then(id_in_name).is_some_and(SessionId::is_legal) {
             continue;
-        };
-        let Some(metadata) = entry_metadata(&entry) else {
-            continue;
-        };
-        if metadata.is_file() {
-            found.files.push(SessionFile { id, path: entry.path(), stamp: stamp(&metadata) });
+        }
+        if let Some(metadata) = entry_metadata(&entry).filter(fs::Metadata::is_file) {
+            found.files.push(SessionFile { path, stamp: stamp(&metadata) });
         }
     }
 }
@@ -110,11 +109,11 @@ fn discover_project(folder: &Path, found: &mut Discovery) {
 ///
 /// Older versions kept subagents beside the sessions as `agent-<id>.jsonl`; those are nobody's sessions.
 pub(super) fn session_id_of_name(name: &str) -> Option<SessionId> {
-    let stem = name.strip_suffix(".jsonl")?;
-    if stem.starts_with("agent-") {
-        return None;
-    }
-    SessionId::new(stem).ok()
+    SessionId::new(id_in_name(name)?).ok()
+}
+
+fn id_in_name(name: &str) -> Option<&str> {
+    name.strip_suffix(".jsonl").filter(|stem| !stem.starts_with("agent-"))
 }
 
 /// The folder beside a transcript that holds its subagents and large tool results.

@@ -10,6 +10,11 @@ use transcript::{SessionId, Summary};
 
 const NAME: &str = "sessions-index.json";
 
+/// Whether there is a list beside the session at `path`.
+pub(super) fn is_kept(path: &Path) -> bool {
+    path.with_file_name(NAME).is_file()
+}
+
 /// Adds the session at `path`.
 pub(super) fn enlist(path: &Path, summary: &Summary) -> io::Result<()> {
     change(path, |entries| {
@@ -44,25 +49,34 @@ pub(super) fn delist(id: &SessionId, path: &Path) -> io::Result<()> {
     })
 }
 
-/// Changes the list beside a transcript, if there is one that is understood, beside its name and then at once.
-fn change(transcript: &Path, change: impl FnOnce(&mut Vec<Value>) -> bool) -> io::Result<()> {
+/// Changes the list beside a transcript, if there is one that is understood, beside its name and then at once. Who
+/// changed it meanwhile is not overwritten: then it is done again.
+fn change(transcript: &Path, change: impl Fn(&mut Vec<Value>) -> bool) -> io::Result<()> {
+    const TRIES: usize = 20;
     let file = transcript.with_file_name(NAME);
-    let text = match fs::read_to_string(&file) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    let Ok(mut index) = serde_json::from_str::<Value>(&text) else {
-        return Ok(());
-    };
-    let Some(entries) = index.get_mut("entries").and_then(Value::as_array_mut) else {
-        return Ok(());
-    };
-    if !change(entries) {
-        return Ok(());
+    // Two that change it at once must not write into one file.
+    let new = file.with_extension(format!("json.{}.tine-new", std::process::id()));
+    for _ in 0..TRIES {
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let Ok(mut index) = serde_json::from_str::<Value>(&text) else {
+            return Ok(());
+        };
+        let Some(entries) = index.get_mut("entries").and_then(Value::as_array_mut) else {
+            return Ok(());
+        };
+        if !change(entries) {
+            return Ok(());
+        }
+        fs::write(&new, serde_json::to_string_pretty(&index).unwrap_or_else(|_| text.clone()))?;
+        fs::set_permissions(&new, fs::metadata(&file)?.permissions())?;
+        if fs::read_to_string(&file).is_ok_and(|now| now == text) {
+            return fs::rename(&new, &file);
+        }
     }
-    let new = file.with_extension("json.tine-new");
-    fs::write(&new, serde_json::to_string_pretty(&index).unwrap_or(text))?;
-    fs::set_permissions(&new, fs::metadata(&file)?.permissions())?;
-    fs::rename(&new, &file)
+    fs::remove_file(&new)?;
+    Err(io::Error::other(format!("{NAME} is changed all the time")))
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 use transcript::SessionId;
 
-use super::record::{Record, UserPart};
+use super::record::{Kind, Record, UserPart};
 use super::scan::scan;
 use crate::lines::LineReader;
 use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, ProgramError, START_PATIENCE, Said};
@@ -139,9 +139,11 @@ pub(super) fn fork(program: &Program, order: &NativeOrder<'_>, target: &Path) ->
     command.args(["--settings", r#"{"disableAllHooks":true}"#]);
     command.args(["-p", "/cost", "--fork-session", "--strict-mcp-config"]).arg("--resume").arg(order.source);
     command.args(["--session-id", id.as_str(), "--name", order.title]);
-    if let Some(turns) = order.turns {
-        let last = last_record(order.source, order.source_id, turns)
-            .ok_or_else(|| program.failed(format!("turn {turns} has no end")))?;
+    let last = order.turns.map(|turns| {
+        last_record(order.source, order.source_id, turns)
+            .ok_or_else(|| program.failed(format!("turn {turns} has no end")))
+    });
+    if let Some(last) = last.transpose()? {
         command.args(["--resume-session-at", &last]);
     }
     program.run(command, "", START_PATIENCE)?;
@@ -174,20 +176,31 @@ fn last_record(source: &Path, id: &SessionId, turns: u32) -> Option<String> {
     last.map(|(_, uuid)| uuid)
 }
 
-/// Rewrites the client's fork without the command that made it write: its caveat and what hangs below that, and the
-/// notes of what was queued.
+/// Rewrites the client's fork without the command that made it write: its caveat and what hangs below that, what the
+/// client said of itself before, and the notes of what was queued.
 fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
-    let mut caveat = None;
+    let (mut caveat, mut said) = (None, Vec::new());
+    let mut remarks = Vec::new();
     let mut lines = LineReader::open(path, 0, None)?;
     while let Some(line) = lines.next_line()? {
-        let record = line.bytes.map(Record::of);
-        if record.is_some_and(|record| record.is_chain() && record.user_part() == UserPart::Caveat) {
-            caveat = Some(line.offset);
+        let Some(record) = line.bytes.map(Record::of).filter(Record::is_chain) else {
+            continue;
+        };
+        match (record.kind, record.uuid) {
+            (Kind::System, Some(key)) => remarks.push((line.offset, key)),
+            _ if record.user_part() == UserPart::Caveat => {
+                caveat = Some(line.offset);
+                said = std::mem::take(&mut remarks);
+            }
+            _ => remarks.clear(),
         }
     }
     let Some(caveat) = caveat else {
         return Ok(());
     };
+    // A session whose model the client does not know gets a remark about that (2.1.197 and 2.1.325). Ids of records are
+    // those of the source, so that its own remarks are told from it.
+    let said = without_those_of(source, said)?;
     // The name that unfinished forks have, so that it is removed with the rest if this is cut off.
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{id}.tine-new"));
@@ -202,7 +215,9 @@ fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     while let Some(line) = lines.next_line()? {
         let dropped = line.bytes.is_some_and(|bytes| {
             let kind = crate::fields::Raw(bytes).get(b"type").and_then(crate::fields::Raw::plain).unwrap_or_default();
-            matches!(kind, b"queue-operation" | b"last-prompt") || line.offset >= caveat && Record::of(bytes).is_chain()
+            matches!(kind, b"queue-operation" | b"last-prompt")
+                || line.offset >= caveat && Record::of(bytes).is_chain()
+                || said.contains(&line.offset)
         });
         if !dropped {
             match line.bytes {
@@ -216,6 +231,20 @@ fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     out.get_ref().sync_all()?;
     fs::set_permissions(&new, fs::metadata(path)?.permissions())?;
     fs::rename(&new, path)
+}
+
+/// Where the records stand that the source does not have; each is given by where it stands and its key.
+fn without_those_of(source: &Path, mut records: Vec<(u64, u64)>) -> io::Result<Vec<u64>> {
+    let mut lines = LineReader::open(source, 0, None)?;
+    while !records.is_empty()
+        && let Some(line) = lines.next_line()?
+    {
+        let Some(key) = line.bytes.and_then(|bytes| Record::of(bytes).uuid) else {
+            continue;
+        };
+        records.retain(|(_, own)| *own != key);
+    }
+    Ok(records.into_iter().map(|(offset, _)| offset).collect())
 }
 
 /// A line in which paths into the source's folder lead into the fork's.
@@ -237,6 +266,29 @@ fn repointed<'a>(line: &'a [u8], marks: Option<&(Vec<u8>, Vec<u8>)>) -> std::bor
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What Claude Code 2.1.325 appends to a fork of a session whose model it does not know.
+    #[test]
+    fn what_the_client_says_of_an_unknown_model_is_no_part_of_the_fork() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, fork) = (folder.path().join("source.jsonl"), folder.path().join("fork.jsonl"));
+        let record = |id: &str, parent: &str, rest: &str| {
+            format!(r#"{{"parentUuid":{parent},"isSidechain":false,"uuid":"{id}",{rest}}}"#)
+        };
+        let user = |text: &str| format!(r#""type":"user","message":{{"role":"user","content":"{text}"}}"#);
+        let remark = |text: &str| format!(r#""type":"system","subtype":"informational","content":"{text}""#);
+        let own = [record("a", "null", &user("hi")), record("b", "\"a\"", &remark("of the source"))].join("\n");
+        fs::write(&source, format!("{own}\n")).unwrap();
+        let added = [
+            record("c", "\"b\"", &remark("Session model x could not be restored")),
+            record("d", "\"c\"", &user("<local-command-caveat>The command below")),
+            record("e", "\"d\"", &user("<command-name>/usage</command-name>")),
+            r#"{"type":"last-prompt","leafUuid":"e"}"#.to_owned(),
+        ];
+        fs::write(&fork, format!("{own}\n{}\n", added.join("\n"))).unwrap();
+        take_out_command(&fork, &source).unwrap();
+        assert_eq!(fs::read_to_string(&fork).unwrap(), format!("{own}\n"));
+    }
 
     #[test]
     fn a_result_is_found_in_every_shape() {

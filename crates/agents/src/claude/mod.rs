@@ -7,6 +7,7 @@ mod history;
 mod home;
 mod index;
 mod launch;
+mod layout;
 mod mentioned;
 mod notes;
 mod order;
@@ -170,6 +171,10 @@ impl Store for Claude {
     fn announce(&self, _: &Program, _: &SessionId, _: &str, _: &Path) -> Result<(), ProgramError> {
         // Claude Code looks at the files.
         Ok(())
+    }
+
+    fn keeps_list(&self, path: &Path) -> bool {
+        index::is_kept(path)
     }
 
     fn enlist(&self, path: &Path, summary: &Summary) -> io::Result<()> {

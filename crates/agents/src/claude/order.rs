@@ -5,23 +5,21 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::read::Piece;
-
 /// The most bytes that are held. A file that needs more is damaged; its records are then handed out as they come.
 const MOST: usize = 32 << 20;
 
-/// Records that wait for others.
-#[derive(Default)]
-pub(super) struct Order {
+/// Records that wait for others, as whatever stands for one.
+pub(super) struct Order<P> {
     /// What is still to come, in the order of the history. Empty: the order of the file will do.
     spans: VecDeque<(u32, u32)>,
-    held: BTreeMap<u32, Piece>,
+    /// With the memory that each takes.
+    held: BTreeMap<u32, (P, usize)>,
     bytes: usize,
 }
 
-impl Order {
+impl<P> Order<P> {
     pub(super) fn new(spans: &[(u32, u32)]) -> Self {
-        Order { spans: spans.iter().copied().collect(), ..Order::default() }
+        Order { spans: spans.iter().copied().collect(), held: BTreeMap::new(), bytes: 0 }
     }
 
     /// Whether another record has to come before this one.
@@ -29,10 +27,10 @@ impl Order {
         self.spans.front().is_some_and(|(next, _)| *next != index)
     }
 
-    /// Keeps a record until it is its turn.
-    pub(super) fn hold(&mut self, index: u32, piece: Piece) {
-        self.bytes += piece.len();
-        self.held.insert(index, piece);
+    /// Keeps a record, which takes so many bytes, until it is its turn.
+    pub(super) fn hold(&mut self, index: u32, piece: P, bytes: usize) {
+        self.bytes += bytes;
+        self.held.insert(index, (piece, bytes));
         if self.bytes > MOST {
             self.spans.clear();
         }
@@ -52,13 +50,13 @@ impl Order {
     }
 
     /// The record whose turn it is, if it is held.
-    pub(super) fn next_held(&mut self) -> Option<(u32, Piece)> {
+    pub(super) fn next_held(&mut self) -> Option<(u32, P)> {
         let index = match self.spans.front() {
             Some((next, _)) => *next,
             None => *self.held.keys().next()?,
         };
-        let piece = self.held.remove(&index)?;
-        self.bytes -= piece.len();
+        let (piece, bytes) = self.held.remove(&index)?;
+        self.bytes -= bytes;
         Some((index, piece))
     }
 
@@ -80,7 +78,7 @@ mod tests {
             let mut out = Vec::new();
             for index in file {
                 if order.waits(*index) {
-                    order.hold(*index, Piece::Line(vec![0]));
+                    order.hold(*index, (), 1);
                     continue;
                 }
                 order.passed(*index);

@@ -32,7 +32,7 @@ pub(super) struct ClaudeBlocks {
     lines: LineReader<File>,
     history: Which,
     index: u32,
-    order: Order,
+    order: Order<Piece>,
     /// The next record that opens a turn, as a position in the scan's prompts.
     next_prompt: usize,
     turn: u32,
@@ -120,7 +120,7 @@ impl ClaudeBlocks {
             lines,
             history,
             index: 0,
-            order: Order::default(),
+            order: Order::new(&[]),
             next_prompt: 0,
             turn: 0,
             until: None,
@@ -181,7 +181,8 @@ impl ClaudeBlocks {
                 continue;
             }
             if self.order.waits(index) {
-                self.order.hold(index, piece);
+                let bytes = piece.len();
+                self.order.hold(index, piece, bytes);
                 continue;
             }
             let turn = self.turn;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summ
 use super::facts::{Facts, Said, Step};
 use super::history::{History, HistoryBuilder, Link};
 use super::home;
+use super::layout::Layout;
 use super::record::{Kind, Record, UserPart};
 use crate::blocks::{Block, Means};
 use crate::fields::Raw;
@@ -59,7 +61,7 @@ fn scan_with(path: &Path, id: SessionId, means: impl FnOnce(u64) -> Means) -> Sc
     let Ok((size, file)) = opened else {
         return unreadable(summary);
     };
-    let mut pass = Pass::new(summary, path);
+    let mut pass = Pass { layout: Some(Layout::default()), ..Pass::new(summary, path) };
     let means = means(size);
     if means.threads > 1 {
         pass.run_side_by_side(path, file, size, means);
@@ -67,6 +69,19 @@ fn scan_with(path: &Path, id: SessionId, means: impl FnOnce(u64) -> Means) -> Sc
         pass.run(path, LineReader::new(file, 0, Some(size)).with_longest(means.longest), &mut ());
     }
     pass.finish(path, size)
+}
+
+/// How the lines of a plain file are laid out, where it is so long that all cores find that out sooner than one that copies
+/// it would come upon it.
+pub(super) fn layout_of(path: &Path, size: u64) -> Option<Vec<u8>> {
+    let means = Means::for_size(size);
+    if means.threads == 1 {
+        return None;
+    }
+    let mut layout = Layout::default();
+    let look = |block: &Block| Facts::of(path, block).layout.unwrap_or_default();
+    look_at_all(File::open(path).ok()?, size, means, look, |next| layout.append(&next)).ok()?;
+    Some(layout.finish())
 }
 
 /// Reads a copy that is being written to `path` and will belong to `summary.path`, showing `watch` all of its records.
@@ -102,9 +117,12 @@ struct Pass {
     home_cwd: Option<PathBuf>,
     /// Where `/cd` moved the session, as long as nothing was said there.
     relocated: Option<PathBuf>,
-    branch: Vec<u8>,
+    /// The branches, the last one last, each once.
+    branches: Vec<Vec<u8>>,
     version: Vec<u8>,
     forked_from: Option<SessionId>,
+    /// How the lines are laid out, where that is noted.
+    layout: Option<Layout>,
 }
 
 /// A record that opens a turn.
@@ -152,16 +170,18 @@ impl Pass {
             first_cwd: None,
             home_cwd: None,
             relocated: None,
-            branch: Vec::new(),
+            branches: Vec::new(),
             version: Vec::new(),
             forked_from: None,
+            layout: None,
         }
     }
 
     /// Reads all lines and returns where the last one ends.
     fn run<R: Read>(&mut self, path: &Path, mut lines: LineReader<R>, watch: &mut impl Watch) -> u64 {
         let mut end = 0;
-        let mut facts = Facts::default();
+        let notes = self.layout.is_some();
+        let mut facts = Facts::new(notes);
         let mut looked_at = 0;
         loop {
             let line = match lines.next_line() {
@@ -176,7 +196,7 @@ impl Pass {
             facts.line(path, &line, watch);
             looked_at += 1;
             if looked_at % AT_ONCE == 0 {
-                self.take(std::mem::take(&mut facts));
+                self.take(std::mem::replace(&mut facts, Facts::new(notes)));
             }
         }
         self.take(facts);
@@ -186,11 +206,7 @@ impl Pass {
 
     /// Reads all lines on several threads.
     fn run_side_by_side(&mut self, path: &Path, file: File, size: u64, means: Means) {
-        let look = |block: &Block| {
-            let mut facts = Facts::default();
-            block.lines().for_each(|line| facts.line(path, &line, &mut ()));
-            facts
-        };
+        let look = |block: &Block| Facts::of(path, block);
         if look_at_all(file, size, means, look, |facts| self.take(facts)).is_err() {
             self.summary.defects.add(DefectKind::Unreadable);
         }
@@ -208,6 +224,9 @@ impl Pass {
         self.summary.defects.merge(&facts.defects);
         self.summary.compacted |= facts.compacted;
         self.seen += facts.seen;
+        if let Some((all, next)) = self.layout.as_mut().zip(facts.layout.as_ref()) {
+            all.append(next);
+        }
         for step in facts.steps {
             match step {
                 Step::Chain(link, said) => self.chain(link, &said),
@@ -226,8 +245,11 @@ impl Pass {
         for cwd in facts.cwds {
             self.work_in(cwd);
         }
-        if let Some(branch) = facts.branch {
-            self.branch = branch;
+        for branch in facts.branches {
+            if self.branches.last() != Some(&branch) {
+                self.branches.retain(|known| *known != branch);
+                self.branches.push(branch);
+            }
         }
         if let Some(version) = facts.version {
             self.version = version;
@@ -306,11 +328,13 @@ impl Pass {
         self.cwd = cwd;
     }
 
-    fn finish(self, path: &Path, size: u64) -> Scan {
+    fn finish(mut self, path: &Path, size: u64) -> Scan {
         let Pass { mut summary, builder, prompts, by_command, tail, .. } = self;
         summary.is_empty = builder.is_empty();
         let (history, broken) = builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
+        summary.disordered = !history.spans().is_empty();
         summary.plain = (history.is_whole() && !by_command).then_some(size);
+        summary.layout = self.layout.map(|layout| Arc::new(layout.finish()));
         for _ in 0..broken {
             summary.defects.add(DefectKind::BrokenLink);
         }
@@ -320,7 +344,9 @@ impl Pass {
         summary.turn_keys = prompts.iter().map(|mark| mark.key).collect();
         summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark));
         summary.cwd = self.home_cwd.or(self.relocated).or(self.first_cwd);
-        summary.branch = utf8(&self.branch).filter(|branch| branch != "HEAD");
+        let branch = |name: Vec<u8>| utf8(&name).filter(|branch| branch != "HEAD");
+        summary.branch = self.branches.pop().and_then(branch);
+        summary.earlier_branches = self.branches.into_iter().filter_map(branch).collect();
         summary.version = utf8(&self.version);
         summary.created = time(&self.first_time);
         summary.updated = time(&self.last_time);

@@ -54,25 +54,26 @@ pub(super) fn prepare(source: &Path, piece: &Beside, order: &CopyOrder, cut: Opt
     if piece.from.is_file() {
         return copy_file(&piece.from, &piece.prepared);
     }
-    for file in files_of(&piece.from, cut)? {
+    for file in of_cut(&piece.from, files_below(&piece.from), cut)? {
         copy_file(&piece.from.join(&file), &piece.prepared.join(&file))?;
     }
     Ok(())
 }
 
-/// Copies subagents and large tool results into the folder `to`.
+/// Copies subagents, large tool results and whatever else there is into the folder `to`.
 pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path, cut: Option<&Path>) -> io::Result<()> {
     let side = home::side_folder(source);
-    for file in files_of(&side, cut)? {
-        if ["subagents", "tool-results"].iter().any(|folder| file.starts_with(folder)) {
-            let (from, to) = (side.join(&file), to.join(&file));
-            if file.starts_with("subagents") && file.extension().is_some_and(|extension| extension == "jsonl") {
-                let mut out = private_file(&to)?;
-                copy_subagent(&from, source, order, &mut out)?;
-                out.sync_all()?;
-            } else {
-                copy_file(&from, &to)?;
-            }
+    let is_known = |file: &PathBuf| ["subagents", "tool-results"].iter().any(|folder| file.starts_with(folder));
+    let (known, unknown): (Vec<PathBuf>, Vec<PathBuf>) = files_below(&side).into_iter().partition(is_known);
+    // Nobody knows to which turns the rest belongs.
+    for file in of_cut(&side, known, cut)?.into_iter().chain(unknown) {
+        let (from, to) = (side.join(&file), to.join(&file));
+        if file.starts_with("subagents") && file.extension().is_some_and(|extension| extension == "jsonl") {
+            let mut out = private_file(&to)?;
+            copy_subagent(&from, source, order, &mut out)?;
+            out.sync_all()?;
+        } else {
+            copy_file(&from, &to)?;
         }
     }
     Ok(())
@@ -84,9 +85,8 @@ fn config_of(transcript: &Path) -> Option<&Path> {
     (projects.file_name()? == "projects").then(|| projects.parent()).flatten()
 }
 
-/// The files of a folder that come along.
-fn files_of(folder: &Path, cut: Option<&Path>) -> io::Result<Vec<PathBuf>> {
-    let files = files_below(folder);
+/// Those of a folder's files that come along.
+fn of_cut(folder: &Path, files: Vec<PathBuf>, cut: Option<&Path>) -> io::Result<Vec<PathBuf>> {
     match cut {
         Some(transcript) if !files.is_empty() => mentioned(folder, files, transcript),
         _ => Ok(files),

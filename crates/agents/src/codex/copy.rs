@@ -6,7 +6,7 @@
 //! earlier prompt is left out.
 
 use std::collections::HashSet;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub(super) fn copy(
     source: &Path,
     order: &CopyOrder,
     known: Option<&Known>,
-    out: &mut dyn Write,
+    out: &mut dyn io::Write,
 ) -> io::Result<Copied> {
     let history = History::of(home, source, known);
     let cut = match order.turns {

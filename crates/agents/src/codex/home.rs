@@ -9,8 +9,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use transcript::SessionId;
-
 use crate::{Discovery, SessionFile, entry_metadata, stamp};
 
 /// Codex's folder.
@@ -70,11 +68,8 @@ impl Home {
         let mut found = Discovery::default();
         let mut files: Vec<(Name, SessionFile)> = Vec::new();
         self.visit(None, &mut found.unreadable, &mut |name, entry| {
-            let Some(metadata) = entry_metadata(entry).filter(fs::Metadata::is_file) else {
-                return;
-            };
-            if let Ok(id) = SessionId::new(name.thread.as_str()) {
-                files.push((name, SessionFile { id, path: entry.path(), stamp: stamp(&metadata) }));
+            if let Some(metadata) = entry_metadata(entry).filter(fs::Metadata::is_file) {
+                files.push((name, SessionFile { path: entry.path(), stamp: stamp(&metadata) }));
             }
         });
         // The best file of each thread comes first and stays.
@@ -194,7 +189,11 @@ fn visit_folder(
             let same_depth: PathBuf = oldest.components().take(here.components().count()).collect();
             here < same_depth.as_path()
         });
-        if !too_old && path.is_dir() {
+        let is_folder = match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => path.is_dir(),
+            kind => kind.is_ok_and(|kind| kind.is_dir()),
+        };
+        if !too_old && is_folder {
             visit_folder(&path, Some((levels - 1, top, oldest)), archived, unreadable, found);
         }
     }

@@ -12,7 +12,7 @@ use std::path::Path;
 use transcript::SessionId;
 
 use super::home::Name;
-use crate::process::has_word;
+use crate::process::{has_word, name_of};
 use crate::{Holder, Live, LiveSession};
 
 pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
@@ -70,8 +70,7 @@ fn open_rollouts(root: &Path, proc: &Path) -> HashMap<SessionId, LiveSession> {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        let name = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-        if !name.starts_with("codex") {
+        if !name_of(&process.path()).starts_with(b"codex") {
             continue;
         }
         for file in fs::read_dir(process.path().join("fd")).into_iter().flatten().flatten() {

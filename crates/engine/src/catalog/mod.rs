@@ -3,6 +3,7 @@
 //! Facts come from a cache that may be deleted at any time; a file whose size, time or inode changed is read again.
 
 mod cache;
+mod facts;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -11,19 +12,23 @@ use std::sync::mpsc;
 
 use agents::{SessionFile, Stamp, Store};
 use cache::Cache;
-use transcript::{Agent, Summary};
+pub use facts::Facts;
+use facts::Outline;
+pub(crate) use facts::{file_key, own_title};
+use transcript::{Agent, DefectKind, Summary};
 
 /// One session file and what is known of it.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The facts.
-    pub summary: Box<Summary>,
+    /// The facts, which are taken apart when somebody asks for them.
+    pub summary: Facts,
     /// What the file looked like when they were read.
     pub stamp: Stamp,
     /// Whether it was read in this look, because it is new or has changed.
     pub is_fresh: bool,
     /// Where its turns' fingerprints are in the cache, as long as they were not asked for.
     turn_keys_at: Option<u32>,
+    outline: Outline,
 }
 
 /// The catalog after one look at the disk.
@@ -50,7 +55,38 @@ impl Catalog {
 impl Entry {
     /// A file that was just read.
     pub fn fresh(summary: Summary, stamp: Stamp) -> Self {
-        Entry { summary: Box::new(summary), stamp, is_fresh: true, turn_keys_at: None }
+        let outline = Outline::of(&summary);
+        Entry { summary: summary.into(), stamp, is_fresh: true, turn_keys_at: None, outline }
+    }
+
+    /// Its transcript's [`file_key`].
+    pub(crate) fn file(&self) -> u64 {
+        self.outline.file
+    }
+
+    /// Whose session it is.
+    pub(crate) fn agent(&self) -> Agent {
+        self.outline.agent
+    }
+
+    /// Whether people see it: subagents' threads and empty files are left out.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.outline.is_shown
+    }
+
+    /// [`facts::title_key`] of what it is called now.
+    pub(crate) fn title_key(&self) -> u64 {
+        self.summary.known().map_or(self.outline.title, facts::title_key)
+    }
+
+    /// The first eight characters of its id, as a number.
+    pub(crate) fn beginning(&self) -> u64 {
+        self.outline.beginning
+    }
+
+    /// Whether the file could be read to its end. What could not is looked at again the next time.
+    fn is_readable(&self) -> bool {
+        !self.is_fresh || self.summary.defects.count(DefectKind::Unreadable) == 0
     }
 }
 
@@ -84,15 +120,17 @@ pub fn refresh(stores: &[Box<dyn Store>], cache_folder: &Path, progress: &dyn Pr
     });
     let mut changed = Vec::new();
     catalog.entries.reserve(files.len());
-    let returned = cache.returned_bases(files.iter().map(|(_, file)| &file.id));
+    let returned = cache.returned_bases(&files);
     for (agent, file) in files {
-        match cache.take(&file.path, &file.stamp) {
-            Some(entry) if still_holds(&entry.summary, &returned) => catalog.entries.push(entry),
+        match cache.take(file_key(&file.path), &file.stamp) {
+            Some(entry) if !entry.outline.has_bases || still_holds(&entry.summary, &returned) => {
+                catalog.entries.push(entry);
+            }
             _ => changed.push((agent, file)),
         }
     }
     let fresh = scan_all(stores, &changed, progress);
-    catalog.scanned = fresh.len();
+    catalog.scanned = fresh.iter().filter(|entry| entry.is_readable()).count();
     catalog.entries.extend(fresh);
     // What belongs to a home that is not looked at now, or to a folder that cannot be, is kept for when it is.
     let unlisted: Vec<PathBuf> = catalog.unreadable.iter().map(|(_, path, _)| path.clone()).collect();
@@ -100,9 +138,9 @@ pub fn refresh(stores: &[Box<dyn Store>], cache_folder: &Path, progress: &dyn Pr
         !stores.iter().any(|store| path.starts_with(store.home()))
             || unlisted.iter().any(|folder| path.starts_with(folder))
     };
-    let gone = cache.untaken().any(|path| !is_elsewhere(path));
+    let gone = cache.untaken().any(|path| !is_elsewhere(&path));
     catalog.generation = match catalog.scanned > 0 || gone || cache.generation.is_empty() {
-        true => cache.replace(&mut catalog.entries, is_elsewhere),
+        true => cache.replace(&catalog.entries, is_elsewhere),
         false => cache.generation.clone(),
     };
     catalog.cache = cache;
@@ -135,8 +173,12 @@ fn scan_all(stores: &[Box<dyn Store>], changed: &[(Agent, SessionFile)], progres
             scope.spawn(move || {
                 while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (agent, file) = &changed[*index];
-                    let summary = by_agent[agent].scan(&file.path);
-                    if sender.send(Entry::fresh(summary, file.stamp)).is_err() {
+                    let mut summary = by_agent[agent].scan(&file.path);
+                    // What was noted of lines serves a copy that follows at once, of a long file above all.
+                    if *index != order[0] {
+                        summary.layout = None;
+                    }
+                    if sender.send((*index, Entry::fresh(summary, file.stamp))).is_err() {
                         return;
                     }
                 }
@@ -148,5 +190,7 @@ fn scan_all(stores: &[Box<dyn Store>], changed: &[(Agent, SessionFile)], progres
             progress.step(fresh.len(), changed.len());
         }
     });
-    fresh
+    // In the order in which they were found, in which they will be asked for as well.
+    fresh.sort_unstable_by_key(|(index, _)| *index);
+    fresh.into_iter().map(|(_, entry)| entry).collect()
 }

@@ -106,6 +106,13 @@ pub(crate) fn digest_of(folder: &Path) -> io::Result<String> {
     Ok(digest.finish())
 }
 
+/// The fingerprint of what a file holds.
+pub(crate) fn content_digest(file: &Path) -> io::Result<String> {
+    let mut digest = Digest::new();
+    digest.add_content(file)?;
+    Ok(digest.finish())
+}
+
 fn nanoseconds(time: SystemTime) -> i128 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => after.as_nanos() as i128,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use copy::CopyProgress;
 pub(crate) use copy::{Copied, copy, copy_one};
-pub(crate) use digest::{Digest, digest_of};
+pub(crate) use digest::{Digest, content_digest, digest_of};
 
 use crate::error::{Error, Result};
 use crate::git::Git;

@@ -41,7 +41,8 @@ pub(super) fn same_history(store: &dyn Store, plan: &Plan, path: &std::path::Pat
             }
             (expected, found) => {
                 let turn = expected.as_ref().or(found.as_ref()).map_or(0, |block| block.turn);
-                return Err(Error::CopyDiffers { what: format!("it differs in turn {turn}") });
+                let what = format!("the agent's own fork is not like its source: it differs in turn {turn}");
+                return Err(Error::NativeDiffers { agent: plan.agent, what });
             }
         }
         (next_expected, next_found) = (next(expected_blocks.as_mut()), next(found.as_mut()));

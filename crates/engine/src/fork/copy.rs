@@ -13,6 +13,7 @@ use transcript::{Agent, Summary};
 use super::Plan;
 use crate::Tine;
 use crate::catalog::Entry;
+use crate::directory;
 use crate::error::{Error, Result};
 use crate::private;
 use crate::session::{Knowledge, Session};
@@ -105,6 +106,31 @@ impl Files {
         // A name in a folder that belongs to others as well may be taken by one of them at any time.
         all.extend(self.beside.iter().filter(|piece| !piece.shared).map(|piece| piece.place.clone()));
         all
+    }
+
+    /// Folders that are not there yet and will be made for it, the deepest first.
+    pub(super) fn missing_folders(&self) -> Vec<PathBuf> {
+        let places = self.beside.iter().flat_map(|piece| [&piece.place, &piece.prepared]).chain([&self.target]);
+        let above = places.flat_map(|place| place.ancestors().skip(1).take_while(|folder| !folder.exists()));
+        let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
+        missing.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+        missing.dedup();
+        missing
+    }
+
+    /// Whether a copy would bring notes into another project.
+    pub(super) fn brings_notes(&self) -> bool {
+        self.beside.iter().any(|piece| piece.shared)
+    }
+
+    /// What is about to be put into folders that belong to others as well, each with a fingerprint of what it holds.
+    pub(super) fn notes(&self) -> Result<Vec<(PathBuf, String)>> {
+        let shared = self.beside.iter().filter(|piece| piece.shared && piece.prepared.exists());
+        let note = |piece: &Beside| {
+            let unreadable = |source| Error::Unreadable { path: piece.prepared.clone(), source };
+            Ok((piece.place.clone(), directory::content_digest(&piece.prepared).map_err(unreadable)?))
+        };
+        shared.map(note).collect()
     }
 
     /// What was put into folders that belong to others as well.

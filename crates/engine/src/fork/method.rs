@@ -56,6 +56,9 @@ impl Tine {
         match workspace.kind {
             _ if !whole => copy("a copy can be cut at any turn"),
             "same" if request.source.details.compacted => copy("a copy keeps what was said before a compaction"),
+            "same" if request.source.details.disordered => {
+                copy("a copy brings records into order that the agent wrote too early, and may not find again")
+            }
             "same" if !is_about_to_run => copy("a copy needs no start of the agent"),
             "same" if self.program(agent).is_err() => copy("a copy needs no agent that is installed"),
             "same" => {

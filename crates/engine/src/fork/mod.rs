@@ -25,6 +25,7 @@ use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
+pub use empty::EmptyClone;
 pub(crate) use launch::MARK;
 pub use open::Opened;
 pub(crate) use plan::new_id;
@@ -102,6 +103,28 @@ pub enum Where {
     Copy(PathBuf),
 }
 
+/// What was asked for of a workspace, so that it can be planned anew under another name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Where the source works.
+    pub own: PathBuf,
+    /// Where the fork is to work.
+    pub workspace: Where,
+    /// Whether changes that are not committed come along into a worktree.
+    pub carry: bool,
+}
+
+impl Asked {
+    /// Whether the workspace is called as the fork is.
+    pub(crate) fn follows_name(&self) -> bool {
+        match &self.workspace {
+            Where::Worktree { branch, .. } => branch.is_none(),
+            Where::Copy(directory) => directory.as_os_str().is_empty(),
+            Where::Same | Where::Directory(_) => false,
+        }
+    }
+}
+
 /// Where the agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -169,6 +192,13 @@ pub struct Workspace {
     pub copy: Option<DirectoryCopy>,
 }
 
+impl Workspace {
+    /// Whether nothing is made for it.
+    fn is_there(&self) -> bool {
+        self.worktree.is_none() && self.copy.is_none()
+    }
+}
+
 /// Everything about a fork, decided before anything is touched.
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -184,10 +214,14 @@ pub struct Plan {
     pub agent: Agent,
     /// How it is made.
     pub method: Method,
+    /// Whether somebody chose the method; otherwise another one may take its place where it fails.
+    pub method_is_chosen: bool,
     /// Why so, in one sentence.
     pub why: String,
     /// Where it works.
     pub workspace: Workspace,
+    /// What was asked for of that.
+    pub(crate) asked: Asked,
     /// How it is launched; its source's.
     pub profile: Profile,
     /// Where the agent runs.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Forked, Place, Plan};
+use super::{Forked, Place};
 use crate::Tine;
 use crate::drive::Opening;
 use crate::error::{Error, Result};
@@ -21,7 +21,8 @@ pub struct Opened {
 
 impl Tine {
     /// Runs the agent of a fork, and leads the person there where `focus` says so. That it fails does not undo the fork.
-    pub fn open_fork(&self, plan: &Plan, forked: &Forked, focus: bool, ready_within: Duration) -> Result<Opened> {
+    pub fn open_fork(&self, forked: &Forked, focus: bool, ready_within: Duration) -> Result<Opened> {
+        let plan = &forked.plan;
         let command = self.resume_words(plan, &forked.session);
         let run = || -> Result<(Option<Pane>, Option<String>)> {
             match (plan.place, &plan.prompt) {

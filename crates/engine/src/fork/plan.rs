@@ -1,11 +1,10 @@
 //! Deciding a fork.
 
-use std::collections::HashSet;
-
 use agents::Resumed;
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
-use super::{Method, Place, Plan, Request, Workspace};
+use super::copy::Files;
+use super::{Asked, Method, Place, Plan, Request, Workspace};
 use crate::Tine;
 use crate::error::{Error, Result};
 use crate::names;
@@ -18,6 +17,7 @@ struct Decision {
     whole: bool,
     name: SessionName,
     workspace: Workspace,
+    asked: Asked,
     method: Method,
     why: String,
 }
@@ -25,7 +25,7 @@ struct Decision {
 impl Tine {
     /// Decides everything about a fork. Nothing is touched.
     pub fn plan_fork(&self, request: &Request) -> Result<Plan> {
-        let Decision { agent, turns, whole, name, workspace, method, why } = self.decide(request)?;
+        let Decision { agent, turns, whole, name, workspace, asked, method, why } = self.decide(request)?;
         let source = &request.source.view;
         let now = self.context().clock.now();
         let dirty = workspace.worktree.is_some() && !request.carry && self.is_dirty(source.cwd.as_deref());
@@ -33,22 +33,19 @@ impl Tine {
         let id = new_id(agent, now);
         // Another agent's options mean nothing to this one.
         let profile = if agent == source.agent { self.profile_of(agent, &source.id)? } else { Profile::default() };
-        let count = self.count_tokens(request, turns)?;
+        let count = self.count_tokens(request, turns, method == Method::Seed)?;
         let context_window = if agent == source.agent { count.window } else { None }.or(window_of(agent));
         let target = store.place_for(&id, &workspace.path, now);
         let resumed = Resumed { id: &id, path: &target };
         let after_compaction = method == Method::Native && request.source.details.compacted;
         let mut plan = Plan {
             source: source.clone(),
-            known: request
-                .source
-                .details
-                .plain
-                .map(|size| agents::Known { size, defects: request.source.details.defects.clone() }),
+            known: request.source.details.known.clone(),
             turns,
             whole,
             agent,
             method,
+            method_is_chosen: request.method.is_some(),
             why,
             place: request.place,
             prompt: request.prompt.clone(),
@@ -60,6 +57,7 @@ impl Tine {
             target,
             id_is_chosen: method == Method::Copy || store.takes_ids(),
             workspace,
+            asked,
             id,
             name,
             name_is_chosen: request.name.is_some(),
@@ -104,26 +102,59 @@ impl Tine {
         let agent = request.agent.unwrap_or(source.agent);
         let turns = self.turns_to_keep(request)?;
         let whole = turns == source.turns;
-        let names = self.registry().names()?;
-        let taken: HashSet<&str> = names.values().map(|name| name.as_str()).collect();
-        let name = match &request.name {
+        let asked = self.asked(request);
+        let (name, workspace) = match &request.name {
             Some(name) => {
                 self.check_name(name)?;
-                name.clone()
+                (name.clone(), self.workspace(&asked, name)?)
             }
-            None => {
-                let base = names::base_of(source);
-                names::for_fork(&base, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?
-            }
+            None => self.named_workspace(&names::base_of(source), &asked)?,
         };
-        let workspace = self.workspace(request, &name)?;
         let (method, why) = self.choose_method(request, agent, whole, &workspace)?;
         if method != Method::Copy || request.place != Place::None {
             // Whoever is to start it must be there.
             self.program(agent)?;
         }
         check_prompt(request)?;
-        Ok(Decision { agent, turns, whole, name, workspace, method, why })
+        Ok(Decision { agent, turns, whole, name, workspace, asked, method, why })
+    }
+
+    /// The first free name for a fork that nobody named, and its workspace. Somebody may take the name meanwhile and make
+    /// a workspace of the same name, which then is in the way.
+    pub(super) fn named_workspace(&self, base: &str, asked: &Asked) -> Result<(SessionName, Workspace)> {
+        loop {
+            let taken = self.registry().taken_names()?;
+            let name = names::for_fork(base, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?;
+            match self.workspace(asked, &name) {
+                Err(_) if asked.follows_name() && self.registry().taken_names()?.contains(name.as_str()) => {}
+                workspace => return workspace.map(|workspace| (name, workspace)),
+            }
+        }
+    }
+
+    /// Another method for a fork whose first one failed: a copy, which needs nothing of the agent.
+    pub(super) fn as_copy(&self, plan: &Plan, trouble: &Error) -> Plan {
+        let store = self.store(plan.agent);
+        let now = self.context().clock.now();
+        let id = new_id(plan.agent, now);
+        let target = store.place_for(&id, &plan.workspace.path, now);
+        let resumed = Resumed { id: &id, path: &target };
+        let words = store.resume_command(resumed, &plan.workspace.path, &plan.profile.args, plan.prompt.as_deref());
+        let mut plan = Plan {
+            method: Method::Copy,
+            why: "the agent's own fork failed".into(),
+            command: self.as_configured(plan.agent, words),
+            id_is_chosen: true,
+            after_compaction: false,
+            losses: Vec::new(),
+            target,
+            id,
+            ..plan.clone()
+        };
+        tell_losses(&mut plan);
+        let trouble = transcript::text::one_line(&trouble.to_string());
+        plan.warnings.push(format!("the agent's own fork failed, so it was made by copy: {trouble}"));
+        plan
     }
 
     fn turns_to_keep(&self, request: &Request) -> Result<u32> {
@@ -171,6 +202,9 @@ fn tell_losses(plan: &mut Plan) {
     if plan.after_compaction {
         plan.losses.push("what was said before the last compaction stays with the source".into());
     }
+    if plan.method == Method::Native && Files::of(plan).brings_notes() {
+        plan.losses.push("the notes that the agent keeps of the source's project stay there".into());
+    }
     if plan.method == Method::Native && plan.unfinished {
         plan.losses.push("the agent ends the turn that was cut off in its own way".into());
     }
@@ -216,5 +250,14 @@ impl Plan {
     /// The session that is forked, as a parent.
     pub fn parent(&self) -> &SessionView {
         &self.source
+    }
+
+    /// The same plan, for whoever keeps it for a while: without what only makes sense at once and takes memory.
+    #[must_use]
+    pub fn for_later(mut self) -> Plan {
+        if let Some(known) = &mut self.known {
+            known.layout = None;
+        }
+        self
     }
 }

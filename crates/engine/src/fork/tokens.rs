@@ -22,13 +22,14 @@ pub(super) struct Count {
 }
 
 impl Tine {
-    pub(super) fn count_tokens(&self, request: &Request, turns: u32) -> Result<Count> {
+    /// `told` says that the history is told to the agent anew, so that its own characters per token have to be known.
+    pub(super) fn count_tokens(&self, request: &Request, turns: u32, told: bool) -> Result<Count> {
         let source = &request.source;
         let reported = source.details.tokens;
         let window = reported.and_then(|tokens| tokens.window).or_else(|| window_of(source.details.model.as_deref()));
         let total = reported.map(|tokens| tokens.input + tokens.output);
         let whole = turns == source.view.turns;
-        let is_known = whole && total.is_some() && !source.details.mid_turn && request.agent.is_none();
+        let is_known = whole && total.is_some() && !source.details.mid_turn && !told;
         if is_known || source.size > READ_AT_MOST {
             let share =
                 |total: u64| if whole { total } else { total * u64::from(turns) / u64::from(source.view.turns.max(1)) };

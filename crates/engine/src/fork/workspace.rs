@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use transcript::SessionName;
 
-use super::{Request, Where, Workspace};
+use super::{Asked, Request, Where, Workspace};
 use crate::Tine;
 use crate::catalog::Quiet;
-use crate::config::{InnerPath, Program};
+use crate::config::{InnerPath, Program, Template};
 use crate::directory::{self, CopyProgress, DirectoryCopy};
 use crate::error::{Error, Result};
 use crate::git::{Git, LOCAL_VARIABLES, Worktree};
@@ -39,18 +39,27 @@ impl Tine {
         self.context().find_program("git").map(Git::new).ok_or(Error::NoGit)
     }
 
-    pub(super) fn workspace(&self, request: &Request, name: &SessionName) -> Result<Workspace> {
+    /// What is asked for of the fork's workspace.
+    pub(super) fn asked(&self, request: &Request) -> Asked {
         let own = request.source.view.cwd.clone().unwrap_or_else(|| self.context().cwd.clone());
-        let (kind, path) = match &request.workspace {
+        Asked { own, workspace: request.workspace.clone(), carry: request.carry }
+    }
+
+    pub(super) fn workspace(&self, asked: &Asked, name: &SessionName) -> Result<Workspace> {
+        let own = asked.own.clone();
+        let (kind, path) = match &asked.workspace {
             Where::Same => ("same", own),
             Where::Directory(directory) => ("existing", self.context().cwd.join(directory)),
             Where::Copy(directory) => return self.copy_of(own, directory, name),
             Where::Worktree { branch, base } => {
                 let branch = branch.as_deref().unwrap_or(name.as_str());
-                return self.worktree(&own, branch, base.as_deref(), request.carry);
+                return self.worktree(&own, branch, base.as_deref(), asked.carry);
             }
         };
         let path = existing(path)?;
+        if path.to_str().is_none() {
+            return Err(Error::BadTarget(path));
+        }
         let branch = project::current_branch(&path);
         Ok(Workspace { kind, path, branch, worktree: None, preparation: None, copy: None })
     }
@@ -80,7 +89,10 @@ impl Tine {
     ) -> Result<Workspace> {
         let directory = existing(directory.to_owned())?;
         let git = self.git()?;
-        let top = git.top(&directory).ok_or_else(|| Error::NoRepository(directory.clone()))?;
+        let top = git.top(&directory).ok_or_else(|| match git.is_in_repository(&directory) {
+            true => Error::NoWorkingTree(directory.clone()),
+            false => Error::NoRepository(directory.clone()),
+        })?;
         if let Some(what) = git.unfinished(&top) {
             return Err(Error::InTheMiddle { directory: top, what });
         }
@@ -90,20 +102,32 @@ impl Tine {
         if !git.is_branch_name(&top, branch) {
             return Err(Error::BadBranch(branch.to_owned()));
         }
+        // A branch can be checked out before it exists.
         if let Some(tree) = git.checked_out_in(&top, branch) {
             return Err(Error::CheckedOut { branch: branch.to_owned(), tree });
         }
         if git.has_branch(&top, branch) {
             return Err(Error::BranchExists(branch.to_owned()));
         }
+        if let Some(other) = git.rival_of(&top, branch) {
+            return Err(Error::BranchRival { branch: branch.to_owned(), other });
+        }
         if carry {
             git.refuse_unmerged(&top)?;
         }
         let settings = &self.config()?.worktree;
         let main = project::main_tree(&top).unwrap_or_else(|| top.clone());
-        let tree = directory::new_place(&settings.place.fill(&main, branch, &self.context().surroundings.home))?;
+        // Beside a submodule is still inside of the repository that it is a part of.
+        let outer = git.outermost(&top).filter(|_| settings.place == Template::default());
+        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let named = outer.map(|outer| outer.with_file_name(format!("{}-{}", name(&outer), name(&top))));
+        let named = named.as_ref().unwrap_or(&main);
+        let tree = directory::new_place(&settings.place.fill(named, branch, &self.context().surroundings.home))?;
         if tree.symlink_metadata().is_ok() {
             return Err(Error::InTheWay(tree));
+        }
+        if let Some(file) = tree.ancestors().skip(1).find(|above| above.exists()).filter(|above| !above.is_dir()) {
+            return Err(Error::BadPlace { path: tree.clone(), file: file.to_owned() });
         }
         let parents = tree.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
         // A source that works below the top goes on there in the worktree.
@@ -155,13 +179,7 @@ impl Tine {
 
     fn make_worktree(&self, workspace: &Workspace, worktree: &Worktree) -> Result<Worktree> {
         let git = self.git()?;
-        if let Err(error) = git.add(worktree) {
-            // git takes back what it could not finish, but for the folders above.
-            for folder in &worktree.parents {
-                let _ = fs::remove_dir(folder);
-            }
-            return Err(error);
-        }
+        git.add(worktree)?;
         let mut made = worktree.clone();
         let prepared = self.prepare_worktree(&git, workspace, &mut made);
         match prepared {

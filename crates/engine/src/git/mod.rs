@@ -53,7 +53,10 @@ impl Git {
         if output.status.success() {
             Ok(output.stdout)
         } else {
-            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+            // A hook that fails need not say anything.
+            let said = [&output.stderr, &output.stdout].map(|said| String::from_utf8_lossy(said).trim().to_owned());
+            let said = said.into_iter().find(|said| !said.is_empty());
+            Err(said.unwrap_or_else(|| format!("it failed without a word ({})", output.status)))
         }
     }
 
@@ -70,6 +73,11 @@ impl Git {
         move |message| Error::Git { directory: directory.to_owned(), message }
     }
 
+    /// What is configured for a repository.
+    fn setting(&self, directory: &Path, key: &str) -> Option<String> {
+        self.run(directory, ["config", "--get", key]).ok()
+    }
+
     /// The top of the working tree around `directory`.
     pub(crate) fn top(&self, directory: &Path) -> Option<PathBuf> {
         self.run(directory, ["rev-parse", "--show-toplevel"]).ok().map(PathBuf::from)
@@ -77,7 +85,13 @@ impl Git {
 
     /// The commit that is checked out.
     pub(crate) fn head(&self, directory: &Path) -> Result<String> {
-        self.run(directory, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(Self::failed(directory))
+        self.run(directory, ["rev-parse", "--verify", "HEAD^{commit}"]).map_err(|message| {
+            let is_born = self.run(directory, ["rev-parse", "--verify", "--quiet", "HEAD"]).is_ok();
+            match is_born || !self.is_in_repository(directory) {
+                true => Self::failed(directory)(message),
+                false => Error::NothingCommitted(directory.to_owned()),
+            }
+        })
     }
 
     /// The commit that a word means.
@@ -113,7 +127,35 @@ impl Git {
 
     /// Whether a text can be the name of a branch.
     pub(crate) fn is_branch_name(&self, directory: &Path, name: &str) -> bool {
-        !name.starts_with('-') && name != "@" && self.run(directory, ["check-ref-format", "--branch", name]).is_ok()
+        // With a dash git takes it for an option; words such as `@{-1}` stand for another branch, which it then names.
+        let means_itself =
+            || self.run(directory, ["check-ref-format", "--branch", name]).is_ok_and(|told| told == name);
+        // Each part of it is a file's name, with `.lock` behind it for a moment.
+        let fits = name.split('/').all(|part| part.len() + ".lock".len() <= 255);
+        !name.starts_with('-') && name != "@" && fits && means_itself()
+    }
+
+    /// A branch that leaves no room for another one: `a` and `a/b` cannot both be.
+    pub(crate) fn rival_of(&self, directory: &Path, name: &str) -> Option<String> {
+        let above = name.match_indices('/').map(|(at, _)| &name[..at]).find(|above| self.has_branch(directory, above));
+        above.map(str::to_owned).or_else(|| {
+            let words = ["for-each-ref", "--count=1", "--format=%(refname:short)", &format!("refs/heads/{name}/")];
+            self.run(directory, words).ok().filter(|below| !below.is_empty())
+        })
+    }
+
+    /// The repository that a submodule is a part of, be it of several; nothing where it is none.
+    pub(crate) fn outermost(&self, top: &Path) -> Option<PathBuf> {
+        let above = |top: &PathBuf| {
+            let told = self.run(top, ["rev-parse", "--show-superproject-working-tree"]).ok();
+            told.filter(|told| !told.is_empty()).map(PathBuf::from)
+        };
+        std::iter::successors(above(&top.to_owned()), above).last()
+    }
+
+    /// Whether a directory is in a repository, be it where no files are checked out.
+    pub(crate) fn is_in_repository(&self, directory: &Path) -> bool {
+        self.run(directory, ["rev-parse", "--git-dir"]).is_ok()
     }
 
     pub(crate) fn has_branch(&self, directory: &Path, name: &str) -> bool {

@@ -10,6 +10,12 @@ use super::status::{Kind, to_path};
 use crate::directory::{self, Digest};
 use crate::error::{Error, Result};
 
+/// How many processes write the files of a worktree. Making files waits for the file system more than it computes, so
+/// even few cores serve several.
+fn workers() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).clamp(4, 16)
+}
+
 /// A worktree that tine made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
@@ -40,11 +46,41 @@ pub struct Worktree {
 }
 
 impl Git {
-    /// Makes a branch and a worktree for it.
+    /// Makes a branch and a worktree for it, or leaves nothing of either.
     pub(crate) fn add(&self, worktree: &Worktree) -> Result<()> {
+        // What somebody else made since it was planned is not taken away again.
+        if worktree.path.symlink_metadata().is_ok() {
+            return Err(Error::InTheWay(worktree.path.clone()));
+        }
+        if self.has_branch(&worktree.repository, &worktree.branch) {
+            return Err(Error::BranchExists(worktree.branch.clone()));
+        }
+        // git writes one file after the other if nobody says otherwise.
+        let workers = match self.setting(&worktree.repository, "checkout.workers") {
+            Some(_) => Vec::new(),
+            None => vec!["-c".to_owned(), format!("checkout.workers={}", workers())],
+        };
         let words = ["worktree", "add", "--quiet", "-b", &worktree.branch].map(OsStr::new);
-        let arguments = words.into_iter().chain([worktree.path.as_os_str(), worktree.base.as_ref()]);
-        self.run(&worktree.repository, arguments).map(|_| ()).map_err(Self::failed(&worktree.repository))
+        let words = workers.iter().map(OsStr::new).chain(words);
+        let arguments = words.chain([worktree.path.as_os_str(), worktree.base.as_ref()]);
+        let added = self.run(&worktree.repository, arguments);
+        added.map(drop).map_err(|message| {
+            // git leaves the branch, and where a hook failed, everything.
+            self.remove(worktree);
+            Error::NotAdded { path: worktree.path.clone(), message }
+        })
+    }
+
+    /// Whether somebody locked a worktree with `git worktree lock`.
+    pub(crate) fn is_locked(&self, worktree: &Worktree) -> bool {
+        let list = self.output(&worktree.repository, ["worktree", "list", "--porcelain", "-z"]).unwrap_or_default();
+        let mut is_meant = false;
+        list.split(|byte| *byte == 0).any(|line| {
+            if let Some(path) = line.strip_prefix(b"worktree ") {
+                is_meant = to_path(path) == worktree.path;
+            }
+            is_meant && (line == b"locked" || line.starts_with(b"locked "))
+        })
     }
 
     /// Whether nothing was changed in a worktree since it was handed over.

@@ -211,8 +211,11 @@ impl<'a> Maker<'a> {
             (fields.tool, turn.names.take()),
         ];
         for (field, text) in texts {
-            if !text.is_empty() {
-                values.push((field, OwnedValue::Str(text)));
+            let is_always_asked = [fields.prose, fields.stem, fields.tools].contains(&field);
+            match text.is_empty() {
+                false => values.push((field, OwnedValue::Str(text))),
+                true if is_always_asked => values.push((field, OwnedValue::Str(NOTHING.to_owned()))),
+                true => {}
             }
         }
         turn.at = None;
@@ -226,6 +229,10 @@ impl Turn {
         [&self.prose, &self.stems, &self.tools, &self.paths, &self.names].iter().map(|terms| terms.text.len()).sum()
     }
 }
+
+/// What a field holds that has no words; nobody can ask for it. tantivy takes a megabyte of memory to look into a field of
+/// which a segment has nothing at all.
+const NOTHING: &str = "-";
 
 /// What a tool was told, without secrets: every value, and the files that it names.
 fn call(turn: &mut Turn, key: &str, value: &Value, depth: u8) {

@@ -4,21 +4,36 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use tantivy::collector::{Collector, SegmentCollector};
-use tantivy::columnar::Column;
-use tantivy::query::{AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query as Matcher, TermQuery};
+use tantivy::query::{
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query as Matcher, RegexQuery, TermQuery,
+};
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, Score, Searcher, SegmentOrdinal, SegmentReader, TERMINATED, Term};
+use tantivy::{DocAddress, DocSet, Searcher, SegmentOrdinal, TERMINATED, Term};
 
+use super::cover::Cover;
 use super::document::normal_path;
 use super::index::{Fields, Words, place_key};
 use super::query::{Asked, Limits, Query};
 use super::slips::Slips;
+use super::turns::Turns;
 use super::words;
 
 /// Prose ranks before what tools did.
 const PROSE: f32 = 3.0;
 const STEM: f32 = 1.5;
 const TOOLS: f32 = 0.7;
+/// So many of the best hits of a segment are enough, unless they are all of a few sessions.
+const MOST: usize = 1000;
+/// How many of the best hits are looked at more closely,
+const LOOKED_AT: usize = 200;
+/// and what the score of one comes nearest to that says all of the question, however seldom and wherever.
+const ALL_SAID: f32 = 0.9;
+/// How much a word that was taken for another one counts as one that is nowhere.
+const CORRECTED: f32 = 0.3;
+/// How many words are thought of in the place of one that is nowhere.
+const SIMILAR: usize = 50;
+/// A word of so few letters is corrected only where it is all that was asked.
+const SHORT: usize = 4;
 /// How many hits are put in order at once.
 const AT_ONCE: usize = 500;
 /// With so many sessions that have all words, those that have only some are of no interest.
@@ -35,6 +50,8 @@ pub(super) struct Hit {
     pub at: i64,
     /// The chunk of the turn that is nearest in meaning.
     pub part: Option<u32>,
+    /// Where it stands in the index.
+    pub address: DocAddress,
 }
 
 /// A word that was taken for another one.
@@ -58,6 +75,10 @@ pub(super) struct Hits {
     pub unknown: Vec<String>,
     /// How much of what was asked is said anywhere, from 0 to 1; rare words count more, and a word that is nowhere most.
     pub coverage: f32,
+    /// How much of it one turn says, the one that says most.
+    pub best_cover: f32,
+    /// Whether nothing but an identifier was asked for.
+    pub is_identifier: bool,
     /// The terms that count as hits in a text: as they are, and their stems.
     pub terms: Vec<Vec<String>>,
 }
@@ -88,19 +109,47 @@ impl Hits {
     }
 }
 
-/// Looks for what was asked in the turns that `limits` leave.
-pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &Limits) -> tantivy::Result<Hits> {
+impl Hits {
+    /// Gives the best hits the score of what they say of the question, wherever they say it.
+    fn look_closer(&mut self, cover: &Cover, searcher: &Searcher) -> tantivy::Result<()> {
+        if cover.mass <= 0.0 || self.hits.is_empty() {
+            self.best_cover = 1.0;
+            return Ok(());
+        }
+        self.best_first(0);
+        let count = self.hits.len().min(LOOKED_AT);
+        let addresses: Vec<DocAddress> = self.hits[..count].iter().map(|hit| hit.address).collect();
+        let covers = cover.of_turns(searcher, &addresses)?;
+        for (hit, cover) in self.hits.iter_mut().zip(covers) {
+            // Half of the words are often there by chance; all of them are not.
+            hit.score += (1.0 - hit.score) * ALL_SAID * cover.powi(3);
+            self.best_cover = self.best_cover.max(cover);
+        }
+        self.sorted = 0;
+        Ok(())
+    }
+}
+
+/// Looks for what was asked in the turns that `limits` leave: for all of them, or for enough to show so many sessions.
+pub(super) fn find(
+    words: &Words,
+    searcher: &Searcher,
+    query: &Query,
+    limits: &Limits,
+    shown: usize,
+) -> tantivy::Result<Hits> {
     let mut found = Hits::default();
     let mut asked: Vec<Asked> = Vec::new();
     for word in &query.words {
         match known_word(words.fields, searcher, word)? {
             Known::Yes => asked.push(word.clone()),
-            Known::Like(other) => {
+            // A short word is like many others; as one of several, it is rather one that was never said.
+            Known::Like(other) if query.words.len() == 1 || said(word).chars().count() > SHORT => {
                 found.corrections.push(Correction { asked: said(word), taken: other.clone() });
                 let taken = words::words(&other).into_iter().next();
                 asked.extend(taken.map(|taken| Asked { word: taken, required: word.required }));
             }
-            Known::No => found.unknown.push(said(word)),
+            Known::Like(_) | Known::No => found.unknown.push(said(word)),
         }
     }
     found.terms =
@@ -114,10 +163,14 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     // Few words are meant together; a sentence is meant by its sense.
     let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
     let best = matcher.best_score(&asked)?;
-    let nowhere = (found.unknown.len() + found.corrections.len()) as f32;
-    let rarest = (searcher.num_docs().max(1) as f32 * 2.0).ln_1p() * 2.0 * (PROSE + STEM);
-    found.coverage = if best > 0.0 { best / (best + nowhere * rarest) } else { 1.0 };
-    let collector = Turns::within(limits);
+    let cover = Cover::of(words.fields, searcher, &asked)?;
+    let nowhere = found.unknown.len() as f32 + CORRECTED * found.corrections.len() as f32;
+    found.is_identifier = matches!(asked.as_slice(), [only] if only.word.whole.is_some()) && nowhere == 0.0;
+    let rarest = (searcher.num_docs().max(1) as f32 * 2.0).ln_1p();
+    found.coverage = if cover.mass > 0.0 { cover.mass / (cover.mass + nowhere * rarest) } else { 1.0 };
+    // Who is shown is decided later; where that may leave out many, all have to be known.
+    let is_open = *limits == Limits::default() && query.phrases.is_empty() && query.without_phrases.is_empty();
+    let collector = Turns { most: if is_open { MOST } else { usize::MAX }, ..Turns::within(limits) };
     // Sessions that touched a file are meant, whenever they did; without words, the turns in which they did it.
     let touching = matcher.touching(limits);
     if let (Some(touching), false) = (&touching, says_something) {
@@ -127,16 +180,23 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
     }
     let touched: Option<HashSet<u64>> = match &touching {
         Some(touching) => {
-            let turns = searcher.search(touching, &Turns { since: None, until: None })?;
+            let turns = searcher.search(touching, &Turns { since: None, until: None, most: usize::MAX })?;
             Some(turns.into_iter().map(|hit| hit.file).collect())
         }
         None => None,
     };
-    let mut hits = if together { searcher.search(&matcher.build(&asked, true), &collector)? } else { Vec::new() };
-    let sessions: HashSet<u64> = hits.iter().map(|hit| hit.file).collect();
-    if sessions.len() < ENOUGH {
+    let search = |together: bool| {
+        let matcher = matcher.build(&asked, together);
+        let hits = searcher.search(&matcher, &collector)?;
+        match hits.len() >= collector.most && sessions_of(&hits) < shown.max(ENOUGH).saturating_mul(2) {
+            true => searcher.search(&matcher, &Turns { most: usize::MAX, ..collector }),
+            false => Ok(hits),
+        }
+    };
+    let mut hits = if together { search(true)? } else { Vec::new() };
+    if sessions_of(&hits) < ENOUGH {
         let known: HashSet<(u64, u32)> = hits.iter().map(|hit| (hit.file, hit.turn)).collect();
-        let more = searcher.search(&matcher.build(&asked, false), &collector)?;
+        let more = search(false)?;
         hits.extend(more.into_iter().filter(|hit| !known.contains(&(hit.file, hit.turn))));
     }
     if let Some(touched) = &touched {
@@ -146,7 +206,12 @@ pub(super) fn find(words: &Words, searcher: &Searcher, query: &Query, limits: &L
         hit.score = if best > 0.0 { (hit.score / best).clamp(0.0, 1.0) } else { 1.0 };
     }
     found.hits = hits;
+    found.look_closer(&cover, searcher)?;
     Ok(found)
+}
+
+fn sessions_of(hits: &[Hit]) -> usize {
+    hits.iter().map(|hit| hit.file).collect::<HashSet<u64>>().len()
 }
 
 fn said(asked: &Asked) -> String {
@@ -234,7 +299,16 @@ impl Match<'_> {
         let mut way = |query: Box<dyn Matcher>, boost: f32| {
             ways.push((Occur::Should, Box::new(BoostQuery::new(query, boost)) as Box<dyn Matcher>));
         };
-        if let [only] = word.parts.as_slice() {
+        if let [only] = word.parts.as_slice()
+            && words::is_single(only)
+        {
+            for (field, boost) in [(prose, PROSE + STEM), (tools, TOOLS)] {
+                match RegexQuery::from_pattern(&format!("{only}.?|.{only}"), field) {
+                    Ok(pairs) => way(Box::new(pairs), boost),
+                    Err(_) => way(term(field, only), boost),
+                }
+            }
+        } else if let [only] = word.parts.as_slice() {
             let root = words::stem(only);
             if root == *only {
                 way(term(prose, only), PROSE + STEM);
@@ -290,7 +364,7 @@ fn exact(field: Field, text: &str, score: f32) -> Box<dyn Matcher> {
 }
 
 /// How much it says, by BM25, that so many of all have something. What was deleted may still be counted.
-fn rarity(total: f32, count: f32) -> f32 {
+pub(super) fn rarity(total: f32, count: f32) -> f32 {
     (1.0 + (total - count + 0.5).max(0.0) / (count + 0.5)).ln()
 }
 
@@ -308,7 +382,7 @@ fn known_files<'a>(fields: Fields, searcher: &Searcher, query: &'a Query) -> tan
 }
 
 /// Whether a word is a run of a script without spaces, which is several words.
-fn is_run(word: &words::Word) -> bool {
+pub(super) fn is_run(word: &words::Word) -> bool {
     word.parts.len() > 1
         && word.whole.is_none()
         && word.parts.iter().all(|part| !part.is_ascii() && part.chars().count() == 2)
@@ -316,7 +390,7 @@ fn is_run(word: &words::Word) -> bool {
 
 /// How many of so many pairs have to be there.
 fn needed(pairs: usize) -> usize {
-    if pairs <= 2 { pairs } else { pairs.div_ceil(2) }
+    if pairs <= 2 { pairs } else { pairs.div_ceil(3).max(2) }
 }
 
 enum Known {
@@ -329,6 +403,9 @@ enum Known {
 fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Result<Known> {
     let count = |field: Field, text: &str| searcher.doc_freq(&Term::from_field_text(field, text));
     let word = &asked.word;
+    if word.parts.iter().all(|part| words::is_single(part)) {
+        return Ok(Known::Yes);
+    }
     if let Some(whole) = &word.whole
         && count(fields.prose, whole)? + count(fields.tools, whole)? > 0
     {
@@ -353,18 +430,26 @@ fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Re
     // A slip in an identifier is one in a part of it.
     let mut parts = word.parts.clone();
     for place in unknown {
-        match similar(fields, searcher, &parts[place])? {
-            Some(other) => parts[place] = other,
-            None => return Ok(Known::No),
+        let others = similar(fields, searcher, &parts[place])?;
+        let Some(mut taken) = others.first() else { return Ok(Known::No) };
+        // Of several words that may be meant, it is the one that makes an identifier which is there.
+        for other in others.iter().take(if parts.len() > 1 { others.len() } else { 0 }) {
+            let whole: String =
+                (0..).zip(&parts).map(|(at, part)| if at == place { other } else { part }.as_str()).collect();
+            if count(fields.prose, &whole)? + count(fields.tools, &whole)? > 0 {
+                taken = other;
+                break;
+            }
         }
+        parts[place].clone_from(taken);
     }
     Ok(Known::Like(parts.join("_")))
 }
 
-/// The most common of the words that one slip away lead to this one; two slips in long words.
-fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<Option<String>> {
-    let Some(slips) = Slips::of(word) else { return Ok(None) };
-    let mut best: Option<(usize, Reverse<u32>, String)> = None;
+/// The words that a slip leads from to this one, two in long words: the fewest slips first, then the most common.
+fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<Vec<String>> {
+    let Some(slips) = Slips::of(word) else { return Ok(Vec::new()) };
+    let mut others: Vec<(usize, Reverse<u32>, String)> = Vec::new();
     for field in [fields.prose, fields.tools] {
         for reader in searcher.segment_readers() {
             let inverted = reader.inverted_index(field)?;
@@ -373,17 +458,16 @@ fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<O
                 let Some((text, count)) = std::str::from_utf8(stream.key()).ok().zip(slips.count(stream.key())) else {
                     continue;
                 };
-                let rank = (count, Reverse(stream.value().doc_freq));
-                if best.as_ref().is_none_or(|(count, docs, _)| rank < (*count, *docs)) {
-                    best = Some((rank.0, rank.1, text.to_owned()));
-                }
+                others.push((count, Reverse(stream.value().doc_freq), text.to_owned()));
             }
         }
-        if best.is_some() {
+        if !others.is_empty() {
             break;
         }
     }
-    Ok(best.map(|(_, _, text)| text))
+    others.sort_unstable();
+    others.truncate(SIMILAR);
+    Ok(others.into_iter().map(|(_, _, text)| text).collect())
 }
 
 /// The given turns, as the index has them; what is not in it any more is left out.
@@ -414,73 +498,4 @@ pub(super) fn turns_at(
     hits.sort_by_key(|hit| (hit.file, hit.turn, hit.offset));
     hits.dedup_by_key(|hit| (hit.file, hit.turn));
     Ok(hits)
-}
-
-/// Collects every turn that matches, with what is needed to show it.
-struct Turns {
-    since: Option<i64>,
-    until: Option<i64>,
-}
-
-struct SegmentTurns {
-    file: Column<u64>,
-    turn: Column<u64>,
-    offset: Column<u64>,
-    at: Column<i64>,
-    range: (i64, i64),
-    hits: Vec<Hit>,
-}
-
-impl Turns {
-    fn within(limits: &Limits) -> Turns {
-        Turns { since: limits.since.map(|t| t.as_second()), until: limits.until.map(|t| t.as_second()) }
-    }
-}
-
-impl Collector for Turns {
-    type Fruit = Vec<Hit>;
-    type Child = SegmentTurns;
-
-    fn for_segment(&self, _ordinal: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentTurns> {
-        let fast = segment.fast_fields();
-        Ok(SegmentTurns {
-            file: fast.u64("file")?,
-            turn: fast.u64("turn")?,
-            offset: fast.u64("offset")?,
-            at: fast.i64("at")?,
-            range: (self.since.unwrap_or(i64::MIN), self.until.unwrap_or(i64::MAX)),
-            hits: Vec::new(),
-        })
-    }
-
-    fn requires_scoring(&self) -> bool {
-        true
-    }
-
-    fn merge_fruits(&self, found: Vec<Vec<Hit>>) -> tantivy::Result<Vec<Hit>> {
-        Ok(found.into_iter().flatten().collect())
-    }
-}
-
-impl SegmentCollector for SegmentTurns {
-    type Fruit = Vec<Hit>;
-
-    fn collect(&mut self, doc: DocId, score: Score) {
-        let at = self.at.first(doc).unwrap_or(0);
-        if at < self.range.0 || at >= self.range.1 {
-            return;
-        }
-        self.hits.push(Hit {
-            score,
-            file: self.file.first(doc).unwrap_or(0),
-            turn: u32::try_from(self.turn.first(doc).unwrap_or(0)).unwrap_or(0),
-            offset: self.offset.first(doc).unwrap_or(super::index::NO_OFFSET),
-            at,
-            part: None,
-        });
-    }
-
-    fn harvest(self) -> Vec<Hit> {
-        self.hits
-    }
 }

@@ -4,6 +4,7 @@
 //! made yet or because the model cannot read it, its words speak for its meaning, too.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use tantivy::Searcher;
 
 use super::find::{self, Hit, Hits};
 use super::index::{NO_OFFSET, Rows, Words};
+use super::language::foreignness;
 use super::query::{Engine, Limits, Query};
 use super::update::IndexProgress;
 use super::vectors::{self, Standing, Vectors, chunks_of_turn, document, key, short, turn};
@@ -25,14 +27,15 @@ use crate::catalog::Catalog;
 pub(super) const IS_THERE: bool = true;
 
 /// The most that words count for where the model understands the question; meaning is the rest.
-const WORDS: f32 = 0.8;
-/// A question is understood where its words are of so many pieces, and not understood where they are of so many.
-const UNDERSTOOD: f32 = 1.2;
-const FOREIGN: f32 = 1.6;
-/// and as long as so much of it is said anywhere.
-const COVERED: f32 = 0.1;
-/// What shares no word with the question has to be this near to it.
+const WORDS: f32 = 0.95;
+/// How quickly words lose weight where even the best turn says only a part of the question.
+const STEEP: f32 = 2.5;
+/// Words decide about a question in another language as long as so much of it is said anywhere.
+const COVERED: f32 = 0.05;
+/// What shares no word with the question has to be this near to it,
 const NEAR: f32 = 0.25;
+/// or this, where no word of the question is said anywhere: it may mean nothing.
+const NEAR_ALONE: f32 = 0.3;
 /// and worth this much in the end.
 const LEAST: f32 = 0.1;
 /// How many chunks that are near are looked at.
@@ -116,20 +119,16 @@ pub(super) fn rank(
         found.hits.clear();
     }
     let by_words: HashSet<(u64, u32)> = found.hits.iter().map(|hit| (hit.file, hit.turn)).collect();
-    let others = meanings.iter().filter(|(place, near)| near.cosine >= NEAR && !by_words.contains(place));
+    let near_enough = if found.coverage > 0.0 { NEAR } else { NEAR_ALONE };
+    let others = meanings.iter().filter(|(place, near)| near.cosine >= near_enough && !by_words.contains(place));
     let others: Vec<(u64, u32)> = others.map(|(place, _)| *place).collect();
     let mut hits = std::mem::take(&mut found.hits);
     hits.extend(find::turns_at(words, searcher, limits, &others)?);
     if query.engine == Engine::Meaning {
         fuse(&mut hits, &meanings, 0.0, 0.0);
     } else {
-        let best = hits.iter().map(|hit| hit.score).fold(0.0, f32::max) * found.coverage;
-        fuse(
-            &mut hits,
-            &meanings,
-            share_of_words(best, meaning::pieces_per_word(&query.said), found.coverage),
-            found.coverage,
-        );
+        let share = share_of_words(found, foreignness(&query.said));
+        fuse(&mut hits, &meanings, share, found.coverage);
     }
     // What shares no word with the question and means little like it was not asked for.
     hits.retain(|hit| hit.score >= LEAST || by_words.contains(&(hit.file, hit.turn)));
@@ -144,11 +143,13 @@ fn damaged(why: &str) -> String {
 /// What words count for. The more of the question the best hit says in its own words, the more they do: a message or a file
 /// name that was pasted is found by them, and a paraphrase is not. Where the model does not know the question's language,
 /// meaning says little.
-fn share_of_words(best: f32, pieces: f32, coverage: f32) -> f32 {
-    let foreign = ((pieces - UNDERSTOOD) / (FOREIGN - UNDERSTOOD)).clamp(0.0, 1.0);
+fn share_of_words(found: &Hits, foreignness: f32) -> f32 {
+    let said = found.best_cover * found.coverage;
     // Words that nobody said decide nothing.
-    let foreign = if coverage < COVERED { 0.0 } else { foreign };
-    (best * best).min(WORDS).max(foreign)
+    let foreignness = if found.coverage < COVERED || said <= 0.0 { 0.0 } else { foreignness };
+    // An identifier that is there means itself.
+    let most = if found.is_identifier { 1.0 } else { WORDS };
+    said.powf(STEEP).min(most).max(foreignness)
 }
 
 /// One score of two. Words count half by how many of them are there, and half by how they compare with the best hit, which
@@ -201,6 +202,11 @@ fn near_vectors(
         }
     }
     near.damaged
+}
+
+/// Where the chunk with this fingerprint stands in a text without secrets.
+pub(super) fn place_of(text: &str, part: u32) -> Option<Range<usize>> {
+    meaning::chunks(text).find(|range| key(0, 0, &text[range.clone()]).is_some_and(|key| key.part == part))
 }
 
 /// A turn is as near as its nearest chunk.

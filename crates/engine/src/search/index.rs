@@ -35,7 +35,7 @@ pub(super) const FORMAT: u32 = 2;
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
-    /// The transcript, by [`file_key`].
+    /// The transcript, by [`crate::catalog::file_key`].
     pub file: Field,
     pub turn: Field,
     /// Transcript and turn together, for replacing a turn.
@@ -76,11 +76,6 @@ fn schema() -> (Schema, Fields) {
         tool: schema.add_text_field("tool", text(IndexRecordOption::Basic, false)),
     };
     (schema.build(), fields)
-}
-
-/// How the index knows a transcript.
-pub(super) fn file_key(path: &Path) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(path.as_os_str().as_encoded_bytes())
 }
 
 /// How the index knows a turn of it.
@@ -130,7 +125,7 @@ impl Row {
     }
 }
 
-/// Rows by [`file_key`].
+/// Rows by [`crate::catalog::file_key`].
 pub(super) type Rows = HashMap<u64, Row, BuildHasherDefault<Same>>;
 
 /// All rows, and what the index's files looked like.
@@ -146,6 +141,8 @@ pub(super) struct Words {
     pub fields: Fields,
     pub table: Table,
     folder: PathBuf,
+    /// Its segments, where they were opened with it.
+    reader: Option<IndexReader>,
 }
 
 /// What is in the way of opening an index.
@@ -208,6 +205,9 @@ impl WriteLock {
     }
 }
 
+/// The file that says since which start of the computer the index is known to be whole.
+const BOOT: &str = ".boot";
+
 /// The folder of this format.
 pub(super) fn folder(cache: &Path) -> PathBuf {
     cache.join("index").join(format!("words-{FORMAT}"))
@@ -256,9 +256,14 @@ impl Words {
         // Nobody takes files away meanwhile that no commit names any more.
         let lock =
             index.directory().acquire_lock(&META_LOCK).map_err(|error| TantivyError::LockFailure(error, None))?;
-        if table.files != files_of(&folder, &index)? {
-            // Touched from outside, or replaced by a merge that was not committed: look closer.
+        let is_known_whole = is_of_this_boot(&folder);
+        if !is_known_whole || table.files != files_of(&folder, &index)? {
+            // Touched from outside, replaced by a merge that was not committed, or perhaps cut off by a power failure:
+            // look closer.
             validate(&index)?;
+        }
+        if !is_known_whole {
+            note_boot(&folder);
         }
         for meta in index.searchable_segment_metas()? {
             // tantivy was seen to panic over their content; they are small.
@@ -268,7 +273,18 @@ impl Words {
             }
         }
         drop(lock);
-        Ok(Words { index, fields, table, folder })
+        Ok(Words { index, fields, table, folder, reader: None })
+    }
+
+    /// Opens what a search will look at.
+    pub(super) fn with_segments(self) -> Result<Words, Trouble> {
+        let reader = Some(self.reader()?);
+        Ok(Words { reader, ..self })
+    }
+
+    /// They will be others.
+    pub(super) fn forget_segments(&mut self) {
+        self.reader = None;
     }
 
     /// Looks at every byte of it.
@@ -289,14 +305,18 @@ impl Words {
         for lock in [".tantivy-meta.lock", ".tantivy-writer.lock"] {
             private::open_file(&folder.join(lock))?;
         }
+        note_boot(&folder);
         let (schema, fields) = schema();
         let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
         let builder = Index::builder().schema(schema).settings(settings);
         let index = prepare(builder.open_or_create(Folder::open(&folder)?)?);
-        Ok(Words { index, fields, table: Table::default(), folder })
+        Ok(Words { index, fields, table: Table::default(), folder, reader: None })
     }
 
     pub(super) fn reader(&self) -> tantivy::Result<IndexReader> {
+        if let Some(reader) = &self.reader {
+            return Ok(reader.clone());
+        }
         self.index.reader_builder().reload_policy(ReloadPolicy::Manual).doc_store_cache_num_blocks(0).try_into()
     }
 
@@ -404,6 +424,25 @@ fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, Tro
 }
 
 /// Compares every file with its checksum.
+/// What is different after every start of the computer.
+fn boot() -> Option<String> {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
+}
+
+/// Whether the index was made, or looked at as a whole, since the computer was started. Its files are not flushed, so what
+/// was written before may not have got to the disk.
+fn is_of_this_boot(folder: &Path) -> bool {
+    boot().is_none_or(|boot| fs::read_to_string(folder.join(BOOT)).is_ok_and(|known| known == boot))
+}
+
+/// Notes that nothing but what is written from now on can be incomplete. Where that cannot be noted, everything is looked at
+/// again the next time.
+fn note_boot(folder: &Path) {
+    if let Some(boot) = boot() {
+        let _ = private::open_file(&folder.join(BOOT)).and_then(|mut file| file.write_all(boot.as_bytes()));
+    }
+}
+
 fn validate(index: &Index) -> Result<(), Trouble> {
     match index.validate_checksum()?.iter().next() {
         Some(file) => Err(not_as_written(file)),

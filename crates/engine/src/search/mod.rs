@@ -1,9 +1,13 @@
 //! Finding past conversations by their words and by their meaning.
 //!
-//! `words` says what a word is, `query` what was asked, `document` what of a turn goes into the index, `index` keeps it,
-//! `update` brings it up to date, `find` asks it, `results` says whose hits they are, and `snippet` shows why. `vectors` keeps what the chunks of prose mean,
-//! and `hybrid` puts that together with what `find` found; without the feature `semantic`, `words_only` stands in.
+//! `words` says what a word is, `query` what was asked (`pieces` takes it apart), `document` what of a turn goes into the
+//! index, `index` keeps it, `update` brings it up to date (`upkeep` when), `find` asks it, and `absent` tells what is nowhere. `results` says
+//! whose hits they are (`queue` in which order), and `snippet` shows why, by the words that are `wanted`. `vectors` keeps what
+//! the chunks of prose mean, and `hybrid` puts that together with what `find` found; without the feature `semantic`,
+//! `words_only` stands in.
 
+mod absent;
+mod cover;
 mod document;
 mod find;
 mod folder;
@@ -13,38 +17,43 @@ mod hybrid;
 #[path = "words_only.rs"]
 mod hybrid;
 mod index;
+#[cfg(feature = "semantic")]
+mod language;
+mod pieces;
 mod qmd;
 mod query;
+mod queue;
 mod results;
 mod slips;
 mod snippet;
+mod turns;
 mod update;
+mod upkeep;
 #[cfg(feature = "semantic")]
 mod vectors;
+mod wanted;
 mod words;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 pub use find::Correction;
 use find::Hits;
-use index::{Trouble, Words, WriteLock};
 pub use qmd::{DEFAULT_COLLECTION, RECENT};
-pub use query::{Engine, Limits, Now, Query, time as query_time};
+pub use query::{Engine, Limits, Now, Query, time as query_time, without_line};
 use results::Sessions;
 pub use snippet::Snippet;
-use update::{Budget, Updated, Work};
+use update::Budget;
 pub use update::{IndexProgress, Missing};
+pub use upkeep::IndexStatus;
+use upkeep::Look;
 
-use crate::catalog::{Catalog, Entry, Progress};
+use crate::Tine;
+use crate::catalog::{Entry, Progress};
 use crate::error::{Error, IndexTrouble, Result};
-use crate::session::{Knowledge, Session};
-use crate::{Tine, private};
+use crate::session::Session;
 
 /// How long a search works on the index before it answers.
 const BEFORE: Duration = Duration::from_secs(5);
-/// How long it waits for another process that works on the index.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a search found.
 #[derive(Debug)]
@@ -57,6 +66,8 @@ pub struct Answer {
     pub grounds: Grounds,
     /// The sessions, best first.
     pub results: Vec<Found>,
+    /// Whether there is no session at all.
+    pub no_sessions: bool,
     /// Words that were taken for others.
     pub corrections: Vec<Correction>,
     /// Words that are nowhere.
@@ -67,6 +78,19 @@ pub struct Answer {
     pub notices: Vec<String>,
     /// What was asked before this engine, and why it did not answer.
     pub errors: Vec<EngineError>,
+    /// What it was made from. To take thousands of sessions apart takes a while: a process that ends now had better
+    /// forget the whole answer.
+    remains: Option<Remains>,
+}
+
+struct Remains {
+    _look: Look,
+}
+
+impl std::fmt::Debug for Remains {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("..")
+    }
 }
 
 /// Why an engine did not answer.
@@ -123,60 +147,51 @@ pub struct Found {
     pub source: Option<String>,
 }
 
-/// What there is of an index.
-#[derive(Debug, serde::Serialize)]
-pub struct IndexStatus {
-    /// Where it is.
-    pub path: String,
-    /// Sessions that are in it.
-    pub sessions: usize,
-    /// Of these, those whose tool text is in it.
-    pub with_tools: usize,
-    /// Documents.
-    pub documents: u64,
-    /// Bytes on disk.
-    pub bytes: u64,
-    /// What is not in it.
-    pub missing: Missing,
-    /// The vectors; nothing, where this build has no search by meaning.
-    pub vectors: Option<VectorStatus>,
-    /// Whether another process writes now.
-    pub is_written: bool,
-    /// Lines of transcripts that are too long to be searched.
-    pub left_out: u64,
-    /// What is wrong.
-    pub notices: Vec<String>,
-    /// Why not everything could be kept.
-    #[serde(skip)]
-    pub failed: Option<Error>,
-}
-
-/// The index and the world that it is about, in one look.
-struct Look {
-    catalog: Catalog,
-    knowledge: Knowledge,
-    words: Option<Words>,
-    notices: Vec<String>,
-    missing: Missing,
-    /// Why the index could not be brought up to date.
-    failed: Option<Error>,
+/// A search as somebody asks for it.
+#[derive(Clone, Copy)]
+pub struct Asking<'a> {
+    /// What is looked for.
+    pub query: &'a Query,
+    /// What else is asked of the sessions, beside what the query says.
+    pub limits: &'a Limits,
+    /// How many sessions are shown at most.
+    pub limit: usize,
+    /// Told while sessions are read.
+    pub progress: &'a dyn Progress,
+    /// Told while the index is built.
+    pub indexing: &'a dyn IndexProgress,
 }
 
 impl Tine {
     /// Looks for sessions. The index is brought up to date first, as far as a few seconds go; one that turns out to be
-    /// damaged is built anew.
-    pub fn search(
-        &self,
-        query: &Query,
-        given: &Limits,
-        limit: usize,
-        progress: &dyn Progress,
-        indexing: &dyn IndexProgress,
-    ) -> Result<Answer> {
-        match self.search_once(query, given, limit, progress, indexing) {
+    /// damaged is built anew. Where a phrase is nowhere, its words are looked for, and that is said.
+    pub fn search(&self, asking: Asking<'_>) -> Result<Answer> {
+        let query = asking.query;
+        let answer = self.search_whole(asking)?;
+        let Some(looser) = query.with_phrases_as_words().filter(|_| answer.results.is_empty()) else {
+            return Ok(answer);
+        };
+        let mut again = self.search_whole(Asking { query: &looser, ..asking })?;
+        let phrases: Vec<String> = query.phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
+        let (named, whose) = match phrases.as_slice() {
+            [only] => (format!("{only} was not found"), "its"),
+            several => (format!("{} were not found in one turn", several.join(" and ")), "their"),
+        };
+        again
+            .notices
+            .extend(answer.notices.into_iter().filter(|notice| !again.notices.contains(notice)).collect::<Vec<_>>());
+        again.notices.push(match again.results.is_empty() {
+            true => named,
+            false => format!("{named}; looked for {whose} words instead"),
+        });
+        Ok(again)
+    }
+
+    fn search_whole(&self, asking: Asking<'_>) -> Result<Answer> {
+        match self.search_once(asking) {
             Err(Error::Index { trouble: IndexTrouble::Damaged, message, .. }) => {
                 let notice = self.remove_damaged(&message)?;
-                let mut answer = self.search_once(query, given, limit, progress, indexing)?;
+                let mut answer = self.search_once(asking)?;
                 answer.notices.splice(0..0, notice);
                 Ok(answer)
             }
@@ -184,14 +199,8 @@ impl Tine {
         }
     }
 
-    fn search_once(
-        &self,
-        query: &Query,
-        given: &Limits,
-        limit: usize,
-        progress: &dyn Progress,
-        indexing: &dyn IndexProgress,
-    ) -> Result<Answer> {
+    fn search_once(&self, asking: Asking<'_>) -> Result<Answer> {
+        let Asking { query, limits: given, limit, progress, indexing } = asking;
         let limits = query.limits.clone().or(given.clone());
         let question = hybrid::Question::of(query);
         if question.is_none() && matches!(query.engine, Engine::Hybrid | Engine::Meaning) && !hybrid::IS_THERE {
@@ -205,281 +214,41 @@ impl Tine {
             engine: if question.is_some() { "hybrid" } else { "words" },
             grounds: Grounds::default(),
             results: Vec::new(),
+            no_sessions: !look.catalog.entries.iter().any(Entry::is_shown),
             corrections: Vec::new(),
             unknown: Vec::new(),
             missing: look.missing,
             notices: Vec::new(),
             errors: Vec::new(),
+            remains: None,
         };
         let mut found = Hits::default();
+        let mut asked = None;
+        let failed = |error: tantivy::TantivyError| self.trouble(error.into());
         if let Some(words) = &look.words {
-            let failed = |error: tantivy::TantivyError| self.trouble(error.into());
-            let searcher = words.reader().map_err(failed)?.searcher();
-            found = find::find(words, &searcher, query, &limits).map_err(failed)?;
+            let searcher = asked.insert(words.reader().map_err(failed)?.searcher());
+            found = find::find(words, searcher, query, &limits, limit).map_err(failed)?;
+            absent::missing(words.fields, searcher, &mut found.unknown).map_err(failed)?;
             if let Some(question) = question {
                 let asked = hybrid::Asked { question, query, limits: &limits, sessions: &sessions };
-                let ranked = hybrid::rank(self, asked, words, &searcher, &mut look.catalog, &mut found);
+                let ranked = hybrid::rank(self, asked, words, searcher, &mut look.catalog, &mut found);
                 let (grounds, notices) = ranked.map_err(failed)?;
                 answer.grounds = grounds;
                 look.notices.extend(notices);
             }
         }
         self.results(&look, query, &sessions, &mut found, limit, &mut answer);
+        if query.is_cut {
+            answer.notices.push(format!("of so many words, the first {} different ones were looked for", query::MOST));
+        }
+        if answer.results.is_empty() && !answer.no_sessions {
+            answer.notices.extend(absent::hindrances(&look, &limits, asked.as_ref()).map_err(failed)?);
+        }
         answer.corrections = found.corrections;
         answer.unknown = found.unknown;
-        answer.notices.splice(0..0, look.notices);
-        answer.notices.extend(look.failed.map(|error| error.to_string()));
+        answer.notices.splice(0..0, std::mem::take(&mut look.notices));
+        answer.notices.extend(look.failed.take().map(|error| error.to_string()));
+        answer.remains = Some(Remains { _look: look });
         Ok(answer)
     }
-
-    /// Removes an index that could not be read, unless it is as it should be by now.
-    fn remove_damaged(&self, why: &str) -> Result<Option<String>> {
-        let cache = &self.context().paths.cache;
-        let Some(_lock) = self.wait_for_lock(PATIENCE)? else { return Ok(None) };
-        if Words::open(cache).and_then(Words::verified).is_ok() {
-            return Ok(None);
-        }
-        std::fs::remove_dir_all(index::folder(cache)).map_err(|error| self.trouble(error.into()))?;
-        Ok(Some(damaged(why)))
-    }
-
-    /// Brings the index up to date, to its end or until time is up.
-    pub fn update_index(
-        &self,
-        time: Option<Duration>,
-        rebuild: bool,
-        progress: &dyn Progress,
-        indexing: &dyn IndexProgress,
-    ) -> Result<IndexStatus> {
-        if rebuild {
-            let cache = &self.context().paths.cache;
-            let Some(_lock) = self.wait_for_lock(PATIENCE)? else {
-                return Err(self.index_error(IndexTrouble::Busy, "another tine is writing it"));
-            };
-            let _ = std::fs::remove_dir_all(index::folder(cache));
-        }
-        let budget = Budget { tools: true, until: time.map(|time| Instant::now() + time) };
-        let look = self.look(budget, progress, indexing)?;
-        Ok(self.status_of(look))
-    }
-
-    /// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`Tine::update_index`].
-    pub fn update_vectors(
-        &self,
-        time: Option<Duration>,
-        rebuild: bool,
-        progress: &dyn Progress,
-        indexing: &dyn IndexProgress,
-    ) -> Result<IndexStatus> {
-        let until = time.map(|time| Instant::now() + time);
-        let mut look = self.look(Budget { tools: true, until }, progress, indexing)?;
-        if let Some(words) = &look.words {
-            let cache = &self.context().paths.cache;
-            let work = hybrid::Making { cache, words: &words.table.rows, stores: self.stores(), until, rebuild };
-            match work.make(&mut look.catalog, indexing) {
-                Ok(notices) => look.notices.extend(notices),
-                Err(why) => look.failed = Some(self.index_error(IndexTrouble::Other, &why)),
-            }
-        }
-        Ok(self.status_of(look))
-    }
-
-    /// What there is of the index, without changing it.
-    pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
-        let (mut catalog, knowledge) = self.survey(progress)?;
-        catalog.entries.iter_mut().for_each(|entry| knowledge.title(&mut entry.summary));
-        let mut notices = Vec::new();
-        let mut failed = None;
-        let open = || Words::open(&self.context().paths.cache).and_then(Words::verified);
-        // Another process may replace files in this very moment.
-        let words = match open().or_else(|_| open()) {
-            Ok(words) => Some(words),
-            Err(Trouble::Missing) => None,
-            Err(Trouble::Damaged(why)) => {
-                notices.push(format!("the index is damaged and will be built anew: {why}"));
-                None
-            }
-            Err(trouble) => {
-                failed = Some(self.trouble(trouble));
-                None
-            }
-        };
-        let none = index::Rows::default();
-        let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table.rows)).missing();
-        Ok(self.status_of(Look { catalog, knowledge, words, notices, missing, failed }))
-    }
-
-    fn status_of(&self, mut look: Look) -> IndexStatus {
-        let cache = &self.context().paths.cache;
-        let none = index::Rows::default();
-        let known = look.words.as_ref().map_or(&none, |words| &words.table.rows);
-        let vectors = hybrid::status(cache, &mut look.catalog, known, &mut look.notices);
-        let rows = look.words.as_ref().map(|words| &words.table.rows);
-        let with_tools = |row: &&index::Row| row.level == index::Level::All && row.complete;
-        let reader = look.words.as_ref().and_then(|words| words.reader().ok());
-        IndexStatus {
-            path: index::folder(cache).to_string_lossy().into_owned(),
-            sessions: rows.map_or(0, index::Rows::len),
-            with_tools: rows.map_or(0, |rows| rows.values().filter(with_tools).count()),
-            documents: reader.map_or(0, |reader| reader.searcher().num_docs()),
-            bytes: look.words.as_ref().map_or(0, Words::size),
-            missing: look.missing,
-            vectors,
-            is_written: matches!(WriteLock::take(cache), Ok(None)),
-            left_out: rows.map_or(0, |rows| rows.values().map(index::Row::left_out).sum()),
-            notices: look.notices,
-            failed: look.failed,
-        }
-    }
-
-    /// One look at the sessions and the index, which is brought up to date as far as the budget goes.
-    fn look(&self, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
-        let (mut catalog, knowledge) = self.survey(progress)?;
-        catalog.entries.iter_mut().for_each(|entry| knowledge.title(&mut entry.summary));
-        let cache = self.context().paths.cache.clone();
-        let mut notices = Vec::new();
-        // Who builds it to its end wants to know that it is whole; a search has no time for that.
-        let is_thorough = budget.until.is_none();
-        let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
-        let opened = open();
-        let none = index::Rows::default();
-        let rows = opened.as_ref().map_or(&none, |words| &words.table.rows);
-        let work = Work::find(&mut catalog, rows);
-        let words = match opened {
-            Ok(words) if work.is_empty() => {
-                let missing = Missing::default();
-                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: None });
-            }
-            other => other,
-        };
-        // Who wants all of it waits for it; who asks something wants an answer.
-        let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
-        let lock = match self.wait_for_lock(patience) {
-            Ok(lock) => lock,
-            // What is there can be searched, also where nothing can be written.
-            Err(error) => {
-                let Ok(words) = words else { return Err(error) };
-                let missing = work.missing();
-                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: Some(error) });
-            }
-        };
-        let Some(lock) = lock else {
-            let words = words.ok().or_else(|| wait_for_first(&cache));
-            let rows = words.as_ref().map_or(&none, |words| &words.table.rows);
-            let missing = Work::find(&mut catalog, rows).missing();
-            notices.push("another tine is at work on the index".to_owned());
-            return Ok(Look { catalog, knowledge, words, notices, missing, failed: None });
-        };
-        // Whoever had the lock before may have done the work.
-        let mut words = match open() {
-            Ok(words) => words,
-            Err(trouble @ Trouble::Hindered(..)) => return Err(self.trouble(trouble)),
-            Err(trouble) => {
-                if let Trouble::Damaged(why) = trouble {
-                    notices.push(damaged(&why));
-                }
-                self.tidy(&cache, &mut notices);
-                Words::create(&cache).map_err(|trouble| self.trouble(trouble))?
-            }
-        };
-        let mut bring = |words: &mut Words| {
-            let work = Work::find(&mut catalog, &words.table.rows);
-            update::update(words, &catalog, &work, self.stores(), budget, indexing)
-        };
-        let mut updated = bring(&mut words);
-        if let Err(Trouble::Damaged(why)) = &updated
-            && Words::open(&cache).and_then(Words::verified).is_err()
-        {
-            notices.push(damaged(why));
-            words = Words::create(&cache).map_err(|trouble| self.trouble(trouble))?;
-            updated = bring(&mut words);
-        }
-        if updated.is_err() {
-            // What could not be finished would only take up room.
-            words.sweep();
-        }
-        drop(lock);
-        let mut failed = None;
-        let missing = match updated {
-            Ok(Updated { missing, unreadable }) => {
-                for (path, kind) in &unreadable {
-                    notices.push(format!("cannot read {}: {kind}", path.display()));
-                }
-                missing
-            }
-            Err(trouble) => {
-                // What was committed before is still there.
-                let error = self.trouble(trouble);
-                let Ok(before) = Words::open(&cache) else { return Err(error) };
-                failed = Some(error);
-                words = before;
-                Work::find(&mut catalog, &words.table.rows).missing()
-            }
-        };
-        Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed })
-    }
-
-    /// Removes what older versions left; newer ones keep theirs.
-    fn tidy(&self, cache: &Path, notices: &mut Vec<String>) {
-        let (older, newer) = index::other_formats(cache);
-        for folder in older {
-            let _ = std::fs::remove_dir_all(folder);
-        }
-        if !newer.is_empty() {
-            notices.push("there is an index of a newer tine; it is left alone, and this version keeps its own".into());
-        }
-    }
-
-    /// The right to write; most of those who have it are done in a moment.
-    fn wait_for_lock(&self, patience: Duration) -> Result<Option<WriteLock>> {
-        let begun = Instant::now();
-        loop {
-            match self.write_lock()? {
-                None if begun.elapsed() < patience => std::thread::sleep(Duration::from_millis(10)),
-                taken => return Ok(taken),
-            }
-        }
-    }
-
-    fn write_lock(&self) -> Result<Option<WriteLock>> {
-        let cache = &self.context().paths.cache;
-        private::create_folder(cache)
-            .and_then(|()| WriteLock::take(cache))
-            .map_err(|error| self.index_error(IndexTrouble::of(&error), &error.to_string()))
-    }
-
-    fn trouble(&self, trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Missing => self.index_error(IndexTrouble::Other, "it is gone"),
-            Trouble::Damaged(why) => self.index_error(IndexTrouble::Damaged, &why),
-            Trouble::Hindered(kind, why) => self.index_error(kind, &why),
-        }
-    }
-
-    fn index_error(&self, trouble: IndexTrouble, message: &str) -> Error {
-        let message = transcript::text::one_line(message);
-        Error::Index { folder: self.context().paths.cache.join("index"), message, trouble }
-    }
-}
-
-fn damaged(why: &str) -> String {
-    format!("the search index was damaged and is built anew: {}", transcript::text::one_line(why))
-}
-
-fn is_shown(entry: &Entry) -> bool {
-    !entry.summary.is_subagent && !entry.summary.is_empty
-}
-
-/// Another process builds the very first index: wait for its first words.
-fn wait_for_first(cache: &Path) -> Option<Words> {
-    let begun = Instant::now();
-    while begun.elapsed() < BEFORE {
-        if let Ok(words) = Words::open(cache)
-            && !words.table.rows.is_empty()
-        {
-            return Some(words);
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    None
 }

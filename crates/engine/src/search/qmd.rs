@@ -61,16 +61,19 @@ impl Tine {
             engine: RECENT,
             grounds: Grounds::default(),
             results: Vec::new(),
+            no_sessions: false,
             corrections: Vec::new(),
             unknown: Vec::new(),
             missing: Missing::default(),
             notices: Vec::new(),
             errors: Vec::new(),
+            remains: None,
         };
         let filter = Filter { agent: limits.agent, directory: limits.directory.clone() };
         let mut sessions = self.sessions(&filter, progress)?;
         sessions.retain(|session| {
-            limits.branch.is_none() | (limits.branch == session.view.branch)
+            let branches = session.view.branch.iter().chain(&session.details.earlier_branches).collect::<Vec<_>>();
+            limits.branch.as_ref().is_none_or(|branch| branches.contains(&branch))
                 && limits.since.is_none_or(|since| session.updated() >= since)
                 && limits.until.is_none_or(|until| session.view.created.is_none_or(|created| created < until))
         });

@@ -2,6 +2,7 @@
 //!
 //! A query is read once, here; what is wrong in it is told with its place.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use jiff::tz::TimeZone;
@@ -9,13 +10,16 @@ use jiff::{Timestamp, ToSpan};
 use transcript::{Agent, text};
 
 use super::document::{is_extension, normal_path};
+use super::pieces::{Piece, Sort, pieces, without_filters};
 use super::words::{self, Word};
 use crate::error::{Error, Result};
 
-/// The longest query that is read, in bytes. Nobody types more; a pasted log is no question.
-const LONGEST: usize = 4096;
+/// The longest query that is read, in bytes: a stack trace is a question, a log is none.
+const LONGEST: usize = 1_000_000;
+/// Nobody types more than this. It was pasted, and nothing in it is a sign.
+const TYPED: usize = 4096;
 /// The most words.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// A query that makes sense.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +38,8 @@ pub struct Query {
     pub(super) files: Vec<String>,
     pub(super) without: Vec<Asked>,
     pub(super) without_phrases: Vec<String>,
+    /// Whether it has more words than count.
+    pub(super) is_cut: bool,
     /// The filters in it.
     pub limits: Limits,
 }
@@ -60,7 +66,7 @@ pub(super) struct Asked {
 }
 
 /// Which sessions and turns count.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Only this agent's.
     pub agent: Option<Agent>,
@@ -125,6 +131,9 @@ impl Query {
         if asked.len() > LONGEST {
             return Err(Error::QueryTooLong { bytes: asked.len(), most: LONGEST });
         }
+        if asked.len() > TYPED {
+            return Query::plain(asked);
+        }
         let line = text::one_line(asked);
         let mut query = Query { text: line.clone(), ..Query::default() };
         let mut required = false;
@@ -136,7 +145,7 @@ impl Query {
                 query.said.push(' ');
             }
             match piece.sort {
-                Sort::Filter(name) => query.filter(&line, &piece, name, now)?,
+                Sort::Filter(name) => query.filter(&line, &piece, name, given, now)?,
                 Sort::And => {
                     query.words.iter_mut().for_each(|word| word.required = true);
                     required = true;
@@ -144,8 +153,8 @@ impl Query {
                 Sort::Phrase if piece.without => query.without_phrases.push(piece.text),
                 Sort::Phrase => query.phrases.push(piece.text),
                 Sort::Words => {
-                    if !piece.without && is_file(&piece.text) {
-                        query.files.push(normal_path(&piece.text));
+                    if !piece.without {
+                        query.files.extend(file(&piece.text));
                     }
                     for word in words::words(&piece.text) {
                         let asked = Asked { word, required: piece.required || required };
@@ -168,14 +177,26 @@ impl Query {
         }
         let line = text::one_line(said);
         let asked = words::words(&line).into_iter().map(|word| Asked { word, required: false });
-        let files = line.split(' ').filter(|word| is_file(word)).map(normal_path).collect();
-        let (said, typed) = (line.clone(), line.clone());
+        let files = line.split(' ').filter_map(file).collect();
+        // What it means is told by its beginning.
+        let (said, typed) = (text::prefix(&line, TYPED).to_owned(), line.clone());
         let mut query = Query { words: asked.collect(), files, said, typed, text: line, ..Query::default() };
         let says = |asked: &Asked| asked.word.parts.iter().any(|part| !words::is_common(part));
         if query.words.iter().any(says) {
             query.words.retain(says);
         }
         query.settle(&Limits::default())
+    }
+
+    /// The same with the words of its phrases in their place; nothing where there is no phrase.
+    pub(super) fn with_phrases_as_words(&self) -> Option<Query> {
+        let mut query = self.clone();
+        let phrases = std::mem::take(&mut query.phrases);
+        let said = phrases.iter().flat_map(|phrase| words::words(phrase));
+        let said = said.filter(|word| word.parts.iter().any(|part| !words::is_common(part)));
+        query.words.extend(said.map(|word| Asked { word, required: false }));
+        query.words.truncate(MOST);
+        (!phrases.is_empty() && !query.words.is_empty()).then_some(query)
     }
 
     /// Whether a turn has to have certain words, or must not have them: what only means the same is not asked for then.
@@ -189,16 +210,19 @@ impl Query {
         let says = |asked: &Asked| asked.required || asked.word.parts.iter().any(|part| !words::is_common(part));
         let had_words = !self.words.is_empty();
         self.words.retain(says);
-        let mut seen: Vec<Vec<String>> = Vec::new();
-        self.words.retain(|asked| {
-            let new = !seen.contains(&asked.word.parts);
-            seen.push(asked.word.parts.clone());
-            new
-        });
+        let mut seen = HashSet::new();
+        self.words.retain(|asked| seen.insert(asked.word.parts.clone()));
         // Of a pasted message, the first words tell enough.
+        self.is_cut = self.words.len() > MOST;
         self.words.truncate(MOST);
+        self.files.truncate(MOST);
         self.without.truncate(MOST);
         let limits = self.limits.clone().or(given.clone());
+        if let (Some(since), Some(until)) = (limits.since, limits.until)
+            && since >= until
+        {
+            return Err(Error::NoSuchTime { since, until });
+        }
         if self.words.is_empty() && self.phrases.is_empty() && !limits.say_something() {
             return Err(if had_words { Error::OnlyCommonWords(self.text) } else { Error::EmptyQuery });
         }
@@ -209,7 +233,7 @@ impl Query {
         Ok(self)
     }
 
-    fn filter(&mut self, line: &str, piece: &Piece, name: &'static str, now: &Now) -> Result<()> {
+    fn filter(&mut self, line: &str, piece: &Piece, name: &'static str, given: &Limits, now: &Now) -> Result<()> {
         let value = piece.text.as_str();
         let wrong = |message: String| bad(line, piece.at, piece.length, &message);
         if value.is_empty() {
@@ -217,6 +241,18 @@ impl Query {
         }
         if piece.without {
             return Err(wrong(format!("`{name}:` cannot be excluded")));
+        }
+        let has = |limits: &Limits| match name {
+            "agent" => limits.agent.is_some(),
+            "since" | "after" => limits.since.is_some(),
+            "until" | "before" => limits.until.is_some(),
+            "branch" => limits.branch.is_some(),
+            "dir" => limits.directory.is_some(),
+            "tool" => limits.tool.is_some(),
+            _ => limits.file.is_some(),
+        };
+        if has(given) || has(&self.limits) {
+            return Err(wrong(format!("`{name}:` was given already")));
         }
         let limits = &mut self.limits;
         match name {
@@ -229,10 +265,31 @@ impl Query {
             "branch" => limits.branch = Some(value.to_owned()),
             "dir" => limits.directory = Some(PathBuf::from(value)),
             "tool" => limits.tool = Some(value.to_owned()),
-            _ => limits.file = Some(value.to_owned()),
+            _ => limits.file = Some(without_line(value).to_owned()),
         }
         Ok(())
     }
+}
+
+/// The file that a word names, as it stands in the index.
+fn file(word: &str) -> Option<String> {
+    let word = without_line(word);
+    is_file(word).then(|| normal_path(word))
+}
+
+/// A path without the line and the column that compilers write behind it: `src/auth.rs:41:7`.
+pub fn without_line(path: &str) -> &str {
+    let before = |path: &str| {
+        let (before, number) = path.rsplit_once(':')?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        (is_number && !before.is_empty()).then_some(before.len())
+    };
+    // A message goes on behind a colon.
+    let mut path = path.strip_suffix(':').filter(|path| before(path).is_some()).unwrap_or(path);
+    for _ in 0..2 {
+        path = before(path).map_or(path, |end| &path[..end]);
+    }
+    path
 }
 
 /// Whether a word is the name of a file: a path, or a name with an extension.
@@ -283,84 +340,7 @@ pub fn time(value: &str, now: &Now) -> std::result::Result<Timestamp, String> {
     zoned.checked_sub(span).map(|time| time.timestamp()).map_err(|_| wrong())
 }
 
-struct Piece {
-    sort: Sort,
-    text: String,
-    without: bool,
-    required: bool,
-    /// Where it stands in the query, in bytes.
-    at: usize,
-    length: usize,
-}
-
-enum Sort {
-    Words,
-    Phrase,
-    And,
-    Filter(&'static str),
-}
-
-const FILTERS: [&str; 9] = ["agent", "file", "since", "until", "after", "before", "branch", "dir", "tool"];
-
-fn pieces(line: &str) -> Result<Vec<Piece>> {
-    let mut pieces: Vec<Piece> = Vec::new();
-    let mut at = 0;
-    while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
-        if rest.starts_with(' ') {
-            at += 1;
-            continue;
-        }
-        let start = at;
-        let without = rest.starts_with('-') && rest.len() > 1 && !rest.starts_with("- ") && !rest.starts_with("--");
-        let required = rest.starts_with('+') && rest.len() > 1 && !rest.starts_with("+ ");
-        let inner = usize::from(without || required);
-        let body = &rest[inner..];
-        let filter = FILTERS.into_iter().find(|name| body.strip_prefix(name).is_some_and(|rest| rest.starts_with(':')));
-        let value = filter.map_or(0, |name| name.len() + 1);
-        let body = &body[value..];
-        let (text, length, quoted) = match body.strip_prefix('"') {
-            Some(inside) => {
-                let Some(end) = inside.find('"') else {
-                    return Err(bad(line, start + inner + value, 1, "this quote is not closed"));
-                };
-                (&inside[..end], end + 2, true)
-            }
-            None => {
-                // A quote inside of a word begins a phrase of its own.
-                let end = body.find([' ', '"']).unwrap_or(body.len());
-                (&body[..end], end, false)
-            }
-        };
-        let whole = inner + value + length;
-        at += whole;
-        let sort = match filter {
-            Some(name) => Sort::Filter(name),
-            None if quoted => Sort::Phrase,
-            None if text == "AND" && !pieces.is_empty() => Sort::And,
-            None if text == "OR" && !pieces.is_empty() => continue,
-            None => Sort::Words,
-        };
-        if let Sort::Filter(name) = sort
-            && pieces.iter().any(|piece| matches!(piece.sort, Sort::Filter(other) if other == name))
-        {
-            return Err(bad(line, start, whole, &format!("`{name}:` was given already")));
-        }
-        pieces.push(Piece { sort, text: text.to_owned(), without, required, at: start, length: whole });
-    }
-    Ok(pieces)
-}
-
-fn without_filters(line: &str, pieces: &[Piece]) -> String {
-    let (mut typed, mut from) = (String::new(), 0);
-    for filter in pieces.iter().filter(|piece| matches!(piece.sort, Sort::Filter(_))) {
-        typed.push_str(&line[from..filter.at]);
-        from = filter.at + filter.length;
-    }
-    typed.push_str(&line[from..]);
-    typed.trim().to_owned()
-}
-
-fn bad(query: &str, at: usize, length: usize, message: &str) -> Error {
+pub(super) fn bad(query: &str, at: usize, length: usize, message: &str) -> Error {
     // What is shown is cut around the place.
     let from = query.floor_char_boundary(at.saturating_sub(40));
     let to = query.ceil_char_boundary((at + length + 40).min(query.len()));
@@ -404,7 +384,10 @@ mod tests {
         assert_eq!(parse("error:\"not null\"").unwrap().phrases, ["not null"]);
         assert_eq!(parse(&"another word ".repeat(200)).unwrap().words.len(), 2);
         let many: String = (0..100).map(|number| format!("w{number}x ")).collect();
-        assert_eq!(parse(&many).unwrap().words.len(), MOST);
+        assert_eq!((parse(&many).unwrap().words.len(), parse(&many).unwrap().is_cut), (MOST, true));
+        // Much more than anybody types.
+        let trace = parse(&format!("panic: \"oh {}", "at frame -x agent:codex ".repeat(1000))).unwrap();
+        assert!(trace.phrases.is_empty() && trace.limits.agent.is_none() && !trace.is_cut, "{trace:?}");
         assert_eq!(parse("agent:Codex x").unwrap().limits.agent, Some(Agent::Codex));
         assert!(parse("since:2w").unwrap().words.is_empty());
         assert_eq!(
@@ -412,6 +395,29 @@ mod tests {
             ["src/auth.rs", "hasher.go", "e.g."][..2]
         );
         assert!(parse("file:x.rs").unwrap().words.is_empty());
+    }
+
+    #[test]
+    fn what_was_pasted_has_no_signs_in_it() {
+        let said = |query: &str| {
+            let query = parse(query).unwrap();
+            let is_plain = query.without.is_empty() && query.phrases.is_empty() && !query.limits.say_something();
+            assert!(is_plain, "{query:?}");
+            query.words.iter().map(|asked| asked.word.parts.join("_")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(said("kubectl -n staging rollout"), "kubectl n staging rollout");
+        assert_eq!(said("ffmpeg -ss 00 -c copy"), "ffmpeg ss 00 c copy");
+        assert_eq!(said("ping -M do -s 1400"), "ping m s 1400");
+        assert_eq!(said("agent: connection refused"), "agent connection refused");
+        assert_eq!(said("file:///tmp/x.rs"), "file tmp x rs");
+        assert_eq!(said("a 5\" display"), "5 display");
+        assert_eq!(parse("login -\"js\" -猫").unwrap().without.len(), 1);
+        // The place in a file is not a part of its name.
+        for file in ["file:src/transfer.rs:118", "file:src/transfer.rs:118:7", "file:src/transfer.rs:118:7:"] {
+            assert_eq!(parse(file).unwrap().limits.file.as_deref(), Some("src/transfer.rs"), "{file}");
+        }
+        assert_eq!(parse("at transfer.rs:118: no").unwrap().files, ["transfer.rs"]);
+        assert_eq!((without_line("a:b"), without_line(":7"), without_line("x:")), ("a:b", ":7", "x:"));
     }
 
     #[test]
@@ -456,6 +462,7 @@ mod tests {
             "agent:claude x agent:codex",
             "`agent:` was given already|agent:claude x agent:codex|               ^^^^^^^^^^^",
         );
+        check("since:1w x after:2w", "`after:` was given already|since:1w x after:2w|           ^^^^^^^^");
         check("x file:", "`file:` needs a value right behind it|x file:|  ^^^^^");
         check("x \"...\"", "there is no word in these quotes|x \"...\"|  ^^^^^");
         assert!(matches!(parse("  \u{1b} ").unwrap_err(), Error::EmptyQuery));
@@ -463,5 +470,8 @@ mod tests {
         assert!(matches!(parse("how to do it").unwrap_err(), Error::OnlyCommonWords(_)));
         assert!(matches!(parse(&"x ".repeat(600_000)).unwrap_err(), Error::QueryTooLong { .. }));
         assert!(matches!(parse("-only").unwrap_err(), Error::EmptyQuery));
+        assert!(matches!(parse("x since:1d until:2d").unwrap_err(), Error::NoSuchTime { .. }));
+        let given = Limits { agent: Some(Agent::Claude), ..Limits::default() };
+        assert!(matches!(Query::parse("agent:codex x", &given, &now()).unwrap_err(), Error::BadQuery { .. }));
     }
 }

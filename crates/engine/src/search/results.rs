@@ -1,14 +1,20 @@
 //! What is shown of a search: which session a hit belongs to, why it was found, and who is called what was asked for.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
 
-use transcript::{SessionName, secrets};
+use jiff::Timestamp;
+use tantivy::DocAddress;
+use transcript::{SessionName, Summary, secrets};
 
 use super::find::{Hit, Hits};
-use super::index::{self, file_key};
+use super::index;
 use super::query::{Limits, Query};
-use super::snippet::{self, Snippet, Wanted};
-use super::{Answer, Found, Look, is_shown};
+use super::queue::Queue;
+use super::snippet::{self, Snippet};
+use super::wanted::Wanted;
+use super::words::Same;
+use super::{Answer, Found, Look};
 use crate::Tine;
 use crate::catalog::Entry;
 use crate::project::Project;
@@ -33,15 +39,18 @@ impl Tine {
         answer: &mut Answer,
     ) {
         let terms = std::mem::take(&mut found.terms);
-        let wanted = Wanted { terms: &terms, phrases: &query.phrases, without: &query.without_phrases };
+        let wanted = Wanted::of(&terms, query, found);
         let must_look = !query.phrases.is_empty() || !query.without_phrases.is_empty();
         let mut seen: HashSet<usize> = HashSet::new();
-        let handles =
-            handles(look.catalog.entries.iter().filter(|entry| is_shown(entry)).map(|entry| &entry.summary.id));
+        let entries = &look.catalog.entries;
         let view = |entry: usize| {
-            let mut session = look.knowledge.session(look.catalog.entries[entry].clone());
-            if let Some(handle) = handles.get(&session.view.id) {
-                session.view.handle.clone_from(handle);
+            let entry = &entries[entry];
+            let mut session = look.knowledge.session(entry.clone());
+            let is_alike = |other: &&Entry| other.is_shown() && other.beginning() == entry.beginning();
+            if let Some(handle) =
+                handles(entries.iter().filter(is_alike).map(|other| &other.summary.id)).remove(&session.view.id)
+            {
+                session.view.handle = handle;
             }
             if let Some(title) = &mut session.view.title {
                 *title = secrets::mask(title).0.into_owned();
@@ -56,7 +65,7 @@ impl Tine {
             let can_fork = warning.is_none() && turn > 0;
             Found { score, session, turn, snippet, can_fork, warning, forks: Vec::new(), source: None }
         };
-        let Named { exact, is_id, like } = sessions.by_name(look, query);
+        let Named { exact, is_id, like } = sessions.by_name(look, query, found);
         for entry in exact {
             if answer.results.len() < limit && seen.insert(entry) {
                 answer.results.push(named(entry, 1.0));
@@ -68,29 +77,51 @@ impl Tine {
             return;
         }
         let mut opened = 0;
-        for position in 0..found.hits.len() {
-            if answer.results.len() >= limit {
-                break;
-            }
-            let hit = &found.best_first(position);
-            if hit.score < SHOWN {
-                break;
-            }
-            let Some(entry) = sessions.shown_for(hit).filter(|entry| !seen.contains(entry)) else { continue };
+        let mut queue = Queue::of(found);
+        while let Some(hit) = queue.next().filter(|hit| answer.results.len() < limit && hit.score >= SHOWN) {
+            let Some(entry) = sessions.shown_for(&hit).filter(|entry| !seen.contains(entry)) else { continue };
             if must_look && opened >= OPENED {
                 answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
                 break;
             }
             opened += 1;
             let at = &look.catalog.entries[entry];
-            let turn = hit.turn.max(1).min(at.summary.turns.max(1));
-            // A fork that stands for its source counts the shared turns alike, but its file is another.
-            let offset = if file_key(&at.summary.path) == hit.file { hit.offset } else { index::NO_OFFSET };
-            let store = self.store(at.summary.agent);
-            let looked = match hit.turn {
-                0 => Ok(snippet::look_at_title(at.summary.title().unwrap_or_default(), &wanted)),
-                _ => snippet::look(store, &at.summary, turn, offset, &wanted),
+            let turns = at.summary.turns.max(1);
+            let read = |hit: &Hit| {
+                // A fork that stands for its source counts the shared turns alike, but its file is another.
+                let offset = if at.file() == hit.file { hit.offset } else { index::NO_OFFSET };
+                let store = self.store(at.summary.agent);
+                snippet::look(store, &at.summary, hit.turn.min(turns), offset, hit.part, &wanted)
             };
+            // A title says that a session is about something, and not where: what is shown is the best of its turns.
+            let mut shown = Some(hit);
+            if hit.turn == 0 {
+                shown = queue.best_turn(hit.file, u32::MAX);
+                let is_better = |turn: &Hit| shown.is_none_or(|own| own.score < turn.score);
+                match queue.best_shared(look, hit.file).filter(is_better) {
+                    Some(turn) if sessions.shown_for(&turn) == Some(entry) => shown = Some(turn),
+                    Some(turn) if turn.score <= hit.score => {
+                        queue.put_behind(hit, &turn);
+                        continue;
+                    }
+                    _ => {}
+                }
+            }
+            let of_title = || snippet::look_at_title(at.summary.title().unwrap_or_default(), &wanted);
+            let looked = match (shown, hit.turn) {
+                (Some(turn), 1..) => read(&turn),
+                (_, 0) if must_look && !of_title().holds => continue,
+                (Some(turn), _) => match read(&turn) {
+                    Ok(looked) if !looked.holds => {
+                        shown = None;
+                        Ok(of_title())
+                    }
+                    looked => looked,
+                },
+                (None, _) => Ok(of_title()),
+            };
+            // Nothing is cut off behind the last turn.
+            let turn = shown.map_or(turns, |shown| shown.turn.min(turns));
             let (snippet, warning) = match looked {
                 Ok(looked) if looked.holds => (looked.snippet, None),
                 Ok(_) => continue,
@@ -100,7 +131,7 @@ impl Tine {
             let session = view(entry);
             let warning = warning.or_else(|| incomplete(at));
             let can_fork = warning.is_none() && session.view.turns > 0;
-            let forks = sessions.forks_with(hit).into_iter().filter(|fork| *fork != entry);
+            let forks = sessions.forks_with(shown.as_ref().unwrap_or(&hit)).into_iter().filter(|fork| *fork != entry);
             let forks = forks.map(|fork| view(fork).view.label().to_owned()).collect();
             answer.results.push(Found {
                 score: hit.score,
@@ -113,12 +144,15 @@ impl Tine {
                 source: None,
             });
         }
+        let place = |entry: usize, answer: &Answer| {
+            let path = &look.catalog.entries[entry].summary.path;
+            answer.results.iter().position(|result| result.session.view.path == *path)
+        };
         for (entry, score) in like {
-            match answer
-                .results
-                .iter_mut()
-                .find(|result| result.session.view.path == look.catalog.entries[entry].summary.path)
-            {
+            // What a fork is called says less than what its source said.
+            let source = sessions.source(look, entry).and_then(|source| place(source, answer));
+            let score = source.map_or(score, |source| score.min(answer.results[source].score.next_down()));
+            match place(entry, answer).map(|at| &mut answer.results[at]) {
                 Some(result) => result.score = result.score.max(score),
                 None => answer.results.push(named(entry, score)),
             }
@@ -137,6 +171,13 @@ fn worth_of_name(name: &str, words: &HashSet<&str>) -> Option<f32> {
     (has_all && !is_fork).then(|| NAMED * words.len() as f32 / parts.len() as f32)
 }
 
+/// Whether a word may be the beginning of an id. A short one is a word first, and an id where nobody said it.
+fn is_beginning_of_id(word: &str, is_nowhere: bool) -> bool {
+    let is_hexadecimal = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    let is_short = || word.len() >= 4 && is_hexadecimal(word) && word.bytes().any(|byte| byte.is_ascii_digit());
+    word.len() >= 8 || is_nowhere && is_short()
+}
+
 /// What is wrong with a session whose beginning stands in the file of another one.
 fn incomplete(entry: &Entry) -> Option<String> {
     let missing = entry.summary.missing_base.as_deref()?;
@@ -147,12 +188,15 @@ fn incomplete(entry: &Entry) -> Option<String> {
 
 /// The sessions that are asked for, and which of them holds whose turns.
 pub(super) struct Sessions {
-    by_file: HashMap<u64, usize>,
-    asked: HashSet<usize>,
+    by_file: HashMap<u64, usize, BuildHasherDefault<Same>>,
+    /// By their places in the catalog.
+    asked: Vec<bool>,
     /// The forks of a session, with their files and the number of turns that each shares with it.
-    forks: HashMap<u64, Vec<(usize, u64, u32)>>,
-    /// Whether anything narrows them.
+    forks: HashMap<u64, Vec<(usize, u64, u32)>, BuildHasherDefault<Same>>,
+    /// Whether only turns with a file or a tool are asked for.
     is_narrowed: bool,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
 }
 
 /// Sessions that are called what was asked for.
@@ -169,20 +213,25 @@ struct Named {
 impl Sessions {
     pub(super) fn of(look: &Look, limits: &Limits) -> Sessions {
         let project = limits.directory.as_deref().map(Project::of);
-        let is_narrowed = limits.narrow_turns() || limits.since.is_some() || limits.until.is_some();
-        let mut sessions =
-            Sessions { by_file: HashMap::new(), asked: HashSet::new(), forks: HashMap::new(), is_narrowed };
+        let count = look.catalog.entries.len();
+        let mut sessions = Sessions {
+            by_file: HashMap::with_capacity_and_hasher(count, BuildHasherDefault::default()),
+            asked: vec![false; count],
+            forks: HashMap::default(),
+            is_narrowed: limits.narrow_turns(),
+            since: limits.since,
+            until: limits.until,
+        };
         let rows = look.words.as_ref().map(|words| &words.table.rows);
-        for (index, entry) in look.catalog.entries.iter().enumerate().filter(|(_, entry)| is_shown(entry)) {
-            let summary = &entry.summary;
-            let file = file_key(&summary.path);
+        for (index, entry) in look.catalog.entries.iter().enumerate().filter(|(_, entry)| entry.is_shown()) {
+            let file = entry.file();
             sessions.by_file.insert(file, index);
-            let in_project = |project: &Project| summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
-            if limits.agent.is_none_or(|agent| agent == summary.agent)
+            let in_project = |project: &Project| entry.summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
+            if limits.agent.is_none_or(|agent| agent == entry.agent())
                 && project.as_ref().is_none_or(in_project)
-                && limits.branch.is_none() | (limits.branch == summary.branch)
+                && limits.branch.as_ref().is_none_or(|branch| entry.summary.was_on(branch))
             {
-                sessions.asked.insert(index);
+                sessions.asked[index] = true;
             }
             if let Some(row) = rows.and_then(|rows| rows.get(&file)).filter(|row| row.shared > 0) {
                 sessions.forks.entry(row.owner).or_default().push((index, file, row.shared));
@@ -196,18 +245,26 @@ impl Sessions {
         self.by_file.get(&file).copied()
     }
 
+    /// The session in which the first turns of this one were said first.
+    fn source(&self, look: &Look, entry: usize) -> Option<usize> {
+        let rows = look.words.as_ref().map(|words| &words.table.rows)?;
+        let row = rows.get(&look.catalog.entries[entry].file()).filter(|row| row.shared > 0)?;
+        self.entry(row.owner)
+    }
+
     /// Whether a turn is shown at all.
     pub(super) fn is_asked(&self, file: u64, turn: u32) -> bool {
-        self.shown_for(&Hit { score: 0.0, file, turn, offset: 0, at: 0, part: None }).is_some()
+        self.shown_for(&Hit { score: 0.0, file, turn, offset: 0, at: 0, part: None, address: DocAddress::new(0, 0) })
+            .is_some()
     }
 
     /// The session that a hit is shown for: the one in which it was said first, or a fork where only that is asked for.
     fn shown_for(&self, hit: &Hit) -> Option<usize> {
         let own = self.by_file.get(&hit.file).copied()?;
-        if self.asked.contains(&own) {
+        if self.asked[own] {
             return Some(own);
         }
-        self.forks_with(hit).into_iter().find(|fork| self.asked.contains(fork))
+        self.forks_with(hit).into_iter().find(|fork| self.asked[*fork])
     }
 
     /// The forks that hold the turn of a hit, and their forks.
@@ -226,30 +283,49 @@ impl Sessions {
     }
 
     /// Sessions whose name or id was asked for.
-    fn by_name(&self, look: &Look, query: &Query) -> Named {
+    fn by_name(&self, look: &Look, query: &Query, found: &Hits) -> Named {
+        let is_nowhere = !found.unknown.is_empty() || !found.corrections.is_empty();
         let asked = query.typed.trim();
         let is_plain = query.phrases.is_empty() && query.without.is_empty() && !query.words.is_empty();
-        let mut found = Named::default();
+        let mut named = Named::default();
         if !is_plain || self.is_narrowed {
-            return found;
+            return named;
         }
+        let is_timed = self.since.is_some() || self.until.is_some();
+        let begins = |id: &str| id.get(..asked.len()).is_some_and(|begins| begins.eq_ignore_ascii_case(asked));
+        let is_beginning = is_beginning_of_id(asked, is_nowhere);
         let words: HashSet<&str> =
             query.words.iter().flat_map(|asked| asked.word.parts.iter().map(String::as_str)).collect();
-        for index in &self.asked {
-            let summary = &look.catalog.entries[*index].summary;
+        let is_named = look.knowledge.who_may_be_named();
+        let typed = &asked.as_bytes()[..asked.len().min(8)];
+        let may_begin = |entry: &Entry| entry.beginning().to_be_bytes()[..typed.len()].eq_ignore_ascii_case(typed);
+        let may_be = |entry: &Entry| is_beginning && may_begin(entry) || is_named.contains(&entry.beginning());
+        let entries = look.catalog.entries.iter().enumerate();
+        for (index, entry) in entries.filter(|(index, entry)| self.asked[*index] && may_be(entry)) {
+            let summary = &entry.summary;
             let id = summary.id.as_str();
             let name = look.knowledge.name(summary).map(SessionName::as_str);
-            if id == asked || asked.len() >= 8 && id.starts_with(asked) {
-                found.exact.push(*index);
-                found.is_id = true;
+            if is_beginning && begins(id) {
+                if self.is_in_time(&entry.summary) {
+                    named.exact.push(index);
+                    named.is_id = true;
+                }
+            } else if is_timed {
+                // What a name is worth has no time.
             } else if name == Some(asked) {
-                found.exact.push(*index);
+                named.exact.push(index);
             } else if let Some(worth) = name.and_then(|name| worth_of_name(name, &words)) {
-                found.like.push((*index, worth));
+                named.like.push((index, worth));
             }
         }
-        found.exact.sort_unstable();
-        found.like.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        found
+        named.exact.sort_unstable();
+        named.like.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        named
+    }
+
+    /// Whether a session was at work in the time that is asked for.
+    fn is_in_time(&self, summary: &Summary) -> bool {
+        let after = self.since.is_none_or(|since| summary.updated.is_none_or(|updated| updated >= since));
+        after && self.until.is_none_or(|until| summary.created.is_none_or(|created| created < until))
     }
 }

@@ -30,6 +30,10 @@ pub(super) struct State {
 impl Slips {
     /// For a word that is neither too short to be mistaken nor too long to be one.
     pub(super) fn of(word: &str) -> Option<Slips> {
+        // A number is none that somebody meant instead.
+        if word.bytes().any(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
         let most = match word.chars().count() {
             0..=3 => return None,
             4..=7 => 1,

@@ -5,20 +5,19 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-use agents::{Known, Mark, Part, Store};
+use agents::{Blocks, Known, Mark, Part, Store};
 use transcript::{BlockKind, Summary, secrets, text};
 
+use super::hybrid;
 use super::index::NO_OFFSET;
-use super::words;
+use super::wanted::{LENGTH, Wanted, Window};
 
-/// How long a snippet is, in bytes, about two lines.
-const LENGTH: usize = 200;
 /// How far a space is looked for.
 const WORD: usize = 40;
 /// How much of a turn is looked through.
 const FURTHEST: usize = 8 << 20;
 /// How much of it where something was found already, and no phrase is left to be found.
-const FAR: usize = 128 << 10;
+const FAR: usize = 64 << 10;
 /// How much of one block is looked through.
 const BLOCK: usize = 512 << 10;
 
@@ -31,37 +30,88 @@ pub struct Snippet {
     pub marks: Vec<Range<usize>>,
 }
 
-/// What is looked for in a turn.
-pub(super) struct Wanted<'a> {
-    /// For each word that was asked, the terms that count as it.
-    pub terms: &'a [Vec<String>],
-    pub phrases: &'a [String],
-    pub without: &'a [String],
-}
-
 /// What a look at a turn gave.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     pub snippet: Snippet,
+    /// How many of the words it shows,
+    words: usize,
+    /// and how well.
+    worth: usize,
     /// Whether all phrases are there, and none of those that must not be.
     pub holds: bool,
 }
 
-/// Reads a turn.
+/// Reads a turn. What was said shows best why it was found, and is the smaller part of it; what tools did is looked
+/// through where that says too little. `part` is the chunk that is nearest in meaning: it is shown where few of the words
+/// are there.
 pub(super) fn look(
     store: &dyn Store,
     summary: &Summary,
     turn: u32,
     offset: u64,
+    part: Option<u32>,
     wanted: &Wanted<'_>,
 ) -> io::Result<Looked> {
-    let known = summary.plain.map(|size| Known { size, defects: summary.defects.clone() });
+    let known = Known::of(summary);
     let from = (offset != NO_OFFSET && known.is_some()).then_some(Mark { turn, offset });
-    let part = Part { from, until: Some(turn), prose_only: false };
-    let mut blocks = store.read_part(&summary.path, &part, known.as_ref())?;
+    let read = |prose_only: bool| {
+        let part = Part { from, until: Some(turn), prose_only };
+        store.read_part(&summary.path, &part, known.as_ref())
+    };
+    let has_phrases = !wanted.phrases.is_empty() || !wanted.without.is_empty();
+    if has_phrases {
+        return Ok(look_through(read(false)?, turn, wanted));
+    }
+    let best = match from {
+        None => look_through(read(false)?, turn, wanted),
+        Some(_) => {
+            let said = look_through(read(true)?, turn, wanted);
+            let is_something = !said.snippet.text.is_empty();
+            if is_something && said.words >= wanted.enough() {
+                said
+            } else {
+                let all = look_through(read(false)?, turn, wanted);
+                if is_something && said.worth > all.worth { said } else { all }
+            }
+        }
+    };
+    if let Some(part) = part.filter(|_| 2 * best.words <= wanted.asked)
+        && let Some(near) = look_at_part(read(true)?, turn, part, wanted)
+        && (near.words >= best.words || 2 * best.words < wanted.asked)
+    {
+        return Ok(near);
+    }
+    Ok(best)
+}
+
+/// Looks at the chunk of a turn with this fingerprint.
+fn look_at_part(mut blocks: Box<dyn Blocks>, turn: u32, part: u32, wanted: &Wanted<'_>) -> Option<Looked> {
+    let mut seen = 0;
+    while let Some(block) = blocks.next_block().filter(|_| seen < FAR) {
+        if block.turn.max(1) < turn {
+            continue;
+        }
+        let (BlockKind::Prompt { text: said, .. }
+        | BlockKind::Answer { text: said, .. }
+        | BlockKind::Subagent { description: Some(said), .. }) = &block.kind
+        else {
+            continue;
+        };
+        seen += said.len();
+        let said = secrets::mask(said).0;
+        if let Some(place) = hybrid::place_of(&said, part) {
+            let Window { words, worth, .. } = wanted.best_window(&said[place.clone()]).unwrap_or_default();
+            return Some(Looked { snippet: mark(cut(&said, place), wanted), words, worth, holds: true });
+        }
+    }
+    None
+}
+
+fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> Looked {
     let mut missing: Vec<String> = wanted.phrases.iter().map(|phrase| folded(phrase)).collect();
     let excluded: Vec<String> = wanted.without.iter().map(|phrase| folded(phrase)).collect();
-    let (mut best, mut best_rank, mut first) = (None, 0, None);
+    let (mut best, mut best_rank, mut shown, mut first) = (None, 0, (0, 0), None);
     let (mut excluded_found, mut seen) = (false, 0);
     while let Some(block) = blocks.next_block() {
         // What stands before the first prompt belongs to it.
@@ -81,31 +131,32 @@ pub(super) fn look(
             has_phrase = missing.len() < before;
             excluded_found |= excluded.iter().any(|phrase| folded.contains(phrase.as_str()));
         }
-        let shown = text::prefix(&said, BLOCK);
+        let text = text::prefix(&said, BLOCK);
         if first.is_none() {
-            first = Some(text::prefix(&secrets::mask(text::prefix(shown, 8 * LENGTH)).0, 2 * LENGTH).to_owned());
+            first = Some(text::prefix(&secrets::mask(text::prefix(text, 8 * LENGTH)).0, 2 * LENGTH).to_owned());
         }
-        if let Some((count, place)) = best_window(shown, wanted) {
-            let rank = 4 * count + 2 * usize::from(has_phrase) + usize::from(is_prose);
+        if let Some(Window { words, worth, place }) = wanted.best_window(text) {
+            let rank = 4 * worth + 2 * usize::from(has_phrase) + usize::from(is_prose);
             if rank > best_rank {
-                best_rank = rank;
+                (best_rank, shown) = (rank, (words, worth));
                 // A secret is known by what stands around it, so it goes before anything is cut.
-                best = Some(match secrets::mask(shown) {
-                    (Cow::Borrowed(_), _) => cut(shown, place),
+                best = Some(match secrets::mask(text) {
+                    (Cow::Borrowed(_), _) => cut(text, place),
                     (Cow::Owned(masked), _) => {
-                        cut(&masked, best_window(&masked, wanted).map_or(0..0, |(_, place)| place))
+                        cut(&masked, wanted.best_window(&masked).map_or(0..0, |window| window.place))
                     }
                 });
             }
         }
         let is_settled = missing.is_empty() && excluded.is_empty();
-        let is_complete = best_rank > 4 * wanted.terms.len();
+        let is_complete = best_rank > 4 * wanted.most();
         if is_settled && (is_complete || best_rank > 0 && seen > FAR) || seen > FURTHEST {
             break;
         }
     }
     let line = best.or_else(|| first.map(|first| cut(&first, 0..0))).unwrap_or_default();
-    Ok(Looked { snippet: mark(line, wanted), holds: missing.is_empty() && !excluded_found })
+    let (words, worth) = shown;
+    Looked { snippet: mark(line, wanted), words, worth, holds: missing.is_empty() && !excluded_found }
 }
 
 /// Looks at a title as at a turn.
@@ -113,7 +164,7 @@ pub(super) fn look_at_title(title: &str, wanted: &Wanted<'_>) -> Looked {
     let folded_title = folded(title);
     let has = |phrase: &String| folded_title.contains(&folded(phrase));
     let holds = wanted.phrases.iter().all(has) && !wanted.without.iter().any(has);
-    Looked { snippet: of_text(title, wanted), holds }
+    Looked { snippet: of_text(title, wanted), holds, ..Looked::default() }
 }
 
 /// A snippet of a text that is at hand, such as a title.
@@ -164,40 +215,6 @@ fn folded(text: &str) -> String {
     out
 }
 
-/// Which of the words a word of the text is.
-fn which(word: &words::Run, wanted: &Wanted<'_>) -> Option<usize> {
-    let index = |term: &str| wanted.terms.iter().position(|terms| terms.iter().any(|wanted| wanted == term));
-    // A stem begins as its word does.
-    let could_be =
-        |part: &str| wanted.terms.iter().flatten().any(|term| term.as_bytes().first() == part.as_bytes().first());
-    let by_stem = |part: &str| could_be(part).then(|| words::with_stem(part, index)).flatten();
-    let whole = word.whole().and_then(index);
-    whole.or_else(|| word.parts().find_map(|part| index(part).or_else(|| by_stem(part))))
-}
-
-/// The place with the most of the words close together, and how many there are.
-fn best_window(text: &str, wanted: &Wanted<'_>) -> Option<(usize, Range<usize>)> {
-    let mut hits: Vec<(usize, Range<usize>)> = Vec::new();
-    words::each_word(text, |word, range| hits.extend(which(word, wanted).map(|index| (index, range))));
-    let mut best: Option<(usize, Range<usize>)> = None;
-    let mut from = 0;
-    for to in 0..hits.len() {
-        while hits[to].1.end - hits[from].1.start > LENGTH && from < to {
-            from += 1;
-        }
-        let mut kinds: Vec<usize> = hits[from..=to].iter().map(|(index, _)| *index).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        if best.as_ref().is_none_or(|(count, _)| kinds.len() > *count) {
-            best = Some((kinds.len(), hits[from].1.start..hits[to].1.end));
-            if kinds.len() == wanted.terms.len() {
-                break;
-            }
-        }
-    }
-    best
-}
-
 /// The text around a place, on one line; between words, where there are spaces near.
 fn cut(text: &str, place: Range<usize>) -> String {
     let room = LENGTH.saturating_sub(place.len()) / 2;
@@ -223,8 +240,7 @@ fn cut(text: &str, place: Range<usize>) -> String {
 }
 
 fn mark(line: String, wanted: &Wanted<'_>) -> Snippet {
-    let mut marks = Vec::new();
-    words::each_word(&line, |word, range| marks.extend(which(word, wanted).map(|_| range)));
+    let marks = wanted.marks(&line);
     Snippet { text: line, marks }
 }
 
@@ -236,9 +252,9 @@ mod tests {
     fn the_best_place_is_cut_out_and_marked() {
         let text = format!("{} the redirects of a login {}", "filler ".repeat(100), "more ".repeat(100));
         let terms = vec![vec!["redirect".to_owned()], vec!["login".to_owned()]];
-        let wanted = Wanted { terms: &terms, phrases: &[], without: &[] };
-        let (count, place) = best_window(&text, &wanted).unwrap();
-        assert_eq!(count, 2);
+        let wanted = Wanted::plain(&terms);
+        let Window { words, place, .. } = wanted.best_window(&text).unwrap();
+        assert_eq!(words, 2);
         let snippet = mark(cut(&text, place), &wanted);
         let marked: Vec<&str> = snippet.marks.iter().map(|range| &snippet.text[range.clone()]).collect();
         assert_eq!(marked, ["redirects", "login"]);
@@ -249,7 +265,7 @@ mod tests {
     fn secrets_and_control_characters_are_not_shown() {
         let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8".repeat(2));
         let terms = vec![vec!["login".to_owned()]];
-        let wanted = Wanted { terms: &terms, phrases: &[], without: &[] };
+        let wanted = Wanted::plain(&terms);
         let line = of_text(&format!("login \u{1b}[2J with {secret} now"), &wanted).text;
         assert_eq!(line, "login with [secret] now");
     }

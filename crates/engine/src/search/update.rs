@@ -16,8 +16,8 @@ use tantivy::{IndexWriter, Term};
 use transcript::{Agent, SessionId};
 
 use super::document::{Maker, TurnDocument};
-use super::index::{Level, Row, Rows, Trouble, Words, file_key, place_key};
-use crate::catalog::{Catalog, Entry, Quiet};
+use super::index::{Level, Row, Rows, Trouble, Words, place_key};
+use crate::catalog::{Catalog, Entry, Quiet, own_title};
 use crate::error::IndexTrouble;
 
 /// With less than this to read, one pass does everything.
@@ -87,8 +87,8 @@ impl Work {
         let mut is_same = true;
         // Below a folder that cannot be looked into, nothing is known to be gone.
         let unlisted: HashSet<Agent> = catalog.unreadable.iter().map(|(agent, ..)| *agent).collect();
-        for entry in catalog.entries.iter().filter(|entry| is_indexed(entry)) {
-            let file = file_key(&entry.summary.path);
+        for entry in catalog.entries.iter().filter(|entry| entry.is_shown()) {
+            let file = entry.file();
             present.insert(file);
             is_same &= rows.get(&file).is_some_and(|row| is_current(row, entry) && row.level == Level::All);
         }
@@ -99,8 +99,8 @@ impl Work {
         }
         catalog.load_turn_keys();
         let sharing = sharing(&catalog.entries);
-        for (index, entry) in catalog.entries.iter().enumerate().filter(|(_, entry)| is_indexed(entry)) {
-            let file = file_key(&entry.summary.path);
+        for (index, entry) in catalog.entries.iter().enumerate().filter(|(_, entry)| entry.is_shown()) {
+            let file = entry.file();
             let Sharing { owner, turns: shared } = sharing.get(&index).copied().unwrap_or_default();
             let row = rows.get(&file);
             let other_share = row.is_some_and(|row| row.owner != owner || row.shared != shared);
@@ -161,15 +161,11 @@ pub struct Missing {
     pub tools: usize,
 }
 
-pub(super) fn is_indexed(entry: &Entry) -> bool {
-    !entry.summary.is_subagent && !entry.summary.is_empty
-}
-
 fn is_current(row: &Row, entry: &Entry) -> bool {
     let stamp = &entry.stamp;
     row.complete
         && (row.size, row.modified, row.inode) == (stamp.size, stamp.modified, stamp.inode)
-        && row.title == title_hash(entry)
+        && row.title == entry.title_key()
 }
 
 /// Whether what is in the index still holds, and there is only more.
@@ -211,20 +207,11 @@ pub(super) fn keys_hash(keys: &[u64], turns: u32) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<u8>>())
 }
 
-fn title_hash(entry: &Entry) -> u64 {
-    title(entry).map_or(0, |title| xxhash_rust::xxh3::xxh3_64(title.as_bytes()))
-}
-
-/// A title that is more than the beginning of the first prompt.
-pub(super) fn title(entry: &Entry) -> Option<&str> {
-    [&entry.summary.custom_title, &entry.summary.agent_title].into_iter().flatten().map(String::as_str).next()
-}
-
 /// The sessions that begin with turns of an older one, with that one and the number of turns.
 fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
     // By agent and first turn; most sessions are alone there.
     let mut families: HashMap<(Agent, u64), Vec<usize>> = HashMap::new();
-    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| is_indexed(entry)) {
+    for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.is_shown()) {
         if let Some(first) = entry.summary.turn_keys.first() {
             families.entry((entry.summary.agent, *first)).or_default().push(index);
         }
@@ -249,7 +236,7 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
             let most = family[..position].iter().map(common).max().unwrap_or(0);
             let owner = family[..position].iter().find(|other| common(other) == most);
             if let Some(owner) = owner.filter(|_| most > 0) {
-                let owner = file_key(&entries[*owner].summary.path);
+                let owner = entries[*owner].file();
                 sharing.insert(*child, Sharing { owner, turns: u32::try_from(most).unwrap_or(u32::MAX) });
             }
         }
@@ -297,6 +284,7 @@ pub(super) fn update(
     // Reading takes twice as long as indexing, and has as many threads as there are cores.
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = if small { 1 } else { cores.div_ceil(3).min(4) };
+    words.forget_segments();
     let mut writer = words.writer(threads, if small { 15_000_000 } else { MEMORY })?;
     for file in &work.gone {
         writer.delete_term(Term::from_field_u64(words.fields.file, *file));
@@ -450,7 +438,7 @@ impl Run<'_> {
         let store = self.stores.iter().find(|store| store.agent() == summary.agent);
         let unreadable = |kind| (summary.path.clone(), kind);
         let store = store.ok_or_else(|| unreadable(std::io::ErrorKind::Unsupported))?;
-        let known = summary.plain.map(|size| Known { size, defects: summary.defects.clone() });
+        let known = Known::of(summary);
         // What has grown is read from its last turn on; a second pass replaces what the first one put in. A session
         // whose tool text is still missing cannot have half of it.
         let from = row
@@ -471,7 +459,7 @@ impl Run<'_> {
         }
         let is_late = || self.is_late() || failed.load(Ordering::Relaxed);
         let mut maker = Maker::new(fields, job.file, level, job.shared, pending, sink, &is_late);
-        if let Some(title) = title(entry) {
+        if let Some(title) = own_title(&entry.summary) {
             maker.title(title, entry.summary.created.or(entry.summary.updated));
         }
         let read = maker.read(blocks.as_mut(), from);
@@ -490,7 +478,7 @@ impl Run<'_> {
             last: read.last,
             keys: keys_hash(&summary.turn_keys, read.turns),
             seam: seam(&summary.path, read.last).unwrap_or(0),
-            title: title_hash(entry),
+            title: entry.title_key(),
             shared: job.shared,
             owner: job.owner,
         })

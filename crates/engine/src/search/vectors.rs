@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use transcript::seed::SEED_MARKER;
 use transcript::{BlockKind, Summary, secrets};
 
-use super::index::{Row, Rows, file_key, read_table, write_table};
-use super::update::{IndexProgress, has_grown, is_indexed, keys_hash, seam, title};
-use crate::catalog::{Catalog, Entry};
+use super::index::{Row, Rows, read_table, write_table};
+use super::update::{IndexProgress, has_grown, keys_hash, seam};
+use crate::catalog::{Catalog, Entry, own_title};
 
 /// Changes with every change of what gets a vector.
 const FORMAT: u32 = 1;
@@ -124,8 +124,8 @@ impl Vectors {
                 twice.insert(short(file));
             }
         };
-        for (index, entry) in catalog.entries.iter().enumerate().filter(|(_, entry)| is_indexed(entry)) {
-            let file = file_key(&entry.summary.path);
+        for (index, entry) in catalog.entries.iter().enumerate().filter(|(_, entry)| entry.is_shown()) {
+            let file = entry.file();
             let stamp = &entry.stamp;
             let is_now = |row: &&Row| (row.size, row.modified, row.inode) == (stamp.size, stamp.modified, stamp.inode);
             let row = words.get(&file).filter(is_now);
@@ -197,7 +197,7 @@ pub(super) fn chunks_of_turn(
     offset: Option<u64>,
     mut take: impl FnMut(&str) -> bool,
 ) -> std::io::Result<()> {
-    let known = known(summary);
+    let known = Known::of(summary);
     let from = offset.filter(|_| known.is_some()).map(|offset| Mark { turn, offset });
     let part = Part { from, until: Some(turn), prose_only: true };
     let mut blocks = store.read_part(&summary.path, &part, known.as_ref())?;
@@ -208,10 +208,6 @@ pub(super) fn chunks_of_turn(
         }
     }
     Ok(())
-}
-
-fn known(summary: &Summary) -> Option<Known> {
-    summary.plain.map(|size| Known { size, defects: summary.defects.clone() })
 }
 
 /// Begins anew.
@@ -317,8 +313,8 @@ impl Run {
     ) -> Result<(), String> {
         let mut jobs = Vec::new();
         let mut present = HashSet::new();
-        for entry in catalog.entries.iter().filter(|entry| is_indexed(entry)) {
-            let file = file_key(&entry.summary.path);
+        for entry in catalog.entries.iter().filter(|entry| entry.is_shown()) {
+            let file = entry.file();
             present.insert(short(file));
             if let Some(row) = words.get(&file).filter(|row| row.complete)
                 && !self.rows.get(&file).is_some_and(|own| is_same(own, row))
@@ -356,14 +352,14 @@ impl Run {
     /// Finds out which chunks of a session have no vector yet.
     fn session(&mut self, file: u64, entry: &Entry, row: &Row, store: &dyn Store) -> Result<(), Failed> {
         let summary = &entry.summary;
-        let known = known(summary);
+        let known = Known::of(summary);
         let own = self.rows.get(&file).filter(|own| own.shared == row.shared && has_grown(own, entry));
         let from = own.and_then(|own| Some(Mark { turn: own.turns, offset: own.last? }));
         let first = from.map_or(1, |from| from.turn);
         let part = Part { from, until: None, prose_only: true };
         let mut blocks = store.read_part(&summary.path, &part, known.as_ref()).map_err(|e| Failed::Read(e.kind()))?;
         let mut seen: HashSet<Key> = HashSet::new();
-        self.take(file, 0, title(entry).unwrap_or_default(), &mut seen)?;
+        self.take(file, 0, own_title(&entry.summary).unwrap_or_default(), &mut seen)?;
         let (mut turns, mut last) = (first.saturating_sub(1), None);
         while let Some(block) = blocks.next_block() {
             let number = block.turn.max(first);

@@ -122,6 +122,11 @@ impl Run {
         is_whole.then_some(self.text.as_str())
     }
 
+    /// Whether it is of a script without spaces: its parts are pairs of characters, each a character further.
+    pub(super) fn is_unspaced(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
     fn clear(&mut self) {
         self.text.clear();
         self.cuts.clear();
@@ -234,6 +239,12 @@ fn pairs(text: &str, start: usize, run: &mut Run) -> usize {
         run.pairs.extend(before.map(String::from));
     }
     end
+}
+
+/// Whether a word is one character of a script without spaces, which is a part of the pairs that such words are indexed by.
+pub(super) fn is_single(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(is_unspaced) && chars.next().is_none()
 }
 
 /// Chinese, Japanese, Thai and the like; in Korean, words carry their particles.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use engine::{Forked, Method, Opened, Place, Plan, Quiet, Request, Selection, Session, Tine, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
@@ -18,7 +19,7 @@ use crate::Outcome;
 use crate::cli::agent_parser;
 use crate::complete;
 use crate::failure::Failure;
-use crate::ui::{self, CopyBar, Paint, Waiting, plan as show};
+use crate::ui::{self, Busy, CopyBar, Paint, Waiting, plan as show};
 
 /// Fork a session at a turn
 #[derive(Debug, clap::Args)]
@@ -58,7 +59,7 @@ pub(crate) struct Shape {
     #[arg(long, value_parser = agent_parser())]
     pub agent: Option<Agent>,
     /// How the fork is made
-    #[arg(long, default_value = "auto")]
+    #[arg(long, default_value = "auto", value_parser = method_parser())]
     pub method: MethodChoice,
     /// Let the fork work in another directory
     #[arg(long, value_name = "DIR", group = "workspace")]
@@ -70,7 +71,7 @@ pub(crate) struct Shape {
     #[arg(long, value_name = "DIR", group = "workspace")]
     pub copy_to: Option<PathBuf>,
     /// Bring changes that are not committed along into the worktree
-    #[arg(long, requires = "worktree")]
+    #[arg(long, requires = "worktree", conflicts_with_all = ["to", "copy_to"])]
     pub carry: bool,
     /// Keep secrets in what is told to another agent
     #[arg(long)]
@@ -104,6 +105,14 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Adds what these options say to a request.
+    pub(crate) fn complete(&self, desk: &Desk, request: &mut Request) -> Result<(), Failure> {
+        request.now = self.now;
+        request.prompt = self.prompt.as_deref().map(prompt).transpose()?;
+        request.place = self.place.choice(desk, self.json)?;
+        Ok(())
+    }
+
     /// Those of these options that say what the fork is to be, as they are typed.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -124,6 +133,17 @@ pub(crate) enum MethodChoice {
     Copy,
     /// The transcript is a first prompt
     Seed,
+}
+
+/// The methods that there are; one that is still to come is told from one that nobody knows.
+fn method_parser() -> impl TypedValueParser<Value = MethodChoice> {
+    const TO_COME: &str = "translate";
+    let known = MethodChoice::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    let words = known.chain([PossibleValue::new(TO_COME).hide(true)]);
+    PossibleValuesParser::new(words).try_map(|word| match word.as_str() {
+        TO_COME => Err("it is not there yet; `--method seed` tells the agent what was said".to_owned()),
+        word => MethodChoice::from_str(word, false),
+    })
 }
 
 /// How long to wait; nothing for as long as it takes.
@@ -240,9 +260,7 @@ pub(crate) fn fork_as(
     selection.session = when_idle(desk, selection.session, wait)?;
     let source = selection.session.clone();
     let mut request = request(selection);
-    request.now = options.now;
-    request.prompt = options.prompt.as_deref().map(prompt).transpose()?;
-    request.place = options.place.choice(desk, options.json)?;
+    options.complete(desk, &mut request)?;
     let plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();
     if options.plan {
@@ -253,29 +271,45 @@ pub(crate) fn fork_as(
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    if request.place == Place::Headless && request.prompt.is_none() && !options.json {
-        ui::warn("without a terminal and without `--prompt` nothing is said");
-    }
     let asks = !options.yes && !options.json && desk.surface.is_interactive && !plan.warnings.is_empty();
     if asks && !confirmed(desk, &plan)? {
         ui::say("nothing was done");
         return Ok(ExitCode::FAILURE);
     }
-    if desk.surface.is_interactive && plan.method != Method::Copy {
-        let agent = plan.agent.product_name();
-        ui::say(&match plan.method {
-            Method::Seed => format!("telling {agent} what was said…"),
-            _ => format!("asking {agent} for a fork…"),
-        });
+    make(desk, &source, &plan, options, asks, tell)
+}
+
+/// Makes the fork and opens it where it belongs. Warnings that were `shown` before are not repeated.
+pub(crate) fn make(
+    desk: &Desk,
+    source: &Session,
+    plan: &Plan,
+    options: &Options,
+    shown: bool,
+    tell: &dyn Fn(Value) -> Value,
+) -> Outcome {
+    if plan.place == Place::Headless && plan.prompt.is_none() && !options.json {
+        ui::warn("without a terminal and without `--prompt` nothing is said");
     }
-    let forked = desk.tine.apply_fork(&plan, &CopyBar::new())?;
-    desk.tine.remember_use(&source);
+    let agent = plan.agent.product_name();
+    // A model that cannot be reached is waited for long; who sees that can end it.
+    let busy = match plan.method {
+        Method::Seed => Some(format!("telling {agent} what was said…")),
+        Method::Native => Some(format!("asking {agent} for a fork…")),
+        Method::Copy => None,
+    };
+    let busy = busy.filter(|_| desk.surface.is_interactive).map(Busy::new);
+    let forked = desk.tine.apply_fork(plan, &CopyBar::new())?;
+    drop(busy);
+    desk.tine.remember_use(source);
     if !options.json {
-        for warning in plan.warnings.iter().filter(|_| !asks) {
+        // What was shown before the question is not said again.
+        let shown = if shown { plan.warnings.as_slice() } else { &[] };
+        for warning in forked.plan.warnings.iter().filter(|warning| !shown.contains(warning)) {
             ui::warn(warning);
         }
     }
-    open(desk, &plan, &forked, options, tell)
+    open(desk, &forked, options, tell)
 }
 
 /// The source, once it is idle where that is waited for.
@@ -289,7 +323,8 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
 }
 
 /// A fork that runs where its plan says, for programs.
-pub(crate) fn told(tine: &Tine, plan: &Plan, forked: &Forked, opened: &Opened) -> Value {
+pub(crate) fn told(tine: &Tine, forked: &Forked, opened: &Opened) -> Value {
+    let plan = &forked.plan;
     let mut told = show::as_json(plan, Some(forked), Some(&opened.command));
     // Its agent runs by now, and may have been told something.
     if (opened.pane.is_some() || opened.answer.is_some())
@@ -305,11 +340,12 @@ pub(crate) fn told(tine: &Tine, plan: &Plan, forked: &Forked, opened: &Opened) -
 }
 
 /// Runs the agent where the plan says, and prints what there is to print.
-fn open(desk: &Desk, plan: &Plan, forked: &Forked, options: &Options, tell: &dyn Fn(Value) -> Value) -> Outcome {
+fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(Value) -> Value) -> Outcome {
+    let plan = &forked.plan;
     let mut out = ui::out();
-    let opened = desk.tine.open_fork(plan, forked, desk.surface.is_interactive, options.place.ready_within())?;
+    let opened = desk.tine.open_fork(forked, desk.surface.is_interactive, options.place.ready_within())?;
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&tell(told(&desk.tine, plan, forked, &opened))))?;
+        writeln!(out, "{}", to_json_pretty(&tell(told(&desk.tine, forked, &opened))))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());

@@ -79,6 +79,10 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
                 let lines = ui::count(status.left_out, "line");
                 format!("complete but for {lines} of 16 MB and more, too long to be searched")
             }
+            (0, 0) if status.unlisted > 0 => {
+                let folders = ui::count(status.unlisted as u64, "folder");
+                format!("complete but for {folders} that cannot be looked into")
+            }
             (0, 0) => "complete".to_owned(),
             (0, tools) => format!("tool text of {} is missing", ui::count(tools as u64, "session")),
             (sessions, _) => format!("{} missing", ui::count(sessions as u64, "session")),

@@ -15,6 +15,9 @@ use crate::environment::Surface;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
+/// What a person is told who has none.
+pub(crate) const NO_SESSIONS: &str = "no sessions yet; start an agent, or see `tine demo`";
+
 /// List sessions, newest first, of this directory and its worktrees
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -65,7 +68,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     } else if listing.len() == 0 {
         ui::say(match &filter.directory {
             Some(_) => "no sessions here; `tine list --all` shows those of every directory",
-            None => "no sessions yet; start an agent, or see `tine demo`",
+            None => NO_SESSIONS,
         });
     } else {
         let now = desk.tine.context().clock.now();

@@ -26,6 +26,7 @@ pub(crate) mod send;
 pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod smart_fork;
+mod smart_fork_dialog;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod times;

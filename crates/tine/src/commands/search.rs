@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Answer, Found, Grounds, Limits, Missing, Now, Query, RECENT, Snippet, query_time};
+use engine::{Answer, Asking, Found, Grounds, Limits, Missing, Now, Query, RECENT, Snippet, query_time, without_line};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, text};
 
-use super::Desk;
+use super::{Desk, list};
 use crate::Outcome;
 use crate::cli::agent_parser;
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     /// Only what was said before
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// Only sessions on this git branch
+    /// Only sessions that were on this git branch
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
     /// Only where this file was read or written
@@ -107,7 +107,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     });
     let mut search = |engine| {
         query.engine = engine;
-        desk.tine.search(&query, &given, args.limit, &Bar::new(), &IndexBar::new())
+        let (progress, indexing) = (&Bar::new(), &IndexBar::new());
+        desk.tine.search(Asking { query: &query, limits: &given, limit: args.limit, progress, indexing })
     };
     let answer = match args.engine {
         Engine::Auto => search(engine::Engine::Auto)?,
@@ -131,6 +132,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     } else if answer.missing != Missing::default() {
         let _ = desk.tine.update_index(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new());
     }
+    std::mem::forget(answer);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -149,7 +151,7 @@ fn limits(desk: &Desk, args: &Args, now: &Now) -> Result<Limits, Failure> {
         since: time(&args.since, "--since")?,
         until: time(&args.until, "--until")?,
         branch: args.branch.clone(),
-        file: args.file.clone(),
+        file: args.file.as_deref().map(|file| without_line(file).to_owned()),
         tool: args.tool.clone(),
     })
 }
@@ -196,13 +198,18 @@ pub(crate) fn rounded(score: f32) -> f64 {
     (f64::from(score) * 1000.0).round() / 1000.0
 }
 
+/// That nothing was found, or that there was nothing to search.
+pub(crate) fn nothing_found(answer: &Answer) -> &'static str {
+    if answer.no_sessions { list::NO_SESSIONS } else { "nothing was found" }
+}
+
 /// What stands beside the results: nothing of it is a failure.
 pub(crate) fn notices(answer: &Answer) -> Vec<String> {
     let mut notices = answer.notices.clone();
     for correction in &answer.corrections {
         notices.push(format!("nothing says `{}`; looked for `{}` instead", correction.asked, correction.taken));
     }
-    if !answer.unknown.is_empty() {
+    if !answer.unknown.is_empty() && !answer.no_sessions {
         notices.push(format!("nothing says `{}`", answer.unknown.join("` or `")));
     }
     let missing = answer.missing;
@@ -220,7 +227,8 @@ pub(crate) fn notices(answer: &Answer) -> Vec<String> {
         let sessions = ui::count(missing as u64, "session");
         let compared = match reranked {
             0 => String::new(),
-            turns => format!(": there, the best {} by words were compared", ui::count(turns as u64, "turn")),
+            1 => ": there, the best turn by words was compared".to_owned(),
+            turns => format!(": there, the best {turns} turns by words were compared"),
         };
         notices.push(format!("the meaning of {sessions} is not known yet{compared}; `tine index` makes all vectors"));
     }
@@ -228,7 +236,7 @@ pub(crate) fn notices(answer: &Answer) -> Vec<String> {
 }
 
 fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<()> {
-    for line in answer.results.iter().flat_map(|found| lines(desk, found)) {
+    for line in answer.results.iter().flat_map(|found| lines(desk, found, 0)) {
         writeln!(out, "{line}")?;
     }
     out.flush()?;
@@ -239,7 +247,7 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
         );
     }
     if answer.results.is_empty() {
-        ui::say("nothing was found");
+        ui::say(nothing_found(answer));
     }
     Ok(())
 }
@@ -254,8 +262,9 @@ pub(crate) fn say_beside(answer: &Answer) {
     }
 }
 
-/// A result for people: what it is, why it was found, and what else there is to say.
-pub(crate) fn lines(desk: &Desk, found: &Found) -> Vec<String> {
+/// A result for people: what it is, why it was found, and what else there is to say. So many columns stand before it.
+pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
+    let width = desk.surface.width.map(|width| width.saturating_sub(before));
     let paint = Paint(desk.surface.color);
     let now = desk.tine.context().clock.now();
     let view = &found.session.view;
@@ -270,7 +279,7 @@ pub(crate) fn lines(desk: &Desk, found: &Found) -> Vec<String> {
     }
     // What is long gives way to what is short and says how well it fits.
     let short: usize = middle.iter().chain(&ends).map(|fact| text::width(fact) + 3).sum();
-    let room = desk.surface.width.map_or(usize::MAX, |width| width.saturating_sub(short + 3));
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(short + 3));
     let title = match &view.name {
         Some(name) => name.as_str().to_owned(),
         None => text::clip(&ui::title(view), 50.min(room.saturating_sub(8).max(16))),
@@ -279,7 +288,7 @@ pub(crate) fn lines(desk: &Desk, found: &Found) -> Vec<String> {
     let title = if view.name.is_some() { paint.name(&title) } else { paint.bold(&title) };
     let facts: Vec<String> = std::iter::once(title).chain(middle).chain(folder).chain(ends).collect();
     let line = facts.join(&paint.dim(" · "));
-    let mut lines = vec![match desk.surface.width {
+    let mut lines = vec![match width {
         Some(width) => ui::clip_painted(&line, width),
         None => line,
     }];

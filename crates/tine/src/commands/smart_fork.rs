@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use engine::{Error, Found, Intent, Place, Selection, Suggestions};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
-use transcript::{BlockKind, SessionName, text};
+use transcript::{BlockKind, SessionName, secrets, text};
 
 use super::Desk;
 use super::fork::{self, Options, Shape};
-use super::search;
+use super::{search, smart_fork_dialog as dialog};
 use crate::Outcome;
 use crate::failure::Failure;
 use crate::ui::picker::{self, Item};
@@ -23,8 +23,8 @@ const PREVIEW: usize = 24;
 /// Find the session that suits what you want to build, and fork it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Say in plain words what you want. On a terminal you choose from the sessions that suit it, and can look into each
-first; elsewhere they are listed, and `--pick` or `--auto` forks one. A fork has the whole session unless `--at-hit`
+Say in plain words what you want. On a terminal you choose from the sessions that suit it, can look into each first,
+and see what would be done before it is; `--yes` forks at once. Elsewhere they are listed, and `--pick` or `--auto` forks one. A fork has the whole session unless `--at-hit`
 cuts it behind the turn that was found. The session itself is never changed. `tine undo` takes a fork back.
 
 Examples:
@@ -135,10 +135,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         None if args.auto => Some(best(&choices)),
         None if asks && !choices.is_empty() => match ask(desk, &suggestions, &mut choices)? {
             Some(at) => Some(at),
-            None => {
-                ui::say("nothing was done");
-                return Ok(ExitCode::FAILURE);
-            }
+            None => return left(),
         },
         None => None,
     };
@@ -161,8 +158,25 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         told
     };
     let wait = args.shape.wait(&args.options);
+    let mut selection = selection(args, found);
     let request = |selection| args.shape.request(selection, args.name.as_ref());
-    fork::fork_as(desk, selection(args, found), &args.options, wait, request, &tell)
+    if !asks || args.options.yes || args.options.plan {
+        return fork::fork_as(desk, selection, &args.options, wait, request, &tell);
+    }
+    selection.session = fork::when_idle(desk, selection.session, wait)?;
+    let source = selection.session.clone();
+    let mut request = request(selection);
+    args.options.complete(desk, &mut request)?;
+    match dialog::agree(desk, request, found.turn)? {
+        Some(plan) => fork::make(desk, &source, &plan, &args.options, true, &tell),
+        None => left(),
+    }
+}
+
+/// The person left.
+fn left() -> Outcome {
+    ui::say("nothing was done");
+    Ok(ExitCode::FAILURE)
 }
 
 /// The point of a session that is forked.
@@ -236,12 +250,12 @@ fn ask(desk: &Desk, suggestions: &Suggestions, choices: &mut [Choice]) -> Result
         return Err(refusal.into_failure(choices[0].found.session.view.label()));
     }
     search::say_beside(&suggestions.answer);
-    let items: Vec<Item> = choices.iter().map(|choice| item(desk, choice)).collect();
+    let items: Vec<Item> = choices.iter().map(|choice| item(desk, choice, picker::BEFORE)).collect();
     picker::choose_among(&desk.surface, &items, &|at| preview(desk, choices[at].found))
 }
 
-fn item(desk: &Desk, choice: &Choice) -> Item {
-    let mut lines = search::lines(desk, choice.found);
+fn item(desk: &Desk, choice: &Choice, before: usize) -> Item {
+    let mut lines = search::lines(desk, choice.found, before);
     let refusal = choice.refusal.as_ref().map(Refusal::message);
     // What is wrong with the transcript stands there already.
     if let Some(Refusal::Engine(error)) = &choice.refusal {
@@ -265,6 +279,7 @@ fn preview(desk: &Desk, found: &Found) -> Result<Vec<String>, Failure> {
             continue;
         }
         let room = (PREVIEW + 1).saturating_sub(lines.len());
+        let said = secrets::mask(said).0;
         lines.extend(said.lines().take(room).map(|line| format!("{mark}{}", text::one_line(line))));
         if lines.len() > PREVIEW {
             lines.truncate(PREVIEW);
@@ -285,7 +300,7 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
         return Ok(ExitCode::SUCCESS);
     }
     for (number, choice) in choices.iter().enumerate() {
-        for (row, line) in item(desk, choice).lines.iter().enumerate() {
+        for (row, line) in item(desk, choice, 3).lines.iter().enumerate() {
             let mark = if row == 0 { format!("{:>2} ", number + 1) } else { "   ".to_owned() };
             writeln!(out, "{mark}{line}")?;
         }
@@ -315,7 +330,7 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
 /// That nothing was found, and why.
 fn nothing_said(suggestions: &Suggestions) -> String {
     match suggestions.weak.as_slice() {
-        [] => "nothing was found".to_owned(),
+        [] => search::nothing_found(&suggestions.answer).to_owned(),
         [best, ..] => {
             let count = ui::count(suggestions.weak.len() as u64, "session");
             format!("nothing fits well enough; `--min-score` leaves out {count}, the best of them at {best:.2}")

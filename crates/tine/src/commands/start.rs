@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{LaunchRequest, Opening, Place, Start};
-use serde_json::json;
+use engine::{LaunchRequest, Opening, Pane, Place, Start};
+use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
@@ -75,22 +75,43 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let start = desk.tine.begin(args.agent, args.name.as_ref(), &launch, place == Place::Here)?;
     let answer = said.map(|said| desk.tine.start_headless(&start, said)).transpose()?;
-    tell(desk, &start, place, &args.place, answer.as_deref(), args.json)
+    tell(desk, &start, place, &args.place, answer.as_deref(), args.json.then_some(&|told| told))
 }
 
 /// Opens a clone of a session in which nothing was said.
-pub(crate) fn open(desk: &Desk, start: &Start, options: &super::fork::Options) -> Outcome {
+pub(crate) fn open(
+    desk: &Desk,
+    start: &Start,
+    options: &super::fork::Options,
+    wrap: &dyn Fn(Value) -> Value,
+) -> Outcome {
     let place = options.place.choice(desk, options.json)?;
     let prompt = options.prompt.as_deref().map(prompt).transpose()?;
     let answer = match (place, &prompt) {
         (Place::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),
         _ => None,
     };
-    tell(desk, start, place, &options.place, answer.as_deref(), options.json)
+    tell(desk, start, place, &options.place, answer.as_deref(), options.json.then_some(wrap))
 }
 
-/// Says what was started, and becomes the agent where it is to run here.
-fn tell(desk: &Desk, start: &Start, place: Place, options: &PlaceArgs, answer: Option<&str>, json: bool) -> Outcome {
+/// What programs are told of a session that was started.
+pub(crate) fn as_json(start: &Start, place: Place, pane: Option<&Pane>, answer: Option<&str>) -> Value {
+    json!({
+        "agent": start.agent, "id": start.id, "name": start.name, "cwd": start.directory.to_string_lossy(),
+        "profile": start.profile.shown(), "place": place::as_json(place, pane), "command": start.words,
+        "environment": show::shown(&start.profile.variables(Some(&start.name))), "answer": answer,
+    })
+}
+
+/// Says what was started, and becomes the agent where it is to run here. Programs are told what `wrap` makes of it.
+fn tell(
+    desk: &Desk,
+    start: &Start,
+    place: Place,
+    options: &PlaceArgs,
+    answer: Option<&str>,
+    wrap: Option<&dyn Fn(Value) -> Value>,
+) -> Outcome {
     let pane = match place {
         Place::In(spot) => {
             let opening = Opening::of_start(start, desk.surface.is_interactive, options.ready_within());
@@ -101,13 +122,9 @@ fn tell(desk: &Desk, start: &Start, place: Place, options: &PlaceArgs, answer: O
     let name = Paint(desk.surface.color).name(start.name.as_str());
     let variables = start.profile.variables(Some(&start.name));
     let mut out = ui::out();
-    if json {
-        let told = json!({
-            "agent": start.agent, "id": start.id, "name": start.name, "cwd": start.directory.to_string_lossy(),
-            "profile": start.profile.shown(), "place": place::as_json(place, pane.as_ref()), "command": start.words,
-            "environment": show::shown(&variables), "answer": answer,
-        });
-        writeln!(out, "{}", to_json_pretty(&told))?;
+    if let Some(wrap) = wrap {
+        let told = as_json(start, place, pane.as_ref(), answer);
+        writeln!(out, "{}", to_json_pretty(&wrap(told)))?;
     } else if let Some(answer) = answer {
         ui::say(&format!("started {name}"));
         writeln!(out, "{}", transcript::text::clean(answer))?;

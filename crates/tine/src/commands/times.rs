@@ -63,18 +63,19 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
     let mut out = ui::out();
     let mut told: Vec<Value> = Vec::new();
     for index in 0..times {
-        let mut make = || -> Result<(Plan, Forked, Opened), Failure> {
+        let mut make = || -> Result<(Forked, Opened), Failure> {
             let plan = plans.next().map_or_else(|| plan_one(index), Ok)?;
             let forked = desk.tine.apply_fork(&plan, &CopyBar::new())?;
             let focus = desk.surface.is_interactive;
-            let opened = desk.tine.open_fork(&plan, &forked, focus, options.place.ready_within())?;
-            Ok((plan, forked, opened))
+            let opened = desk.tine.open_fork(&forked, focus, options.place.ready_within())?;
+            Ok((forked, opened))
         };
         let made = make().inspect_err(|_| {
             let forks = ui::count(times as u64, "fork");
             ui::warn(&format!("{index} of {forks} were made before this failed; `tine log` lists them"));
         });
-        let (plan, forked, opened) = made?;
+        let (forked, opened) = made?;
+        let plan = &forked.plan;
         if !options.json {
             let name = Paint(desk.surface.color).name(forked.session.label());
             let place = match &opened.pane {
@@ -86,7 +87,7 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
             writeln!(out, "{name}  {place}  {directory}  {}", transcript::text::clip(&said, 60))?;
             out.flush()?;
         }
-        told.push(fork::told(&desk.tine, &plan, &forked, &opened));
+        told.push(fork::told(&desk.tine, &forked, &opened));
     }
     if options.json {
         writeln!(out, "{}", to_json_pretty(&told))?;

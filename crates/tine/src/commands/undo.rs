@@ -9,7 +9,7 @@ use crate::ui;
 /// Take back a change that tine made: the last one, or the one that is named
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A fork in which somebody went on is not removed, unless forced.
+A fork in which somebody went on or works is not removed, unless forced; notes of a project that were changed stay.
 
 Examples:
   tine undo
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The number of the operation
     #[arg(value_name = "OPERATION")]
     pub operation: Option<i64>,
-    /// Remove a fork even if it has grown
+    /// Remove what it made even if somebody went on with it, works in it or locked it
     #[arg(long)]
     pub force: bool,
 }

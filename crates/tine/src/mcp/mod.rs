@@ -20,6 +20,7 @@ use rmcp::ServiceExt;
 use crate::Outcome;
 use crate::environment;
 use crate::failure::Failure;
+use crate::memory;
 use server::Server;
 
 /// Let agents search, fork and drive sessions
@@ -49,22 +50,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Lets all threads take memory from two places, instead of each from one of its own: each call has threads of its own, and
-/// what they have given back would stay theirs.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[expect(unsafe_code, reason = "the C library has no other way to say so; nothing else runs yet")]
-fn share_memory() {
-    // SAFETY: it only sets a number, and no other thread has begun.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 2);
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn share_memory() {}
-
 pub(crate) fn run(args: &Args) -> Outcome {
-    share_memory();
+    memory::share();
     let server = Server::new(environment::context()?);
     let failed = |message: String| Failure::Other { kind: "mcp", message, hint: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

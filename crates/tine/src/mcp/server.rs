@@ -70,7 +70,7 @@ impl Shared {
         if plans.len() == PLANS {
             plans.pop_front();
         }
-        plans.push_back((token.clone(), Arc::new(plan)));
+        plans.push_back((token.clone(), Arc::new(plan.for_later())));
         token
     }
 

@@ -8,7 +8,7 @@ mod time;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub(crate) use progress::{Bar, CopyBar, IndexBar, Waiting};
+pub(crate) use progress::{Bar, Busy, CopyBar, IndexBar, Waiting};
 pub(crate) use time::{ago, short_age};
 use transcript::{SessionView, State, text};
 

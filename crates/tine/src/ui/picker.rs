@@ -37,6 +37,9 @@ pub(crate) fn choose(
     Ok(number.map(|number| matches[number].clone()))
 }
 
+/// How many columns stand before what is shown of something to choose from.
+pub(crate) const BEFORE: usize = 4;
+
 /// Something to choose from.
 pub(crate) struct Item {
     /// What is shown of it.
@@ -54,7 +57,7 @@ pub(crate) fn choose_among(
 ) -> Result<Option<usize>, Failure> {
     let paint = Paint(surface.color);
     let mut stderr = io::stderr().lock();
-    let width = surface.width.unwrap_or(80).saturating_sub(4).max(20);
+    let width = surface.width.unwrap_or(80).saturating_sub(BEFORE).max(20);
     for (number, item) in items.iter().enumerate() {
         for (row, line) in item.lines.iter().enumerate() {
             let mark = if row == 0 { paint.bold(&format!("{:>3}", number + 1)) } else { String::from("   ") };

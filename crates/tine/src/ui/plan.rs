@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use engine::{Forked, Plan};
+use engine::{Forked, Place, Plan};
 use serde_json::{Value, json};
 use transcript::text;
 
@@ -15,22 +15,14 @@ use crate::environment::Surface;
 pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
-    let part = if plan.whole { "all".to_owned() } else { format!("{} of {}", plan.turns, plan.source.turns) };
-    fact("fork", &format!("{}, {part} turns", plan.source.label()))?;
+    fact("fork", &cut(plan))?;
     let id = if plan.id_is_chosen { format!(" ({})", plan.id) } else { String::new() };
     fact("as", &format!("{}{id}", paint.name(plan.name.as_str())))?;
     if plan.agent != plan.source.agent {
         fact("agent", plan.agent.product_name())?;
     }
     fact("method", &format!("{}: {}", plan.method.as_str(), plan.why))?;
-    let branch = plan.workspace.branch.as_deref().map(|branch| format!(" on {}", text::one_line(branch)));
-    let kind = match plan.workspace.kind {
-        "worktree" => "a new worktree, ",
-        "copy" => "a copy of the directory, ",
-        _ => "",
-    };
-    let path = super::path(surface, &plan.workspace.path);
-    fact("works in", &format!("{kind}{path}{}", branch.unwrap_or_default()))?;
+    fact("works in", &works_in(surface, plan))?;
     if let Some(tokens) = plan.tokens {
         let window = plan.context_window.map(|window| format!(" of {window}")).unwrap_or_default();
         fact("tokens", &format!("about {tokens}{window}"))?;
@@ -46,6 +38,52 @@ pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::
         fact("warning", &paint.note(warning))?;
     }
     Ok(())
+}
+
+/// The plan in short, as it is shown before it is changed or carried out.
+pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
+    let paint = Paint(surface.color);
+    let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
+    fact("fork", &cut(plan))?;
+    fact("as", &paint.name(plan.name.as_str()))?;
+    if plan.agent != plan.source.agent {
+        fact("agent", plan.agent.product_name())?;
+    }
+    fact("method", &format!("{}: {}", plan.method.as_str(), plan.why))?;
+    fact("works in", &works_in(surface, plan))?;
+    fact(
+        "runs",
+        &match plan.place {
+            Place::Here => "in this terminal".to_owned(),
+            Place::In(_) => format!("in {}", plan.place),
+            Place::Headless => "without a terminal".to_owned(),
+            Place::None => "when it is resumed".to_owned(),
+        },
+    )?;
+    for loss in &plan.losses {
+        fact("lost", loss)?;
+    }
+    for warning in &plan.warnings {
+        fact("warning", &paint.note(warning))?;
+    }
+    Ok(())
+}
+
+/// What is forked, and how much of it.
+fn cut(plan: &Plan) -> String {
+    let part = if plan.whole { "all".to_owned() } else { format!("{} of {}", plan.turns, plan.source.turns) };
+    format!("{}, {part} turns", plan.source.label())
+}
+
+fn works_in(surface: &Surface, plan: &Plan) -> String {
+    let branch = plan.workspace.branch.as_deref().map(|branch| format!(" on {}", text::one_line(branch)));
+    let kind = match plan.workspace.kind {
+        "worktree" => "a new worktree, ",
+        "copy" => "a copy of the directory, ",
+        _ => "",
+    };
+    let path = super::path(surface, &plan.workspace.path);
+    format!("{kind}{path}{}", branch.unwrap_or_default())
 }
 
 /// The contract for programs; the same with and without a fork on disk. `command` is the one that resumes the fork.

@@ -38,6 +38,25 @@ impl Bar {
     }
 }
 
+/// Something that takes as long as it takes, and shows on a terminal for how long it has.
+pub(crate) struct Busy(ProgressBar);
+
+impl Busy {
+    pub(crate) fn new(line: String) -> Self {
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed:.dim}");
+        let bar = ProgressBar::new_spinner().with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.set_message(line);
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Busy(bar)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}
+
 impl Progress for Bar {
     fn step(&self, done: usize, total: usize) {
         if !self.wanted || self.begun.elapsed() < PATIENCE {

@@ -78,9 +78,16 @@ fn scripts_without_spaces_are_found_by_their_parts() {
         ("导出表格乱码", STREAM),
         ("ログインのリダイレクト問題", COOKIE),
         ("리디렉션 반복", EXPORT),
+        // One character, at the beginning of a word, inside of it and at its end.
+        ("登", LOGIN),
+        ("签", STREAM),
+        ("码", STREAM),
+        ("直", COOKIE),
+        ("画面", COOKIE),
     ] {
         assert_eq!(ids(&world, &["--engine", "words", query]).first().map(String::as_str), Some(id), "{query}");
     }
+    assert_eq!(ids(&world, &["--engine", "words", "猫"]), [""; 0]);
 }
 
 #[test]
@@ -146,6 +153,7 @@ fn titles_are_found_by_phrases_and_in_their_time() {
     let world = World::new();
     let check = |arguments: &[&str], expected: &[&str]| assert_eq!(ids(&world, arguments), expected, "{arguments:?}");
     check(&["\"Login by cookie\""], &[COOKIE]);
-    check(&["\"cookie by login\""], &[]);
+    let other = world.run(["search", "--engine", "words", "\"cookie by login\""]);
+    assert!(other.err.contains("\"cookie by login\" was not found; looked for its words"), "{other:?}");
     check(&["\"Login by cookie\" until:2020-01-01"], &[]);
 }

@@ -14,6 +14,29 @@ fn a_healthy_home_is_told_so() {
 }
 
 #[test]
+fn the_search_index_is_looked_at() {
+    let world = World::new();
+    let index = || {
+        let report = world.json(["doctor", "--json"]);
+        let check = report["checks"].as_array().unwrap().iter().find(|check| check["subject"] == "search index");
+        let check = check.unwrap().clone();
+        (check["verdict"].as_str().unwrap().to_owned(), check["found"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(index(), ("note".into(), "not built yet".into()));
+    world.run(["index", "--words"]);
+    assert_eq!(index(), ("note".into(), "4 sessions, the meaning of 4 not known yet".into()));
+    world.run(["index"]);
+    assert_eq!(index(), ("good".into(), "4 sessions".into()));
+    let folder = world.sandbox.root().join("cache/tine/index/words-2");
+    let terms = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let terms = terms.into_iter().find(|path| path.extension().is_some_and(|end| end == "term")).unwrap();
+    std::fs::write(terms, "x").unwrap();
+    let (verdict, found) = index();
+    assert_eq!(verdict, "note");
+    assert!(found.starts_with("the index is damaged and will be built anew"), "{found}");
+}
+
+#[test]
 fn damage_is_named_with_a_hint() {
     let world = World::new();
     world.sandbox.script("git", "#!/bin/sh\necho git version 2.47.3\n");

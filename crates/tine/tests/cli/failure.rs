@@ -1,6 +1,6 @@
 //! How failures look, and exit codes.
 
-use crate::world::World;
+use crate::world::{LOGIN, World};
 
 #[test]
 fn errors_have_a_hint_and_a_code() {
@@ -60,4 +60,20 @@ fn a_registry_of_a_newer_tine_is_left_alone() {
     assert_eq!(told.code, 1, "{told:?}");
     assert!(told.err.contains("was written by a newer tine (format 99"), "{}", told.err);
     assert_eq!(std::fs::read(&path).unwrap(), header);
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_told_whole() {
+    let world = World::new();
+    let check = |arguments: &[&str], kind: &str, message: &str, hint: &str| {
+        let told = world.run(arguments);
+        assert_eq!(told.code, 2, "{told:?}");
+        let error: serde_json::Value = serde_json::from_str(&told.raw).unwrap();
+        let error = &error["error"];
+        assert_eq!(error["kind"], kind, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(message), "{error}");
+        assert!(error["hint"].as_str().unwrap().contains(hint), "{error}");
+    };
+    check(&["fork", LOGIN, "Not A Name", "--json"], "bad_name", "a name is made of", "auth-fix");
+    check(&["fork", "--json"], "usage", "were not provided: <SESSION[@TURN]>", "--help");
 }

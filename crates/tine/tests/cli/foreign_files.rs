@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use testkit::build::ClaudeSession;
 
@@ -148,4 +148,50 @@ fn a_file_that_grows_or_vanishes_meanwhile_is_no_crash() {
         }
     });
     assert_eq!(world.run(["list"]).out.lines().count(), 4);
+}
+
+/// What cannot be read today may be read tomorrow, without a change of its size or time.
+#[cfg(unix)]
+#[test]
+fn a_transcript_that_could_not_be_read_is_read_when_it_can_be() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    use std::os::unix::process::CommandExt;
+
+    let world = World::new();
+    let path = PathBuf::from(world.json(["info", LOGIN, "--json"])["path"].as_str().unwrap());
+    // To root nothing is closed, so it is somebody else who looks.
+    const NOBODY: u32 = 65534;
+    let is_root = fs::metadata(&path).unwrap().uid() == 0;
+    let mine = world.sandbox.root().join("tine");
+    if is_root {
+        fs::copy(env!("CARGO_BIN_EXE_tine"), &mine).unwrap();
+        let mut folders = vec![world.sandbox.root().to_owned()];
+        while let Some(folder) = folders.pop() {
+            chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                std::os::unix::fs::lchown(entry.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(entry.path());
+                }
+            }
+        }
+    }
+    let look = || {
+        let mut command = world.command(["list", "--all", "--json"]);
+        if is_root {
+            command = world.sandbox.command(&mine);
+            command.current_dir(&world.shop).args(["list", "--all", "--json"]).uid(NOBODY).gid(NOBODY);
+        }
+        let told = command.output().unwrap();
+        let sessions: Vec<serde_json::Value> = serde_json::from_slice(&told.stdout).unwrap();
+        sessions.into_iter().find(|session| session["id"] == LOGIN).unwrap()
+    };
+    let before = look();
+    assert_eq!(before["turns"], 3);
+    let cache = &world.sandbox.environment()[std::ffi::OsStr::new("XDG_CACHE_HOME")];
+    fs::remove_dir_all(Path::new(cache).join("tine")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    assert_eq!(look()["turns"], 0);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    assert_eq!(look(), before);
 }

@@ -238,3 +238,95 @@ fn a_list_of_sessions_that_is_there_gets_the_fork() {
     fork(&world, &[LOGIN, "again"]);
     assert_eq!(fs::read_to_string(&index).unwrap(), "[1]");
 }
+
+/// An agent that cannot fork, where nobody asked that it should.
+#[test]
+fn what_the_agent_cannot_fork_is_copied() {
+    let world = World::new();
+    let script = "#!/bin/sh\ncase \"$*\" in *--fork-session*) echo 'no such thing' >&2; exit 1;; esac\n\
+                  printf '{\"type\":\"result\",\"result\":\"%s\",\"session_id\":\"x\"}' \"$TINE_SESSION\"\n";
+    world.sandbox.script("claude", script);
+    let before = world.agents_files();
+    let made = fork(&world, &[LOGIN, "--in", "headless", "--prompt", "hi"]);
+    assert_eq!((&made["method"], &made["why"]), (&"copy".into(), &"the agent's own fork failed".into()));
+    let warning = made["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("made by copy") && warning.contains("no such thing"), "{warning}");
+    assert_eq!(made["answer"], made["session"]["name"]);
+    assert_eq!(turns(&world, made["session"]["id"].as_str().unwrap()), turns(&world, LOGIN));
+    assert_eq!(world.agents_files().len(), before.len() + 1);
+    let told = world.run(["fork", LOGIN, "--in", "headless", "--prompt", "hi", "--method", "native"]);
+    assert!(told.code == 1 && told.err.contains("no such thing"), "{}", told.whole());
+    assert!(told.err.contains("`--method copy`"), "{}", told.whole());
+}
+
+#[test]
+fn what_cannot_be_brought_along_is_not_asked_for() {
+    let world = World::new();
+    for place in ["--to", "--copy-to"] {
+        let told = world.run(["fork", LOGIN, "--carry", place, "../elsewhere", "--plan"]);
+        assert!(told.code == 2 && told.err.contains("cannot be used with"), "{}", told.whole());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    let world = World::new();
+    let odd = world.shop.with_file_name(std::ffi::OsStr::from_bytes(b"odd\xff"));
+    fs::create_dir(&odd).unwrap();
+    let before = world.agents_files();
+    let mut command = world.command(["fork", LOGIN, "--json", "--to"]);
+    let output = command.arg(&odd).output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["error"]["kind"], "bad_target", "{told:#}");
+    assert_eq!(world.agents_files(), before);
+}
+
+/// The agent that goes on is the source's either way.
+#[test]
+fn a_seed_is_counted_alike_however_its_agent_is_said() {
+    let world = World::new();
+    world.sandbox.script("codex", "#!/bin/sh\nexit 1\n");
+    let short = fork(&world, &[EXPORT, "--method", "seed", "--plan"]);
+    let long = fork(&world, &[EXPORT, "--method", "seed", "--agent", "codex", "--plan"]);
+    assert_eq!(short["tokens"], long["tokens"]);
+}
+
+#[test]
+fn a_method_that_is_still_to_come_is_told_from_an_unknown_one() {
+    let world = World::new();
+    let told = world.run(["fork", LOGIN, "--method", "translate"]);
+    assert!(told.code == 2 && told.err.contains("it is not there yet; `--method seed`"), "{}", told.whole());
+    let told = world.run(["fork", LOGIN, "--method", "magic"]);
+    assert!(told.code == 2 && told.err.contains("[possible values: auto, native, copy, seed]"), "{}", told.whole());
+}
+
+#[test]
+fn what_tine_does_not_know_beside_a_session_comes_along() {
+    let world = World::new();
+    let project = world.sandbox.claude_home().join("projects").join(agents::claude::project_folder(&world.shop));
+    world.sandbox.write(project.join(LOGIN).join("future/thing.json"), "{}");
+    for spec in [LOGIN.to_owned(), format!("{LOGIN}@1")] {
+        let made = fork(&world, &[&spec]);
+        let side = PathBuf::from(made["session"]["path"].as_str().unwrap()).with_extension("");
+        assert_eq!(fs::read_to_string(side.join("future/thing.json")).unwrap(), "{}", "{spec}");
+    }
+}
+
+#[test]
+fn no_secret_gets_into_a_name() {
+    let world = World::empty();
+    let key = format!("sk-ant-api03-{}", "a1B2c3D4".repeat(8));
+    let session = testkit::build::ClaudeSession::new(LOGIN).cwd(&world.shop);
+    session.turn(|turn| turn.prompt(format!("key {key}")).text("ok")).write(&world.sandbox.claude_home());
+    let name = fork(&world, &[LOGIN, "--plan"])["session"]["name"].to_string();
+    assert!(!name.contains("ant") && !name.contains("api03"), "{name}");
+}
+
+#[test]
+fn a_name_hides_no_session() {
+    let world = World::new();
+    let told = world.run(["fork", COOKIE, &LOGIN[..8]]);
+    assert!(told.code == 1 && told.err.contains("is taken"), "{}", told.whole());
+}

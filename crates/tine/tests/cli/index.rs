@@ -132,6 +132,38 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_did_not_get_to_the_disk_is_noticed_after_the_next_start() {
+    let world = World::empty();
+    grown(&world);
+    let boot = cache(&world).join("index/words-2/.boot");
+    assert!(boot.exists());
+    for kind in ["idx", "pos", "term", "del"] {
+        let path = with_extension(&world, kind);
+        let times = fs::metadata(&path).unwrap().modified().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let zeros = bytes.len() / 3;
+        bytes[..zeros].fill(0);
+        fs::write(&path, bytes).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
+        fs::write(&boot, "00000000-0000-0000-0000-000000000000\n").unwrap();
+        let answer = ask(&world, "cranberry");
+        assert_eq!(ids(&answer), [LOGIN], "{kind}: {answer}");
+        assert!(answer["errors"].to_string().contains("built anew"), "{kind}: {answer}");
+        assert_eq!(ask(&world, "cranberry")["errors"], json!([]), "{kind}");
+        if kind == "term" {
+            // Deleted documents, for the last round.
+            let claude = world.sandbox.claude_home();
+            let session = ClaudeSession::new(LOGIN).cwd(&world.shop);
+            let session = session.turn(|turn| turn.prompt("an apricot").text("yes"));
+            let session = session.turn(|turn| turn.prompt("a cranberry").text("yes"));
+            session.turn(|turn| turn.prompt("a lemon").text("yes")).write(&claude);
+            assert_eq!(ids(&ask(&world, "lemon")), [LOGIN]);
+        }
+    }
+}
+
 #[test]
 fn sessions_of_a_folder_that_cannot_be_listed_stay_in_the_index() {
     let world = World::new();

@@ -20,6 +20,8 @@ mod moved;
 mod named;
 mod profile;
 mod qmd;
+mod queries;
+mod repository;
 mod resolve;
 mod search;
 mod setup;

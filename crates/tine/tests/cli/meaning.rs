@@ -86,6 +86,25 @@ fn what_was_said_in_other_words_is_found_by_meaning_and_not_by_words() {
 }
 
 #[test]
+fn a_snippet_shows_what_is_near_in_meaning_where_the_words_are_not_there() {
+    let world = world();
+    let filler =
+        "Here is what the other team told me about the office party on Friday, with cake and music. ".repeat(8);
+    ClaudeSession::new("a1a1a1a1-0000-4000-8000-000000000000")
+        .cwd(&world.shop)
+        .seed(7)
+        .turn(|turn| {
+            turn.prompt(format!("{filler}Can you check the access list?"))
+                .text(format!("{filler}\n\nAccounts of employees who left the company were never deactivated."))
+        })
+        .write(&world.sandbox.claude_home());
+    world.json(["index", "--json"]);
+    let answer = search(&world, &["ex-colleagues can still get into the system"]);
+    let snippet = answer["results"][0]["snippet"].as_str().unwrap();
+    assert!(snippet.starts_with("… ") && snippet.contains("employees who left the company"), "{answer}");
+}
+
+#[test]
 fn without_vectors_the_best_by_words_are_compared_and_it_is_said() {
     let world = world();
     world.json(["index", "--words", "--json"]);
@@ -248,5 +267,37 @@ fn vectors_are_private() {
     }
     assert_eq!(world.run(["index", "--rebuild"]).code, 0);
     assert_eq!(status(&world)["missing"], 0);
-    insta::assert_snapshot!(world.run(["index", "--status"]).whole());
+    let told = world.run(["index", "--status"]).out;
+    let lines: Vec<&str> = told.lines().collect();
+    assert!(lines[0].starts_with("3 sessions, ") && lines[0].ends_with(" KB, complete"), "{told}");
+    assert!(lines[1].starts_with("8 vectors, ") && lines[1].ends_with(" KB, complete"), "{told}");
+    assert_eq!(lines[2..], ["[ROOT]/cache/tine/index/words-2"]);
+}
+
+/// What stands in a tool's output word for word comes before what says a part of it in an answer.
+#[test]
+fn a_message_that_was_pasted_comes_before_what_has_only_some_of_its_words() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| {
+            turn.prompt("Run the engine's tests.")
+                .tool("Bash", json!({ "command": "make test" }), "assertion failed: hash collision at ply 12")
+                .text("One of them does not pass.")
+        })
+        .write(&claude);
+    let others =
+        ["The hash of a photo tells duplicates.", "A failed hash lookup is no assertion.", "The collision box."];
+    for (number, answer) in others.iter().enumerate() {
+        let id = format!("{number:08x}-0000-4000-8000-000000000001");
+        let session = ClaudeSession::new(&id).cwd(&world.shop).seed(number as u64 + 7);
+        session.turn(|turn| turn.prompt("What about the hash, and the collision?").text(*answer)).write(&claude);
+    }
+    world.run(["index"]);
+    for question in ["assertion failed: hash collision at ply 12", "failed ply"] {
+        for engine in ["words", "hybrid"] {
+            assert_eq!(ids(&search(&world, &["--engine", engine, question]))[0], LOGIN, "{engine}: {question}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use testkit::build::ClaudeSession;
 
 use crate::world::{COOKIE, EXPORT, LOGIN, STREAM, World};
 
@@ -142,11 +143,33 @@ fn a_session_in_which_nothing_was_said_is_cloned_with_its_directory() {
     let world = world();
     fs::write(world.shop.join("work in progress"), "half").unwrap();
     start(&world, &["unbegun"]);
-    let made = world.json(["clone", "unbegun", "twin", "--to", "../twin", "--json"]);
     let twin = world.shop.with_file_name("twin");
-    assert_eq!((&made["name"], made["cwd"].as_str()), (&json!("twin"), twin.canonicalize().unwrap().to_str()));
+    let words = ["clone", "unbegun", "twin", "--to", "../twin", "--json"];
+    let plan = world.json(words.iter().chain(&["--plan"]));
+    assert!(!twin.exists());
+    let told = world.run(["clone", "unbegun", "twin", "--to", "../twin", "--plan"]);
+    assert!(told.code == 0 && told.out.contains("nothing was said yet"), "{told:?}");
+    let made = world.json(words);
+    // Programs find everything where it is of any other fork.
+    let fork = world.json(["fork", LOGIN, "--plan", "--json"]);
+    for field in fork.as_object().unwrap().keys() {
+        assert!(plan.get(field).is_some() && made.get(field).is_some(), "{field}: {made:#}");
+    }
+    for field in fork["session"].as_object().unwrap().keys() {
+        assert!(made["session"].get(field).is_some() && made["parent"].get(field).is_some(), "{field}: {made:#}");
+    }
+    assert_eq!((&plan["operation"], &made["operation"]), (&json!(null), &json!(1)));
+    assert_eq!(made["parent"]["name"], "unbegun");
+    let session = &made["session"];
+    assert_eq!((&session["name"], session["cwd"].as_str()), (&json!("twin"), twin.canonicalize().unwrap().to_str()));
     assert_eq!(fs::read_to_string(twin.join("work in progress")).unwrap(), "half");
     assert_eq!(made["command"][1], "--session-id");
+    let home = world.sandbox.claude_home();
+    let said = ClaudeSession::new(session["id"].as_str().unwrap()).cwd(twin.canonicalize().unwrap());
+    let path = said.turn(|turn| turn.prompt("hi").text("ok")).write(&home);
+    let told = world.run(["undo"]);
+    assert!(told.code == 1 && told.err.contains("has grown since"), "{told:?}");
+    fs::remove_file(path).unwrap();
     assert_eq!(world.run(["undo"]).code, 0);
     assert!(!twin.exists());
     assert_eq!(world.run(["clone", "nobody"]).code, 1);
@@ -168,6 +191,9 @@ fn names_without_a_conversation_can_be_had_again() {
     let told = world.run(["info", "gone"]);
     assert!(told.code == 1 && told.err.contains("the transcript of `gone` is gone"), "{told:?}");
     world.sandbox.set_now("2026-11-15T13:00:00Z");
+    assert_eq!(world.run(["fork", COOKIE, "gone", "--plan"]).code, 0);
+    let told = world.run(["info", "gone"]);
+    assert!(told.err.contains("the transcript of `gone` is gone"), "a plan takes no name away: {told:?}");
     let told = world.run(["rename", COOKIE, "gone"]);
     assert_eq!(told.code, 0, "{told:?}");
     assert_eq!(world.json(["info", "gone", "--json"])["id"], COOKIE);

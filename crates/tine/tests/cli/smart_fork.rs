@@ -3,6 +3,7 @@
 use std::fs;
 
 use serde_json::Value;
+use testkit::build::ClaudeSession;
 
 use crate::world::{EXPORT, LOGIN, World};
 
@@ -62,6 +63,20 @@ fn the_best_one_is_forked_whole_or_at_the_hit() {
     // For people, it ends as `tine fork` does.
     let told = world.run(["smart-fork", "users land on undefined", "--auto"]);
     assert!(told.err.contains("forked ") && told.out.starts_with("cd [ROOT]/work/shop && "), "{told:?}");
+}
+
+#[test]
+fn a_title_does_not_cut_off_what_it_is_about() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .title("websocket reconnect")
+        .turn(|turn| turn.prompt("Good morning.").text("Hello."))
+        .turn(|turn| turn.prompt("The websocket dies; please let it reconnect by itself.").text("It tries again now."))
+        .turn(|turn| turn.prompt("Thank you.").text("Any time."))
+        .write(&world.sandbox.claude_home());
+    let told = smart(&world, &["websocket reconnect", "--at-hit"]);
+    assert_eq!(words(&told["results"][0]["command"]), ["tine", "fork", &format!("{LOGIN}@2")]);
 }
 
 #[test]
@@ -129,7 +144,11 @@ fn nothing_found_is_said_plainly_with_the_closest_words() {
     assert_eq!(odd["results"][0]["session"]["id"], LOGIN);
     assert_eq!(world.run(["smart-fork", "   "]).code, 1);
     assert_eq!(world.run(["smart-fork"]).code, 2);
-    assert_eq!(world.run(["smart-fork", &"many words ".repeat(1000)]).code, 1);
+    assert_eq!(world.run(["smart-fork", &"many words ".repeat(1000)]).code, 0);
+    for nothing in ["", "the of"] {
+        let told = world.run(["smart-fork", nothing]);
+        assert!(told.code == 1 && told.err.contains("what you want to build"), "{told:?}");
+    }
 }
 
 #[test]
@@ -176,9 +195,55 @@ fn a_person_looks_into_a_session_and_chooses_it() {
     pane.wait_for_text("which one? [1-");
     pane.send_keys(["1?", "Enter"]);
     pane.wait_for_text("> Why do users land on /undefined after login?");
+    pane.wait_for(|screen| {
+        screen.lines().any(|line| line.starts_with("  1 ") && line.ends_with(|c: char| c.is_ascii_digit()))
+    });
     pane.send_keys(["1", "Enter"]);
+    pane.wait_for_text("[q] leave:");
+    pane.send_keys(["Enter"]);
     pane.wait_for_text("forked ");
     assert_eq!(world.json(["log", "--json"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_person_changes_the_plan_before_the_fork_is_made() {
+    let world = World::new();
+    world.sandbox.script("claude", "#!/bin/sh\necho \"claude: $*\"\n");
+    world.sandbox.script("codex", "#!/bin/sh\necho \"codex: $*\"\n");
+    let tmux = testkit::Tmux::new(&world.sandbox);
+    let run = |options: &str| {
+        let mut command = world.sandbox.command("sh");
+        let line = format!("\"$1\" smart-fork redirect after login --in none {options}; echo code $?; read end");
+        command.args(["-c", &line, "sh", tine()]);
+        let pane = tmux.run(command.current_dir(&world.shop));
+        pane.wait_for_text("which one? [1-");
+        pane.send_keys(["1", "Enter"]);
+        pane
+    };
+    let pane = run("");
+    for (keys, shown) in [
+        (&["t", "Enter"][..], "1 of 3 turns"),
+        (&["w", "Enter"], "a new worktree, "),
+        (&["n", "Enter", "csv_bad", "Enter"], "a name"),
+        (&["n", "Enter", "by-hand", "Enter"], "on by-hand"),
+    ] {
+        pane.wait_for(|screen| screen.trim_end().ends_with("[q] leave:"));
+        pane.send_keys(keys.iter().copied());
+        pane.wait_for_text(shown);
+    }
+    pane.wait_for(|screen| screen.trim_end().ends_with("[q] leave:"));
+    assert_eq!(world.json(["log", "--json"]), Value::Array(Vec::new()));
+    pane.send_keys(["Enter"]);
+    pane.wait_for_text("code 0");
+    let made = world.json(["info", "by-hand", "--json"]);
+    assert_eq!((&made["turns"], &made["branch"]), (&1.into(), &"by-hand".into()), "{made}");
+    // Leaving does nothing, and who said so before is not asked.
+    let pane = run("");
+    pane.wait_for_text("[q] leave:");
+    pane.send_keys(["q", "Enter"]);
+    pane.wait_for_text("nothing was done");
+    run("--yes").wait_for_text("forked ");
+    assert_eq!(world.json(["log", "--json"]).as_array().unwrap().len(), 2);
 }
 
 fn tine() -> &'static str {

@@ -260,3 +260,30 @@ fn forks_of_forks_keep_their_lineage() {
         assert!(!content.contains(id.as_str().unwrap()), "an older ancestor is left in it");
     }
 }
+
+/// Forks that nobody named, all at once: each goes on under its own name, in its own workspace.
+#[test]
+fn forks_at_once_are_called_what_they_are_told() {
+    let world = World::new();
+    assert_eq!(world.run(["list"]).code, 0);
+    let check = |arguments: &[&str], at_once: usize| {
+        let children: Vec<Child> = (0..at_once).map(|_| spawn(&world, arguments)).collect();
+        let mut places = std::collections::BTreeSet::new();
+        for output in children.into_iter().map(|child| child.wait_with_output().unwrap()) {
+            assert!(output.status.success(), "{arguments:?}: {} {}", text(&output.stdout), text(&output.stderr));
+            let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+            assert_eq!(made["environment"]["TINE_SESSION"], made["session"]["name"]);
+            if made["workspace"]["kind"] != "same" {
+                let path = made["workspace"]["path"].as_str().unwrap();
+                assert!(path.ends_with(made["session"]["name"].as_str().unwrap()), "{path}");
+                assert_eq!(made["session"]["cwd"], path);
+                assert!(made["command"].to_string().contains(made["session"]["id"].as_str().unwrap()));
+            }
+            places.insert(made["session"]["path"].to_string());
+        }
+        assert_eq!(places.len(), at_once);
+    };
+    check(&["fork", LOGIN, "--json"], 6);
+    check(&["fork", LOGIN, "--worktree", "--json"], 4);
+    check(&["clone", LOGIN, "--json"], 4);
+}

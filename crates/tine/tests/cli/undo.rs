@@ -104,3 +104,162 @@ fn files_that_git_ignores_are_work_as_well() {
     assert_eq!(undone.code, 0, "what the setup made is no work: {undone:?}");
     assert!(!PathBuf::from(made["workspace"]["path"].as_str().unwrap()).exists());
 }
+
+#[test]
+fn what_is_hinted_takes_back_the_operation_that_is_meant() {
+    let world = World::new();
+    let (_, path) = fork(&world, LOGIN, "grown");
+    fork(&world, LOGIN, "later");
+    let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut file, b"{}\n").unwrap();
+    let told = world.run(["undo", "1"]);
+    assert!(told.err.contains("`tine undo 1 --force`"), "{}", told.whole());
+    let made = world.json(["fork", LOGIN, "tree", "--worktree", "--json"]);
+    fs::write(PathBuf::from(made["workspace"]["path"].as_str().unwrap()).join("work"), "").unwrap();
+    let told = world.run(["undo"]);
+    assert!(told.err.contains("`tine undo 3 --force`"), "{}", told.whole());
+    world.json(["fork", LOGIN, "copy", "--copy-to", "../copy", "--json"]);
+    fs::write(world.shop.with_file_name("copy").join("work"), "").unwrap();
+    let told = world.run(["undo"]);
+    assert!(told.err.contains("`tine undo 4 --force`"), "{}", told.whole());
+}
+
+#[test]
+fn notes_that_were_changed_since_stay() {
+    let world = World::new();
+    let projects = world.sandbox.claude_home().join("projects");
+    let memory = projects.join(agents::claude::project_folder(&world.shop)).join("memory");
+    world.sandbox.write(memory.join("MEMORY.md"), "as it was");
+    world.sandbox.write(memory.join("more/deep.md"), "as it was");
+    let before = world.agents_files();
+    world.json(["fork", LOGIN, "there", "--to", "../blog", "--json"]);
+    let brought = projects.join(agents::claude::project_folder(&world.blog)).join("memory");
+    assert!(brought.join("more/deep.md").exists());
+    fs::write(brought.join("MEMORY.md"), "what the agent learned").unwrap();
+    let told = world.run(["undo", "1"]);
+    assert_eq!(told.code, 0, "{}", told.whole());
+    assert!(told.err.contains("MEMORY.md came along and was changed since, so it stays"), "{}", told.whole());
+    assert_eq!(fs::read_to_string(brought.join("MEMORY.md")).unwrap(), "what the agent learned");
+    assert!(!brought.join("more").exists());
+    // Where nothing was changed, nothing stays, the folders included.
+    fs::remove_dir_all(brought.parent().unwrap()).unwrap();
+    world.json(["fork", LOGIN, "there", "--to", "../blog", "--json"]);
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert!(!brought.parent().unwrap().exists());
+    assert_eq!(world.agents_files(), before);
+}
+
+#[test]
+fn the_worktree_of_a_later_fork_is_not_an_earlier_ones() {
+    let world = World::new();
+    let made = world.json(["fork", LOGIN, "first", "--worktree=try", "--json"]);
+    let tree = PathBuf::from(made["workspace"]["path"].as_str().unwrap());
+    world.sandbox.git(&world.shop, ["worktree", "remove", tree.to_str().unwrap()]);
+    world.sandbox.git(&world.shop, ["branch", "-D", "try"]);
+    world.json(["fork", LOGIN, "second", "--worktree=try", "--json"]);
+    let told = world.run(["undo", "1"]);
+    assert!(told.code == 0 && told.err.contains("is what operation 2 made there, and stays"), "{}", told.whole());
+    assert!(tree.join(".git").exists());
+    assert_eq!(world.json(["info", "second", "--json"])["name"], "second");
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert!(!tree.exists());
+}
+
+#[test]
+fn a_title_of_our_own_is_no_growth() {
+    let world = World::new();
+    let (_, path) = fork(&world, LOGIN, "one");
+    assert_eq!(world.run(["rename", "one", "two"]).code, 0);
+    assert_eq!(world.run(["undo"]).code, 0, "the name");
+    assert_eq!(world.run(["rename", "one", "three"]).code, 0);
+    let told = world.run(["undo", "1"]);
+    assert_eq!(told.code, 0, "{}", told.whole());
+    assert!(!path.exists());
+    let told = world.run(["undo"]);
+    assert!(told.err.contains("there is nothing to undo"), "the name went with the session: {}", told.whole());
+}
+
+#[test]
+fn a_worktree_in_which_somebody_is_stays() {
+    let world = World::new();
+    let made = world.json(["fork", LOGIN, "tree", "--worktree", "--json"]);
+    let tree = PathBuf::from(made["workspace"]["path"].as_str().unwrap());
+    let check = |expected: &str| {
+        let told = world.run(["undo", "1"]);
+        assert!(told.code == 1 && told.err.contains(expected), "{}", told.whole());
+        assert!(tree.exists());
+    };
+    let mut sleeper = world.sandbox.command("sleep").arg("600").current_dir(&tree).spawn().unwrap();
+    check("process ");
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    world.sandbox.git(&world.shop, ["worktree", "lock", tree.to_str().unwrap()]);
+    check("is locked");
+    world.sandbox.git(&world.shop, ["worktree", "unlock", tree.to_str().unwrap()]);
+    world.json(["fork", "tree", "beside", "--json"]);
+    check("session `beside` works in");
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert!(!tree.exists());
+}
+
+#[test]
+fn a_fork_in_the_trash_is_brought_back_first() {
+    let world = World::new();
+    let (_, path) = fork(&world, LOGIN, "one");
+    assert_eq!(world.run(["delete", "one", "--yes"]).code, 0);
+    let told = world.run(["undo", "1"]);
+    assert!(told.code == 1 && told.err.contains("`tine undo 2` brings it back"), "{}", told.whole());
+    fs::write(&path, "of somebody").unwrap();
+    let told = world.run(["undo"]);
+    assert!(told.err.contains("is in the way") && told.err.contains("`tine undo 2` then"), "{}", told.whole());
+    fs::remove_file(&path).unwrap();
+    let trash = world.sandbox.root().join("data/tine/trash");
+    assert!(trash.exists(), "{}", trash.display());
+    fs::remove_dir_all(trash).unwrap();
+    let told = world.run(["undo"]);
+    assert!(told.err.contains("what operation 2 deleted is not in the trash any more"), "{}", told.whole());
+    assert_eq!(world.run(["undo"]).code, 0, "the deletion is not tried again");
+}
+
+#[test]
+fn a_fork_of_what_is_taken_back_hangs_below_its_source() {
+    let world = World::new();
+    let made = world.json(["fork", &format!("{LOGIN}@2"), "middle", "--json"]);
+    assert_eq!(made["session"]["turns"], 2);
+    fork(&world, "middle", "last");
+    assert_eq!(world.run(["undo", "1"]).code, 0);
+    let parent = &world.json(["info", "last", "--json"])["parent"];
+    assert_eq!((&parent["id"], &parent["turn"]), (&LOGIN.into(), &2.into()));
+}
+
+#[test]
+fn the_log_tells_of_nothing_that_is_not_there() {
+    let world = World::new();
+    fork(&world, LOGIN, "one");
+    assert_eq!(world.run(["delete", "one", "--yes"]).code, 0);
+    assert!(world.run(["log"]).out.contains("in the trash"));
+    assert_eq!(world.run(["undo"]).code, 0);
+    let told = world.run(["log"]).out;
+    assert!(!told.contains("in the trash"), "{told}");
+    let hook = world.sandbox.write(world.shop.join(".git/hooks/post-checkout"), "#!/bin/sh\nexit 1\n");
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    assert_eq!(world.run(["fork", LOGIN, "two", "--worktree"]).code, 1);
+    let told = world.run(["log"]).out;
+    assert!(told.contains("failed") && !told.contains("tine-new"), "{told}");
+}
+
+/// An old client's list of sessions.
+#[test]
+fn what_is_deleted_is_not_in_the_agents_own_list() {
+    let world = World::new();
+    let project = world.sandbox.claude_home().join("projects").join(agents::claude::project_folder(&world.shop));
+    let list = world.sandbox.write(project.join("sessions-index.json"), r#"{"version":1,"entries":[]}"#);
+    let (id, _) = fork(&world, LOGIN, "one");
+    let is_listed = || fs::read_to_string(&list).unwrap().contains(&id);
+    assert!(is_listed());
+    assert_eq!(world.run(["delete", "one", "--yes"]).code, 0);
+    assert!(!is_listed());
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert!(is_listed());
+}

@@ -553,6 +553,40 @@ fn a_configuration_that_cannot_be_meant_is_refused_where_it_is_needed() {
 
 /// A worktree that lies inside of its source would be carried into itself.
 #[test]
+fn the_files_of_a_worktree_are_written_by_several_processes_unless_git_is_told_otherwise() {
+    let world = World::new();
+    for number in 0..200 {
+        fs::write(world.shop.join(format!("file-{number}")), "x").unwrap();
+    }
+    git(&world, &world.shop, ["add", "."]);
+    git(&world, &world.shop, ["commit", "--quiet", "-m", "many files"]);
+    let writers = |name: &str| {
+        let trace = world.sandbox.root().join(name);
+        let mut command = world.command(["fork", LOGIN, name, "--worktree", "--yes"]);
+        let output = command.env("GIT_TRACE", &trace).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let tree = world.sandbox.work().join(format!("shop.worktrees/{name}"));
+        assert_eq!(git(&world, &tree, ["status", "--porcelain"]), b"", "all is there");
+        let started = |line: &&str| line.contains("run_command:") && line.contains("checkout--worker");
+        fs::read_to_string(trace).unwrap().lines().filter(started).count()
+    };
+    assert!(writers("many") >= 4);
+    git(&world, &world.shop, ["config", "checkout.workers", "1"]);
+    assert_eq!(writers("one"), 0);
+}
+
+#[test]
+fn a_branch_that_is_checked_out_and_does_not_exist_yet_is_left_alone() {
+    let world = World::new();
+    let tree = world.sandbox.work().join("orphan");
+    git(&world, &world.shop, [OsStr::new("worktree"), "add".as_ref(), "--detach".as_ref(), tree.as_os_str()]);
+    git(&world, &tree, ["checkout", "--quiet", "--orphan", "feature"]);
+    let refs = git(&world, &world.shop, ["for-each-ref"]);
+    assert_eq!(kind(&world, &["--worktree", "feature"]), "branch_checked_out");
+    assert_eq!(git(&world, &world.shop, ["for-each-ref"]), refs);
+}
+
+#[test]
 fn a_worktree_can_lie_inside_of_the_source() {
     let world = World::new();
     configure(&world, "[worktree]\nplace = \".trees/{branch}\"\n");

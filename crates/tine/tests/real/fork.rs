@@ -12,8 +12,15 @@ use crate::told::{Talk, tine_json};
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 
 mod claude {
-    testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [claude_resumes_what_was_forked]);
-    use super::claude_resumes_what_was_forked;
+    testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
+        claude_resumes_what_was_forked,
+        what_claude_wrote_too_early_is_not_lost,
+        a_model_that_claude_does_not_know_is_no_obstacle,
+    ]);
+    use super::{
+        a_model_that_claude_does_not_know_is_no_obstacle, claude_resumes_what_was_forked,
+        what_claude_wrote_too_early_is_not_lost,
+    };
 }
 
 mod codex {
@@ -80,6 +87,64 @@ fn claude_resumes_what_was_forked(version: &str) {
     check(&tree, &id, &["first", "second", "in the fork"]);
     claude.resume(&project, ID, "last, in the source");
     assert!(!Talk::seen(&model.last_turn()).prompts.contains(&"in the fork".to_owned()));
+}
+
+/// Claude Code adds a remark to its own fork of a session that was held with a model of another version, or of a proxy.
+fn a_model_that_claude_does_not_know_is_no_obstacle(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    claude.start(&project, ID, "first");
+    claude.resume(&project, ID, "second");
+    let path = claude.transcript(ID).unwrap();
+    let written: Vec<String> = std::fs::read_to_string(&path).unwrap().lines().map(with_another_model).collect();
+    std::fs::write(&path, written.join("\n") + "\n").unwrap();
+    let mut command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+    command.envs(claude.environment()).current_dir(&project);
+    let output = command.args(["fork", ID, "--method", "native", "--yes", "--json"]).output().unwrap();
+    let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let id = made["session"]["id"].as_str().unwrap_or_else(|| panic!("{made:#}"));
+    let fork = std::fs::read_to_string(claude.transcript(id).unwrap()).unwrap();
+    assert!(fork.contains("a-proxys-model") && !fork.contains("could not be restored"), "{fork}");
+    claude.resume(&project, id, "in the fork");
+    assert_eq!(Talk::seen(&model.last_turn()).prompts, ["first", "second", "in the fork"]);
+}
+
+fn with_another_model(line: &str) -> String {
+    let mut record: Value = serde_json::from_str(line).unwrap();
+    if record["message"]["model"].is_string() {
+        record["message"]["model"] = "a-proxys-model".into();
+    }
+    record.to_string()
+}
+
+/// 2.1.197 was seen to write an answer before its prompt. It does not find such an answer again; in a fork it does.
+fn what_claude_wrote_too_early_is_not_lost(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    for (prompt, answer) in [("first", "One."), ("second", "Two.")] {
+        model.push(Reply::text(answer));
+        if prompt == "first" {
+            claude.start(&project, ID, prompt)
+        } else {
+            claude.resume(&project, ID, prompt)
+        };
+    }
+    let path = claude.transcript(ID).unwrap();
+    let content = std::fs::read_to_string(&path).unwrap();
+    let is_answer = |line: &&str| line.contains("\"type\":\"assistant\"");
+    let (early, rest): (Vec<&str>, Vec<&str>) = content.lines().partition(is_answer);
+    assert_eq!(early.len(), 2);
+    std::fs::write(&path, format!("{}\n{}\n", early.join("\n"), rest.join("\n"))).unwrap();
+
+    let plan = tine_json(&sandbox, &project, &["fork", ID, "--in", "headless", "--prompt", "go", "--plan", "--json"]);
+    assert_eq!(plan["method"], "copy", "{plan:#}");
+    let id = fork(&sandbox, &project, &[ID]);
+    claude.resume(&project, &id, "in the fork");
+    let seen = Talk::seen(&model.last_turn());
+    assert_eq!(seen.prompts, ["first", "second", "in the fork"]);
+    assert_eq!(seen.answers, ["One.", "Two."]);
 }
 
 fn codex_resumes_what_was_forked(version: &str) {

@@ -88,9 +88,14 @@ fn check(sandbox: &Sandbox, project: &Path, home: &Path, source: &str) {
     assert_eq!(listed, expected, "{log:#}");
     assert!(log.as_array().unwrap().iter().all(|operation: &Value| operation["state"] != "started"), "{log:#}");
     let on_disk = files_below(home);
-    let strange: Vec<_> =
-        on_disk.iter().filter(|file| !expected.iter().any(|id| file.to_string_lossy().contains(id))).collect();
-    assert!(strange.is_empty(), "{strange:?} of {expected:?}");
+    let strange = on_disk.iter().filter(|file| !expected.iter().any(|id| file.to_string_lossy().contains(id)));
+    let strange: Vec<(&PathBuf, String)> = strange.map(|file| (file, beginning_of(file))).collect();
+    assert!(strange.is_empty(), "{strange:#?} of {expected:?}, {log:#}");
+}
+
+fn beginning_of(file: &Path) -> String {
+    let bytes = std::fs::read(file).unwrap_or_default();
+    format!("{} bytes: {}", bytes.len(), String::from_utf8_lossy(&bytes[..bytes.len().min(2_000)]))
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

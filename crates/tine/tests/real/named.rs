@@ -221,19 +221,27 @@ fn quick_branches_and_background_forks_find_their_parents(version: &str) {
         assert_eq!(info(&sandbox, &project, "work")["id"], work);
         forks += 1;
     }
-    let before = claude.transcripts().len();
-    pane.submit("/branch");
-    wait_until("a branch", PATIENCE, || claude.transcripts().len() > before);
-    pane.submit("/branch");
-    wait_until("another branch", PATIENCE, || claude.transcripts().len() > before + 1);
+    // The client says when it is in the new branch; what is typed before that may still be said in the old one.
+    let branch = |known: &str| {
+        let before = claude.transcripts().len();
+        pane.submit("/branch");
+        wait_until("a branch", PATIENCE, || claude.transcripts().len() > before);
+        let announced = |screen: &str| Some(screen.rsplit_once("new branch (session ")?.1.get(..36)?.to_owned());
+        let screen = pane.wait_for(|screen| announced(screen).is_some_and(|id| id != known));
+        announced(&screen).expect("a session")
+    };
+    let first_branch = branch("");
+    let second_branch = branch(&first_branch);
     let is_second = || model.turn_requests().iter().any(|request| request.prompt().as_deref() == Some("second"));
     pane.submit_until("second", is_second);
     let last = model.wait_for_prompt("second", PATIENCE).session.clone().expect("a session");
+    assert_eq!(last, second_branch);
     claude.wait_until_written(&last, "second");
     let child = format!("work-fork-{}", forks + 1);
     let grandchild = info(&sandbox, &project, &format!("{child}-fork-1"));
     assert_eq!(grandchild["id"], last);
     assert_eq!(grandchild["parent"]["name"], child);
+    assert_eq!(info(&sandbox, &project, &child)["id"], first_branch);
     assert_eq!(info(&sandbox, &project, &child)["parent"]["name"], "work");
     assert_eq!(info(&sandbox, &project, "work")["id"], work);
     let tree = tine(&sandbox, &project, &["tree", "--all"]);

@@ -146,8 +146,8 @@ fn check(call: &Call<'_>, plan: &Plan) -> Result<(), Trouble> {
 pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(Value, Opened), Trouble> {
     call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
-    let opened = call.tine.open_fork(plan, &forked, false, READY_WITHIN)?;
-    let mut told = commands::fork::told(&call.tine, plan, &forked, &opened);
+    let opened = call.tine.open_fork(&forked, false, READY_WITHIN)?;
+    let mut told = commands::fork::told(&call.tine, &forked, &opened);
     if let Some(answer) = &opened.answer {
         told["answer"] = json!(quoted(&forked.session.id, answer));
     }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::{Filter, Known, Limits, Missing, Node, Now, Project, Query, Quiet, Session, query_time};
+use engine::{Asking, Filter, Known, Limits, Missing, Node, Now, Project, Query, Quiet, Session, query_time};
 use jiff::tz::TimeZone;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,7 +81,9 @@ impl Arguments for SearchSessions {
         };
         let mut query = Query::parse(&self.query, &given, &now).map_err(|error| bad_query("query", error))?;
         query.limits.directory = query.limits.directory.map(|directory| call.tine.context().cwd.join(directory));
-        let answer = call.tine.search(&query, &given, from + limit + 2, &Quiet, &Quiet);
+        let asking =
+            Asking { query: &query, limits: &given, limit: from + limit + 2, progress: &Quiet, indexing: &Quiet };
+        let answer = call.tine.search(asking);
         let mut answer = answer.map_err(|error| bad_query("query", error))?;
         if answer.grounds.missing > 0 || answer.missing != Missing::default() {
             call.shared.complete_index();

@@ -1,0 +1,322 @@
+//! Keeping the index: one look at the sessions and at what is known of them, under the lock where something has to be
+//! written, and what there is to say of it.
+
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::index::{self, Trouble, Words, WriteLock};
+use super::update::{self, Budget, IndexProgress, Missing, Updated, Work};
+use super::{BEFORE, VectorStatus, hybrid};
+use crate::catalog::{Catalog, Progress};
+use crate::error::{Error, IndexTrouble, Result};
+use crate::session::Knowledge;
+use crate::{Tine, private};
+
+/// How long a search waits for another process that works on the index.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What there is of an index.
+#[derive(Debug, serde::Serialize)]
+pub struct IndexStatus {
+    /// Where it is.
+    pub path: String,
+    /// Sessions that are in it.
+    pub sessions: usize,
+    /// Of these, those whose tool text is in it.
+    pub with_tools: usize,
+    /// Documents.
+    pub documents: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// What is not in it.
+    pub missing: Missing,
+    /// The vectors; nothing, where this build has no search by meaning.
+    pub vectors: Option<VectorStatus>,
+    /// Whether another process writes now.
+    pub is_written: bool,
+    /// Lines of transcripts that are too long to be searched.
+    pub left_out: u64,
+    /// Folders of agents that could not be looked into.
+    pub unlisted: usize,
+    /// What is wrong.
+    pub notices: Vec<String>,
+    /// Why not everything could be kept.
+    #[serde(skip)]
+    pub failed: Option<Error>,
+}
+
+/// The index and the world that it is about, in one look.
+pub(super) struct Look {
+    pub catalog: Catalog,
+    pub knowledge: Knowledge,
+    pub words: Option<Words>,
+    pub notices: Vec<String>,
+    pub missing: Missing,
+    /// Why the index could not be brought up to date.
+    pub failed: Option<Error>,
+}
+
+impl Tine {
+    /// Brings the index up to date, to its end or until time is up.
+    pub fn update_index(
+        &self,
+        time: Option<Duration>,
+        rebuild: bool,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<IndexStatus> {
+        if rebuild {
+            let cache = &self.context().paths.cache;
+            let Some(_lock) = self.wait_for_lock(PATIENCE)? else {
+                return Err(self.index_error(IndexTrouble::Busy, "another tine is writing it"));
+            };
+            let _ = std::fs::remove_dir_all(index::folder(cache));
+        }
+        let budget = Budget { tools: true, until: time.map(|time| Instant::now() + time) };
+        let look = self.look(budget, progress, indexing)?;
+        Ok(self.status_of(look))
+    }
+
+    /// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`Tine::update_index`].
+    pub fn update_vectors(
+        &self,
+        time: Option<Duration>,
+        rebuild: bool,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+    ) -> Result<IndexStatus> {
+        let until = time.map(|time| Instant::now() + time);
+        let mut look = self.look(Budget { tools: true, until }, progress, indexing)?;
+        if let Some(words) = &look.words {
+            let cache = &self.context().paths.cache;
+            let work = hybrid::Making { cache, words: &words.table.rows, stores: self.stores(), until, rebuild };
+            match work.make(&mut look.catalog, indexing) {
+                Ok(notices) => look.notices.extend(notices),
+                Err(why) => look.failed = Some(self.index_error(IndexTrouble::Other, &why)),
+            }
+        }
+        Ok(self.status_of(look))
+    }
+
+    /// What there is of the index, without changing it.
+    pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
+        let (mut catalog, knowledge) = self.survey(progress)?;
+        knowledge.title_all(&mut catalog.entries);
+        let mut notices = Vec::new();
+        let mut failed = None;
+        let open = || Words::open(&self.context().paths.cache).and_then(Words::verified);
+        // Another process may replace files in this very moment.
+        let words = match open().or_else(|_| open()) {
+            Ok(words) => Some(words),
+            Err(Trouble::Missing) => None,
+            Err(Trouble::Damaged(why)) => {
+                notices.push(format!("the index is damaged and will be built anew: {why}"));
+                None
+            }
+            Err(trouble) => {
+                failed = Some(self.trouble(trouble));
+                None
+            }
+        };
+        let none = index::Rows::default();
+        let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table.rows)).missing();
+        Ok(self.status_of(Look { catalog, knowledge, words, notices, missing, failed }))
+    }
+
+    fn status_of(&self, mut look: Look) -> IndexStatus {
+        let cache = &self.context().paths.cache;
+        let none = index::Rows::default();
+        let known = look.words.as_ref().map_or(&none, |words| &words.table.rows);
+        let vectors = hybrid::status(cache, &mut look.catalog, known, &mut look.notices);
+        let rows = look.words.as_ref().map(|words| &words.table.rows);
+        let with_tools = |row: &&index::Row| row.level == index::Level::All && row.complete;
+        let reader = look.words.as_ref().and_then(|words| words.reader().ok());
+        IndexStatus {
+            path: index::folder(cache).to_string_lossy().into_owned(),
+            sessions: rows.map_or(0, index::Rows::len),
+            with_tools: rows.map_or(0, |rows| rows.values().filter(with_tools).count()),
+            documents: reader.map_or(0, |reader| reader.searcher().num_docs()),
+            bytes: look.words.as_ref().map_or(0, Words::size),
+            missing: look.missing,
+            vectors,
+            is_written: matches!(WriteLock::take(cache), Ok(None)),
+            left_out: rows.map_or(0, |rows| rows.values().map(index::Row::left_out).sum()),
+            unlisted: look.catalog.unreadable.len(),
+            notices: look.notices,
+            failed: look.failed,
+        }
+    }
+
+    /// One look at the sessions and the index, which is brought up to date as far as the budget goes.
+    pub(super) fn look(&self, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
+        let cache = self.context().paths.cache.clone();
+        let mut notices = Vec::new();
+        // Who builds it to its end wants to know that it is whole; a search has no time for that.
+        let is_thorough = budget.until.is_none();
+        let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
+        let (surveyed, opened) = thread::scope(|scope| {
+            let opening = scope.spawn(|| if is_thorough { open() } else { open().and_then(Words::with_segments) });
+            (self.survey(progress), opening.join())
+        });
+        let (mut catalog, knowledge) = surveyed?;
+        let opened = opened.unwrap_or_else(|_| open());
+        knowledge.title_all(&mut catalog.entries);
+        let none = index::Rows::default();
+        let rows = opened.as_ref().map_or(&none, |words| &words.table.rows);
+        let work = Work::find(&mut catalog, rows);
+        let words = match opened {
+            Ok(words) if work.is_empty() => {
+                let missing = Missing::default();
+                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: None });
+            }
+            other => other,
+        };
+        // Who wants all of it waits for it; who asks something wants an answer.
+        let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
+        let lock = match self.wait_for_lock(patience) {
+            Ok(lock) => lock,
+            // What is there can be searched, also where nothing can be written.
+            Err(error) => {
+                let Ok(words) = words else { return Err(error) };
+                let missing = work.missing();
+                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: Some(error) });
+            }
+        };
+        let Some(lock) = lock else {
+            let words = words.ok().or_else(|| wait_for_first(&cache));
+            let rows = words.as_ref().map_or(&none, |words| &words.table.rows);
+            let missing = Work::find(&mut catalog, rows).missing();
+            notices.push("another tine is at work on the index".to_owned());
+            return Ok(Look { catalog, knowledge, words, notices, missing, failed: None });
+        };
+        // Whoever had the lock before may have done the work.
+        let mut words = match open() {
+            Ok(words) => words,
+            Err(trouble @ Trouble::Hindered(..)) => return Err(self.trouble(trouble)),
+            Err(trouble) => {
+                match trouble {
+                    Trouble::Damaged(why) => notices.push(damaged(&why)),
+                    // An index without its beginning is there no more than one that never was.
+                    _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is gone")),
+                    _ => {}
+                }
+                self.tidy(&cache, &mut notices);
+                Words::create(&cache).map_err(|trouble| self.trouble(trouble))?
+            }
+        };
+        let mut bring = |words: &mut Words| {
+            let work = Work::find(&mut catalog, &words.table.rows);
+            update::update(words, &catalog, &work, self.stores(), budget, indexing)
+        };
+        let mut updated = bring(&mut words);
+        if let Err(Trouble::Damaged(why)) = &updated
+            && Words::open(&cache).and_then(Words::verified).is_err()
+        {
+            notices.push(damaged(why));
+            words = Words::create(&cache).map_err(|trouble| self.trouble(trouble))?;
+            updated = bring(&mut words);
+        }
+        if updated.is_err() {
+            // What could not be finished would only take up room.
+            words.sweep();
+        }
+        drop(lock);
+        let mut failed = None;
+        let missing = match updated {
+            Ok(Updated { missing, unreadable }) => {
+                for (path, kind) in &unreadable {
+                    notices.push(format!("cannot read {}: {kind}", path.display()));
+                }
+                missing
+            }
+            Err(trouble) => {
+                // What was committed before is still there.
+                let error = self.trouble(trouble);
+                let Ok(before) = Words::open(&cache) else { return Err(error) };
+                failed = Some(error);
+                words = before;
+                Work::find(&mut catalog, &words.table.rows).missing()
+            }
+        };
+        Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed })
+    }
+
+    /// Removes what older versions left; newer ones keep theirs.
+    fn tidy(&self, cache: &Path, notices: &mut Vec<String>) {
+        let (older, newer) = index::other_formats(cache);
+        for folder in older {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        if !newer.is_empty() {
+            notices.push("there is an index of a newer tine; it is left alone, and this version keeps its own".into());
+        }
+    }
+
+    /// The right to write; most of those who have it are done in a moment.
+    fn wait_for_lock(&self, patience: Duration) -> Result<Option<WriteLock>> {
+        let begun = Instant::now();
+        loop {
+            match self.write_lock()? {
+                None if begun.elapsed() < patience => thread::sleep(Duration::from_millis(10)),
+                taken => return Ok(taken),
+            }
+        }
+    }
+
+    fn write_lock(&self) -> Result<Option<WriteLock>> {
+        let cache = &self.context().paths.cache;
+        private::create_folder(cache)
+            .and_then(|()| WriteLock::take(cache))
+            .map_err(|error| self.index_error(IndexTrouble::of(&error), &error.to_string()))
+    }
+
+    pub(super) fn trouble(&self, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Missing => self.index_error(IndexTrouble::Other, "it is gone"),
+            Trouble::Damaged(why) => self.index_error(IndexTrouble::Damaged, &why),
+            Trouble::Hindered(kind, why) => self.index_error(kind, &why),
+        }
+    }
+
+    fn index_error(&self, trouble: IndexTrouble, message: &str) -> Error {
+        let message = transcript::text::one_line(message);
+        Error::Index { folder: self.context().paths.cache.join("index"), message, trouble }
+    }
+
+    /// Removes an index that could not be read, unless it is as it should be by now.
+    pub(super) fn remove_damaged(&self, why: &str) -> Result<Option<String>> {
+        let cache = &self.context().paths.cache;
+        let Some(_lock) = self.wait_for_lock(PATIENCE)? else { return Ok(None) };
+        if Words::open(cache).and_then(Words::verified).is_ok() {
+            return Ok(None);
+        }
+        std::fs::remove_dir_all(index::folder(cache)).map_err(|error| self.trouble(error.into()))?;
+        Ok(Some(damaged(why)))
+    }
+}
+
+fn damaged(why: &str) -> String {
+    format!("the search index was damaged and is built anew: {}", transcript::text::one_line(why))
+}
+
+/// Whether there is what was written with an index, but not what everything begins with.
+fn has_lost_its_beginning(cache: &Path) -> bool {
+    let folder = index::folder(cache);
+    let is_table = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("table-");
+    !folder.join("meta.json").exists() && std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_table))
+}
+
+/// Another process builds the very first index: wait for its first words.
+fn wait_for_first(cache: &Path) -> Option<Words> {
+    let begun = Instant::now();
+    while begun.elapsed() < BEFORE {
+        if let Ok(words) = Words::open(cache)
+            && !words.table.rows.is_empty()
+        {
+            return Some(words);
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    None
+}

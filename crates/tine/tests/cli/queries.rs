@@ -1,0 +1,151 @@
+//! What is asked of `tine search`, and what is answered where it is not what was meant.
+
+use serde_json::json;
+use testkit::build::ClaudeSession;
+
+use crate::search::{found, ids, messages};
+use crate::world::{COOKIE, LOGIN, World};
+
+#[test]
+fn the_options_of_a_pasted_command_exclude_nothing() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| {
+            turn.prompt("Is the rollout through?")
+                .tool("Read", json!({"file_path": "/home/me/shop/src/transfer.rs"}), "fn main() {}")
+                .tool("Bash", json!({"command": "kubectl -n staging rollout status deploy/events-consumer"}), "done")
+                .text("Yes.")
+        })
+        .write(&world.sandbox.claude_home());
+    for query in [
+        &["kubectl -n staging rollout status deploy/events-consumer"][..],
+        &["file:src/transfer.rs:118"],
+        &["--file", "src/transfer.rs:118:5"],
+        &["agent: is the rollout through"],
+    ] {
+        assert_eq!(ids(&world, query), [LOGIN], "{query:?}");
+    }
+}
+
+#[test]
+fn a_phrase_that_is_nowhere_is_named_and_its_words_are_looked_for() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| {
+            turn.prompt("It says: failed to dial target host \"localhost:8080\": context deadline exceeded").text("Hm.")
+        })
+        .write(&world.sandbox.claude_home());
+    let pasted = "Failed to dial target host \"localhost:9090\": context deadline exceeded";
+    let answer = world.json(["search", "--json", "--engine", "words", pasted]);
+    assert_eq!(answer["results"][0]["session"]["id"], LOGIN, "{answer}");
+    let told = messages(&answer);
+    assert!(told.contains("\"localhost:9090\" was not found; looked for its words instead\n"), "{told}");
+    let answer = world.json(["search", "--json", "--engine", "words", "\"purple marmalade\""]);
+    assert_eq!(answer["results"], json!([]));
+    assert!(messages(&answer).contains("\"purple marmalade\" was not found\n"), "{answer}");
+}
+
+#[test]
+fn a_long_trace_is_searched_by_its_first_words() {
+    let world = World::new();
+    let frames: String = (0..2_000).map(|number| format!("frame{number}x -v \"oops ")).collect();
+    let answer = world.json(["search", "--json", "--engine", "words", &format!("hidden field {frames}")]);
+    assert_eq!(answer["results"][0]["session"]["id"], LOGIN, "{}", messages(&answer));
+    assert!(messages(&answer).contains("the first 64 different ones were looked for"), "{}", messages(&answer));
+}
+
+#[test]
+fn what_keeps_everything_out_is_named() {
+    let world = World::new();
+    for (arguments, expected) in [
+        (["redirect", "--dir", "/nowhere"], "there is no directory /nowhere"),
+        (["redirect", "--branch", "nobodys"], "no session was on the branch `nobodys`"),
+        (["redirect", "--tool", "Hammer"], "no session used the tool `Hammer`"),
+        (["redirect", "--file", "no.rs"], "no session touched the file `no.rs`"),
+    ] {
+        let told = world.run(["search"].iter().chain(&arguments));
+        assert!(told.err.contains(expected), "{told:?}");
+    }
+    for (arguments, expected) in [
+        (&["redirect", "--since", "1d", "--until", "3d"][..], "there is no time since"),
+        (&["--agent", "claude", "agent:codex cache"], "`agent:` was given already"),
+    ] {
+        let told = world.run(["search"].iter().chain(arguments));
+        assert!(told.code == 1 && told.err.contains(expected), "{told:?}");
+    }
+    for command in ["search", "smart-fork"] {
+        let told = world.run([command, "cache", "-stampede"]);
+        assert!(told.code == 2 && told.err.contains("go in quotes"), "{told:?}");
+    }
+}
+
+#[test]
+fn of_a_run_without_spaces_only_what_is_missing_is_named() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("头像在手机上不显示").text("好的。"))
+        .write(&world.sandbox.claude_home());
+    // Of seven pairs, three are there.
+    let answer = world.json(["search", "--json", "--engine", "words", "手机上看不到头像"]);
+    let told = messages(&answer);
+    assert!(told.is_empty() || told.contains("nothing says `上看不到头`"), "{answer}");
+}
+
+#[test]
+fn a_title_finds_the_turn_that_it_is_about() {
+    let world = World::empty();
+    let claude = world.sandbox.claude_home();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .title("websocket reconnect")
+        .turn(|turn| turn.prompt("Good morning.").text("Hello."))
+        .turn(|turn| turn.prompt("The websocket dies; please let it reconnect by itself.").text("It tries again now."))
+        .turn(|turn| turn.prompt("Thank you.").text("Any time."))
+        .write(&claude);
+    // Nothing but its title says it: nothing is cut off.
+    ClaudeSession::new(COOKIE)
+        .cwd(&world.shop)
+        .seed(2)
+        .title("the gooseberry thread")
+        .turn(|turn| turn.prompt("Please begin.").text("Yes."))
+        .turn(|turn| turn.prompt("Go on.").text("Done."))
+        .write(&claude);
+    for engine in ["words", "hybrid"] {
+        let answer = world.json(["search", "--json", "--engine", engine, "websocket reconnect"]);
+        let first = &answer["results"][0];
+        assert_eq!((&first["session"]["id"], &first["turn"]), (&json!(LOGIN), &json!(2)), "{answer}");
+        assert!(first["snippet"].as_str().unwrap().contains("dies"), "{answer}");
+    }
+    assert_eq!(found(&world, &["\"websocket reconnect\""]), [(LOGIN.to_owned(), 3)]);
+    assert_eq!(found(&world, &["gooseberry"]), [(COOKIE.to_owned(), 2)]);
+}
+
+#[test]
+fn what_a_fork_is_called_comes_behind_what_its_source_said() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("Good morning.").text("Hello."))
+        .turn(|turn| turn.prompt("Why does the consumer lag behind in kafka?").text("One partition is slow."))
+        .write(&world.sandbox.claude_home());
+    for name in ["kafka-go", "kafka-lag"] {
+        assert_eq!(world.run(["fork", LOGIN, name, "--in", "none"]).code, 0);
+    }
+    let answer = world.json(["search", "--json", "--engine", "words", "kafka lag"]);
+    let results = answer["results"].as_array().unwrap();
+    assert_eq!(results[0]["session"]["id"], LOGIN, "{answer}");
+    assert_eq!((results.len(), &results[0]["turn"]), (3, &json!(2)), "{answer}");
+}
+
+#[test]
+fn a_query_of_a_megabyte_is_refused() {
+    let world = World::new();
+    let mut arguments = vec!["search".to_owned()];
+    arguments.extend((0..1000).map(|number| format!("{number:0>1000}")));
+    let told = world.run(&arguments);
+    assert_eq!(told.code, 1);
+    assert!(told.err.contains("too long") && told.err.len() < 500, "{}", told.err);
+}
