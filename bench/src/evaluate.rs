@@ -1,7 +1,7 @@
 //! How well sessions are found: questions with known answers, by words, by meaning and by both.
 //!
-//! The conversations and questions are data (`bench/data/sessions.txt`). Each question has one right session, among all
-//! of the others and a few hundred synthetic ones.
+//! The conversations and questions are data (`bench/data`), by two authors. Each question has one right session, among
+//! all of the others and a few hundred synthetic ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,11 +9,23 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use testkit::build::{ClaudeSession, CodexSession, Corpus};
+use testkit::build::{ClaudeSession, CodexSession, Corpus, Turn};
 
 use crate::Bench;
 
-const DATA: &str = include_str!("../data/sessions.txt");
+const DATA: [&str; 2] = [include_str!("../data/sessions.txt"), include_str!("../data/more.txt")];
+/// How questions are marked in the data, and what they are called.
+const CLASSES: [(&str, &str); 9] = [
+    ("?w", "other words"),
+    ("?j", "jargon"),
+    ("?i", "identifiers"),
+    ("?e", "errors"),
+    ("?c", "commands"),
+    ("?f", "files"),
+    ("?s", "slips"),
+    ("?m", "mixed"),
+    ("?l", "languages"),
+];
 const ENGINES: [&str; 3] = ["words", "meaning", "hybrid"];
 /// What is said around the conversations, so that each has several turns.
 const BEFORE: [(&str, &str); 4] = [
@@ -31,10 +43,17 @@ const AFTER: [(&str, &str); 3] = [
 #[derive(Default)]
 struct Conversation<'d> {
     project: &'d str,
+    turns: Vec<Said<'d>>,
+}
+
+/// One turn.
+#[derive(Default)]
+struct Said<'d> {
     prompt: &'d str,
-    answer: &'d str,
-    output: &'d str,
-    file: &'d str,
+    answers: Vec<&'d str>,
+    /// What tools gave back, line by line.
+    output: Vec<&'d str>,
+    files: Vec<&'d str>,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -83,7 +102,7 @@ pub(crate) fn run(bench: &Bench) {
         }
     }
     println!("{:<16} {:>9}  {:>13}  {:>13}  {:>13}", "nDCG@10/recall@5", "questions", "words", "meaning", "both");
-    for class in ["other words", "identifiers", "errors", "files", "languages", "all"] {
+    for class in CLASSES.into_iter().map(|(_, class)| class).chain(["all"]) {
         let of = |engine: &str| scores.get(&(class, engine)).copied().unwrap_or_default();
         let shown = ENGINES.map(|engine| {
             let Score { questions, gain, recall } = of(engine);
@@ -100,39 +119,32 @@ type Question<'d> = (&'static str, &'d str, usize);
 
 fn read<'d>() -> (Vec<Conversation<'d>>, Vec<Question<'d>>) {
     let (mut conversations, mut questions): (Vec<Conversation<'_>>, Vec<Question<'_>>) = (Vec::new(), Vec::new());
-    for line in DATA.lines() {
+    for line in DATA.into_iter().flat_map(str::lines) {
         let Some((kind, text)) = line.split_once(' ') else { continue };
+        if kind == "#" {
+            continue;
+        }
         if kind == "=" {
-            conversations.push(Conversation { project: text, ..Conversation::default() });
+            conversations.push(Conversation { project: text, turns: Vec::new() });
             continue;
         }
         let right = conversations.len().saturating_sub(1);
         let Some(conversation) = conversations.last_mut() else { continue };
-        let class = match kind {
-            "p" => {
-                conversation.prompt = text;
-                continue;
-            }
-            "a" => {
-                conversation.answer = text;
-                continue;
-            }
-            "t" => {
-                conversation.output = text;
-                continue;
-            }
-            "f" => {
-                conversation.file = text;
-                continue;
-            }
-            "?w" => "other words",
-            "?i" => "identifiers",
-            "?e" => "errors",
-            "?f" => "files",
-            "?l" => "languages",
+        if kind == "p" {
+            conversation.turns.push(Said { prompt: text, ..Said::default() });
+            continue;
+        }
+        if let Some((_, class)) = CLASSES.into_iter().find(|(mark, _)| *mark == kind) {
+            questions.push((class, text, right));
+            continue;
+        }
+        let said = conversation.turns.last_mut().expect("a prompt before anything else");
+        match kind {
+            "a" => said.answers.push(text),
+            "t" => said.output.push(text),
+            "f" => said.files.push(text),
             other => panic!("what is `{other}`?"),
-        };
-        questions.push((class, text, right));
+        }
     }
     (conversations, questions)
 }
@@ -144,30 +156,36 @@ fn id(number: usize) -> String {
 fn write(conversations: &[Conversation<'_>], home: &Path) {
     let (claude, codex) = (home.join(".claude"), home.join(".codex"));
     Corpus::new(7).bytes(20_000_000).projects(10).write(&claude, &codex, &home.join("work"));
-    for (number, said) in conversations.iter().enumerate() {
-        let cwd = home.join("work").join(said.project);
+    for (number, conversation) in conversations.iter().enumerate() {
+        let cwd = home.join("work").join(conversation.project);
         let (before, after) = (BEFORE[number % BEFORE.len()], AFTER[number % AFTER.len()]);
-        let listing = format!("{}\n{}", said.file, said.output);
-        if number % 3 == 2 {
-            CodexSession::new(&id(number))
-                .cwd(&cwd)
-                .turn(|turn| turn.prompt(before.0).text(before.1))
-                .turn(|turn| {
-                    let input = json!({"cmd": format!("cat {}", said.file)});
-                    turn.prompt(said.prompt).tool("exec_command", input, &listing).text(said.answer)
-                })
-                .turn(|turn| turn.prompt(after.0).text(after.1))
-                .write(&codex);
+        let is_codex = number % 3 == 2;
+        let say = |said: &Said<'_>, turn: Turn| {
+            let output = said.files.iter().chain(&said.output).copied().collect::<Vec<_>>().join("\n");
+            let file = said.files.first().copied().unwrap_or_default();
+            let (tool, input) = match (is_codex, file.is_empty()) {
+                (true, _) => ("exec_command", json!({ "cmd": format!("cat {}", said.files.join(" ")) })),
+                (false, true) => ("Bash", json!({ "command": "make" })),
+                (false, false) => ("Read", json!({ "file_path": file })),
+            };
+            let turn = turn.prompt(said.prompt);
+            let turn = if output.is_empty() { turn } else { turn.tool(tool, input, &output) };
+            said.answers.iter().fold(turn, |turn, answer| turn.text(*answer))
+        };
+        if is_codex {
+            let mut session =
+                CodexSession::new(&id(number)).cwd(&cwd).turn(|turn| turn.prompt(before.0).text(before.1));
+            for said in &conversation.turns {
+                session = session.turn(|turn| say(said, turn));
+            }
+            session.turn(|turn| turn.prompt(after.0).text(after.1)).write(&codex);
         } else {
-            ClaudeSession::new(&id(number))
-                .cwd(&cwd)
-                .seed(1000 + number as u64)
-                .turn(|turn| turn.prompt(before.0).text(before.1))
-                .turn(|turn| {
-                    turn.prompt(said.prompt).tool("Read", json!({"file_path": said.file}), &listing).text(said.answer)
-                })
-                .turn(|turn| turn.prompt(after.0).text(after.1))
-                .write(&claude);
+            let mut session = ClaudeSession::new(&id(number)).cwd(&cwd).seed(1000 + number as u64);
+            session = session.turn(|turn| turn.prompt(before.0).text(before.1));
+            for said in &conversation.turns {
+                session = session.turn(|turn| say(said, turn));
+            }
+            session.turn(|turn| turn.prompt(after.0).text(after.1)).write(&claude);
         }
     }
 }
