@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::{env, fs};
@@ -162,8 +163,8 @@ impl Sandbox {
 
     /// Installs an executable script in `bin/`.
     pub fn script(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.write(self.bin().join(name), content);
-        make_executable(&path);
+        let path = self.bin().join(name);
+        install_program(&path, content.as_bytes());
         path
     }
 
@@ -288,6 +289,30 @@ pub fn expect_success(output: &Output) -> String {
     text(&output.stdout)
 }
 
+/// Writes a program, and the directories above it, that can be run at once.
+///
+/// A process of its own writes it. A file that this process had open for writing would be open in whatever another
+/// test starts at that moment, too, until that has become its own program; and what somebody has open for writing the
+/// system does not run ("Text file busy").
+pub fn install_program(path: &Path, content: &[u8]) {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).unwrap_or_else(|error| panic!("{}: {error}", parent.display()));
+    }
+    let mut writer = Command::new("sh")
+        .args(["-c", r#"cat > "$1" && chmod 755 "$1""#, "sh"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("sh");
+    writer
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(content)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert!(writer.wait().expect("sh").success(), "{} cannot be written", path.display());
+}
+
 fn on_path(tool: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|directory| directory.join(tool)).find(|candidate| candidate.is_file())
 }
@@ -305,11 +330,6 @@ fn shielded_copy(system: &Path, copy: &Path) -> PathBuf {
 
 fn symlink(target: &Path, link: &Path) {
     std::os::unix::fs::symlink(target, link).unwrap_or_else(|error| panic!("{}: {error}", link.display()));
-}
-
-fn make_executable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("permissions");
 }
 
 fn make_private(path: &Path) {

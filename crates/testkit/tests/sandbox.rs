@@ -1,7 +1,8 @@
 //! The sandbox keeps the machine's user out and ends what was started in it.
 
-use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use std::{fs, thread};
 
 use testkit::Sandbox;
 use testkit::poll::wait_until;
@@ -45,6 +46,32 @@ fn agents_of_the_machine_are_not_found() {
     }
     sandbox.script("claude", "#!/bin/sh\necho the double\n");
     assert_eq!(expect_success(&sandbox.command("claude").output().expect("claude")), "the double\n");
+}
+
+/// What one test had open for writing was open in what another one started, and could not be run: "Text file busy".
+#[test]
+fn a_script_can_be_run_while_other_tests_start_programs() {
+    let sandbox = Sandbox::new();
+    let written = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !written.load(Ordering::Relaxed) {
+                    expect_success(&sandbox.command("true").output().expect("true"));
+                }
+            });
+        }
+        let ran: Vec<_> = (0..100)
+            .map(|number| {
+                let script = sandbox.script(&format!("script-{number}"), "#!/bin/sh\n");
+                sandbox.command(script).output()
+            })
+            .collect();
+        written.store(true, Ordering::Relaxed);
+        for output in ran {
+            expect_success(&output.expect("the script"));
+        }
+    });
 }
 
 #[test]

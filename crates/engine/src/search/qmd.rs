@@ -377,8 +377,8 @@ mod tests {
     fn a_program_that_hangs_ends_with_all_it_started() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("qmd");
-        std::fs::write(&program, "#!/bin/sh\necho $$ > pid\nsleep 60 & echo $! > child\nwait\n").unwrap();
-        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let script = "#!/bin/sh\necho $$ > pid\nsleep 60 & echo $! > child\nwait\n";
+        testkit::sandbox::install_program(&program, script.as_bytes());
         let patience = Duration::from_millis(300);
         let qmd = Qmd { program: &program, directory: folder.path(), collection: "x", patience };
         assert!(qmd.run(&["query"]).err().unwrap().contains("did not answer"));

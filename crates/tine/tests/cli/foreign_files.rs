@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use testkit::build::ClaudeSession;
+use testkit::sandbox::install_program;
 
 use crate::world::{EXPORT, LOGIN, World};
 
@@ -164,7 +165,7 @@ fn a_transcript_that_could_not_be_read_is_read_when_it_can_be() {
     let is_root = fs::metadata(&path).unwrap().uid() == 0;
     let mine = world.sandbox.root().join("tine");
     if is_root {
-        fs::copy(env!("CARGO_BIN_EXE_tine"), &mine).unwrap();
+        install_program(&mine, &fs::read(env!("CARGO_BIN_EXE_tine")).unwrap());
         let mut folders = vec![world.sandbox.root().to_owned()];
         while let Some(folder) = folders.pop() {
             chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();

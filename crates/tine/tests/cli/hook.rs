@@ -8,7 +8,7 @@ use std::process::{Child, Output, Stdio};
 
 use serde_json::{Value, json};
 use testkit::build::ClaudeSession;
-use testkit::sandbox::text;
+use testkit::sandbox::{install_program, text};
 
 use crate::world::{COOKIE, EXPORT, LOGIN, World};
 
@@ -94,8 +94,9 @@ fn a_name_from_outside_is_believed_only_for_its_own_session() {
 /// A process that is taken for an agent, with these words on its command line. It calls one hook after the other.
 fn agent(world: &World, agent: &str, words: &[&str], hooks: &[(&str, Value)], environment: &[(&str, &str)]) -> String {
     let program = world.sandbox.root().join("agents").join(agent);
-    fs::create_dir_all(program.parent().unwrap()).unwrap();
-    let _ = fs::copy("/bin/sh", &program);
+    if !program.exists() {
+        install_program(&program, &fs::read("/bin/sh").unwrap());
+    }
     let mut script = String::new();
     for (number, (event, payload)) in hooks.iter().enumerate() {
         let file = world.sandbox.root().join(format!("payload-{number}"));

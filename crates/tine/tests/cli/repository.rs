@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use testkit::build::ClaudeSession;
-use testkit::sandbox::text;
+use testkit::sandbox::{install_program, text};
 
 use crate::world::{LOGIN, World};
 
@@ -38,8 +38,7 @@ fn configure(world: &World, configuration: &str) {
 fn a_hook_that_fails_leaves_neither_branch_nor_worktree() {
     let world = World::new();
     let (before, files) = (state(&world, &world.shop), world.agents_files());
-    let hook = world.sandbox.write(world.shop.join(".git/hooks/post-checkout"), "#!/bin/sh\nexit 1\n");
-    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    install_program(&world.shop.join(".git/hooks/post-checkout"), b"#!/bin/sh\nexit 1\n");
     let (kind, message, hint) = trouble(&world, &["hooked", "--worktree"]);
     assert_eq!(kind, "git");
     assert!(message.contains("failed without a word (exit status: 1)"), "{message}");

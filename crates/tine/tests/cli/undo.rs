@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::json;
 use testkit::build::{CodexSession, Dialect};
+use testkit::sandbox::install_program;
 
 use crate::world::{LOGIN, World};
 
@@ -242,8 +243,7 @@ fn the_log_tells_of_nothing_that_is_not_there() {
     assert_eq!(world.run(["undo"]).code, 0);
     let told = world.run(["log"]).out;
     assert!(!told.contains("in the trash"), "{told}");
-    let hook = world.sandbox.write(world.shop.join(".git/hooks/post-checkout"), "#!/bin/sh\nexit 1\n");
-    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    install_program(&world.shop.join(".git/hooks/post-checkout"), b"#!/bin/sh\nexit 1\n");
     assert_eq!(world.run(["fork", LOGIN, "two", "--worktree"]).code, 1);
     let told = world.run(["log"]).out;
     assert!(told.contains("failed") && !told.contains("tine-new"), "{told}");
