@@ -38,7 +38,8 @@ fn configure(world: &World, configuration: &str) {
 fn a_hook_that_fails_leaves_neither_branch_nor_worktree() {
     let world = World::new();
     let (before, files) = (state(&world, &world.shop), world.agents_files());
-    install_program(&world.shop.join(".git/hooks/post-checkout"), b"#!/bin/sh\nexit 1\n");
+    let hook = world.shop.join(".git/hooks/post-checkout");
+    install_program(&hook, b"#!/bin/sh\nexit 1\n");
     let (kind, message, hint) = trouble(&world, &["hooked", "--worktree"]);
     assert_eq!(kind, "git");
     assert!(message.contains("failed without a word (exit status: 1)"), "{message}");
