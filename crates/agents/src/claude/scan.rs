@@ -365,7 +365,8 @@ impl Pass {
             if last.is_some_and(|last| last.index == answer.index) {
                 summary.mid_turn = !matches!(message.stop_reason.as_deref(), Some(reason) if reason != "tool_use");
             }
-            summary.tokens = message.usage.map(Usage::tokens);
+            // A proxy that counts nothing says 0.
+            summary.tokens = message.usage.map(Usage::tokens).filter(|tokens| tokens.input > 0);
             summary.model = message.model.filter(|model| model != "<synthetic>");
         }
         let prompts = prompts.into_iter().map(|mark| mark.index).collect();

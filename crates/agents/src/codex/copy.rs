@@ -1,9 +1,9 @@
 //! A fork by copy: the thread's history up to a turn, flattened into one file under a new id.
 //!
 //! The first line is the copy's own identity; references to other files are gone, because the history that they stood for
-//! is in the file. Records change only where they name the thread itself (`thread_id`, `session_id` of a payload);
-//! everything else is carried byte for byte, records of unknown kinds included. What was taken back by going back to an
-//! earlier prompt is left out.
+//! is in the file. Records change only where they name the thread itself (`thread_id`, `session_id` of a payload), or the
+//! directory of a turn, by which Codex lists its threads; everything else is carried byte for byte, records of unknown
+//! kinds included. What was taken back by going back to an earlier prompt is left out.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -44,7 +44,8 @@ pub(super) fn copy(
     let mut copier = Copier {
         order,
         threads: threads.chain([order.source_id.to_string()]).collect(),
-        rewrite: Rewrite::to(out, vec![string(order.id.as_str())], None),
+        rewrite: Rewrite::to(out, values(order), None),
+        knows_world: false,
         turns: Turns::default(),
         steps: Vec::new(),
         turn_keys: Vec::new(),
@@ -77,10 +78,21 @@ pub(super) fn copy(
 
 /// Reads a copy back from `path`, where it may still be growing.
 pub(super) fn read_back(home: &Home, path: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack {
-    let rewrite = Rewrite::checking(vec![string(order.id.as_str())], None);
-    let mut check = Check { order, path, rewrite, is_first: true, end: 0, fault: None };
+    let rewrite = Rewrite::checking(values(order), None);
+    let mut check = Check { order, path, rewrite, knows_world: false, is_first: true, end: 0, fault: None };
     let scan = scan_copy(home, (path, &order.target), growing, &mut check);
-    ReadBack { summary: scan.summary, bytes: check.end, seal: check.rewrite.seal, fault: check.fault }
+    let wrong = check.rewrite.wrong.map(|value| format!("a record says something else of its {}", NAMES[value]));
+    ReadBack { summary: scan.summary, bytes: check.end, seal: check.rewrite.seal, fault: check.fault.or(wrong) }
+}
+
+/// Which of the copy's own values stands for what, and what that is called.
+const ID: usize = 0;
+const DIRECTORY: usize = 1;
+const NAMES: [&str; 2] = ["thread", "directory"];
+
+/// What the copy has of its own.
+fn values(order: &CopyOrder) -> Vec<Vec<u8>> {
+    vec![string(order.id.as_str()), string(&order.cwd.to_string_lossy())]
 }
 
 /// Where the records of a thread are.
@@ -147,6 +159,7 @@ struct Copier<'a> {
     /// The threads whose records are copied; the copy's own id takes the place of theirs.
     threads: HashSet<String>,
     rewrite: Rewrite<'a>,
+    knows_world: bool,
     /// The turns of what was written, counted over the source's records.
     turns: Turns,
     steps: Vec<Step>,
@@ -217,7 +230,9 @@ impl Copier<'_> {
         }
         let threads = &self.threads;
         let names_thread = |value: Raw<'_>| value.string().is_some_and(|id| threads.contains(id.as_ref()));
-        if take(&mut self.rewrite, path, line, record.kind, names_thread)? {
+        self.knows_world |= record.kind == Kind::WorldState;
+        let part = Taken { path, line, kind: record.kind, knows_world: self.knows_world };
+        if take(&mut self.rewrite, &part, names_thread)? {
             self.turns.see(&record, Place { segment: 0, offset: line.offset }, &mut self.steps);
             self.note_turns();
         }
@@ -233,20 +248,36 @@ impl Copier<'_> {
     }
 }
 
-/// Takes a record apart, on its way into the copy or out of it: ids of the thread itself, as `is_own` tells them, are
-/// replaced. False where the line is damaged.
-fn take(
-    rewrite: &mut Rewrite<'_>,
-    path: &Path,
-    line: &Line<'_>,
+/// A record that is taken apart.
+struct Taken<'a> {
+    path: &'a Path,
+    line: &'a Line<'a>,
     kind: Kind,
-    is_own: impl Fn(Raw<'_>) -> bool,
-) -> io::Result<bool> {
-    let is_id = |key: &[u8]| kind != Kind::SessionMeta && matches!(key, b"thread_id" | b"session_id");
+    /// Whether Codex tells by `world_state` what the model knows of its surroundings. Where it does not, it compares the
+    /// last turn's directory with its own to find out whether the model has to be told of another one.
+    knows_world: bool,
+}
+
+impl Taken<'_> {
+    /// Which of the copy's own values takes the place of a payload's field.
+    fn new_value(&self, key: &[u8], value: Raw<'_>, is_own: impl Fn(Raw<'_>) -> bool) -> Option<usize> {
+        match (self.kind, key) {
+            (Kind::TurnContext, b"cwd") if self.knows_world && value.string().is_some() => Some(DIRECTORY),
+            (Kind::SessionMeta, _) => None,
+            (_, b"thread_id" | b"session_id") if is_own(value) => Some(ID),
+            _ => None,
+        }
+    }
+}
+
+/// Takes a record apart, on its way into the copy or out of it: ids of the thread itself, as `is_own` tells them, and
+/// directories are replaced. False where the line is damaged.
+fn take(rewrite: &mut Rewrite<'_>, taken: &Taken<'_>, is_own: impl Fn(Raw<'_>) -> bool) -> io::Result<bool> {
+    let Taken { path, line, .. } = *taken;
     if let Some(bytes) = line.bytes {
         let whole = walk(bytes, b"payload", |inner, key, value| {
-            if inner && is_id(key) && is_own(value) {
-                rewrite.replace(bytes, value, 0);
+            if inner && let Some(new) = taken.new_value(key, value, &is_own) {
+                rewrite.replace(bytes, value, new);
             }
         });
         if !whole {
@@ -262,9 +293,10 @@ fn take(
     let Some((fields, _)) = fields_of(open(0, line.len)?, Some(b"payload"))? else {
         return Ok(false);
     };
-    let own = fields.iter().filter(|field| field.inner && is_id(&field.key));
-    let own = own.filter(|field| field.value.as_deref().is_some_and(|value| is_own(Raw(value))));
-    rewrite.changes.extend(own.map(|field| Change { start: field.start, end: field.end, lead: 0, new: 0 }));
+    for field in fields.iter().filter(|field| field.inner) {
+        let new = field.value.as_deref().and_then(|value| taken.new_value(&field.key, Raw(value), &is_own));
+        rewrite.changes.extend(new.map(|new| Change { start: field.start, end: field.end, lead: 0, new }));
+    }
     rewrite.record(&Text::Long { len: line.len, open: &open })?;
     Ok(true)
 }
@@ -281,6 +313,7 @@ struct Check<'a> {
     order: &'a CopyOrder,
     path: &'a Path,
     rewrite: Rewrite<'a>,
+    knows_world: bool,
     is_first: bool,
     /// Where the last record ends.
     end: u64,
@@ -315,7 +348,9 @@ impl Watch for Check<'_> {
         }
         let own = self.order.id.as_str();
         let names_copy = |value: Raw<'_>| value.string().is_some_and(|id| id == own);
-        match take(&mut self.rewrite, self.path, line, record.kind, names_copy) {
+        self.knows_world |= record.kind == Kind::WorldState;
+        let part = Taken { path: self.path, line, kind: record.kind, knows_world: self.knows_world };
+        match take(&mut self.rewrite, &part, names_copy) {
             Ok(true) => {}
             Ok(false) => self.note("one of its lines is damaged"),
             Err(_) => self.note("it cannot be read back"),

@@ -212,7 +212,10 @@ impl CodexBlocks {
     fn shows(&mut self, record: &Record<'_>, place: Place) -> bool {
         self.turns.see(record, place, &mut self.steps);
         self.take_steps();
-        !matches!(record.kind, Kind::ToolItem | Kind::ToolEvent | Kind::SessionMeta | Kind::TurnContext)
+        !matches!(
+            record.kind,
+            Kind::ToolItem | Kind::ToolEvent | Kind::SessionMeta | Kind::TurnContext | Kind::WorldState
+        )
     }
 
     fn record(&mut self, record: &Record<'_>, place: Place) {

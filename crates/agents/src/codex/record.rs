@@ -13,6 +13,8 @@ use crate::lines::Line;
 pub(super) enum Kind {
     SessionMeta,
     TurnContext,
+    /// What the model was told of its surroundings.
+    WorldState,
     /// The history before it was replaced by a summary in what the model sees.
     Compacted,
     /// Says whether the message from another agent that follows opens a turn.
@@ -50,6 +52,7 @@ impl Kind {
             b"response_item" => Kind::of_item(payload),
             b"event_msg" => Kind::of_event(payload),
             b"turn_context" => Kind::TurnContext,
+            b"world_state" => Kind::WorldState,
             b"session_meta" => Kind::SessionMeta,
             b"compacted" => Kind::Compacted,
             b"inter_agent_communication_metadata" => Kind::AgentMessageMeta,
@@ -327,7 +330,7 @@ mod tests {
         check(&message("assistant"), Kind::Answer);
         check(&message("developer"), Kind::Other);
         check(&line("response_item", r#"{"type":"custom_tool_call","x":""}"#), Kind::Call);
-        check(&line("world_state", r#"{"full":true,"state":{}}"#), Kind::Other);
+        check(&line("world_state", r#"{"full":true,"state":{}}"#), Kind::WorldState);
         check(&line("from_the_future", r#"{"type":"message","role":"user"}"#), Kind::Other);
     }
 

@@ -26,9 +26,10 @@ mod claude {
 mod codex {
     testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
         codex_resumes_what_was_forked,
+        codex_finds_the_fork_where_it_works,
         what_codex_wrote_once_is_told,
     ]);
-    use super::{codex_resumes_what_was_forked, what_codex_wrote_once_is_told};
+    use super::{codex_finds_the_fork_where_it_works, codex_resumes_what_was_forked, what_codex_wrote_once_is_told};
 }
 
 /// Makes a fork and returns its id.
@@ -194,6 +195,28 @@ fn codex_resumes_what_was_forked(version: &str) {
                 "in the fork",
             ],
         );
+    }
+}
+
+/// Codex lists its threads by the directory of their last turn: a copy was listed, and resumed, where its source works.
+fn codex_finds_the_fork_where_it_works(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let id = codex.start(&project, "first");
+    codex.resume(&project, &id, "second");
+    let (tree, fork) = worktree(&sandbox, &project, &id);
+    // Without `world_state`, the directory of the last turn is also how Codex knows that the model has to be told of
+    // another one, so it stays there.
+    let which = if version == "0.140.0" { fork.as_str() } else { "--last" };
+    testkit::sandbox::expect_success(&codex.run(&tree, &["resume", which], "in the tree"));
+    let request = model.last_turn();
+    assert_eq!(request.prompts(), ["first", "second", "in the tree"]);
+    let told = request.texts("user").into_iter().rfind(|text| text.contains("<cwd>")).expect("the surroundings");
+    assert!(told.contains(&format!("<cwd>{}</cwd>", tree.display())), "{told}");
+    if version != "0.140.0" {
+        testkit::sandbox::expect_success(&codex.run(&project, &["resume", "--last"], "in the project"));
+        assert_eq!(model.last_turn().prompts(), ["first", "second", "in the project"]);
     }
 }
 
