@@ -20,7 +20,7 @@ const SHAPE: [(&[&str], &str); 28] = [
     // Private keys, whole or cut off; in JSON their line breaks are escaped.
     (
         &["PRIVATE KEY"],
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:[A-Za-z0-9+/=\s]|\\[nr])*)",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{16,})*(?:(?:\s|\\[nr])+[A-Za-z0-9+/]{1,15}={1,2})?)",
     ),
     // Anthropic, OpenAI, OpenRouter, Stripe.
     (&["sk-"], r"\bsk-[A-Za-z0-9][A-Za-z0-9_-]{18,}"),
@@ -67,7 +67,7 @@ fn any_shape() -> String {
 }
 
 /// Values that are secret by what they are called; group 1 stays, group 2 goes.
-const NAME: [(&[&str], &str); 3] = [
+const NAME: [(&[&str], &str); 6] = [
     (
         &["authorization"],
         r#"((?i-u:authorization|proxy-authorization)["']?\s*[:=]\s*["']?(?i-u:bearer|basic|token)\s+)([A-Za-z0-9+/_.~=-]{12,})"#,
@@ -88,6 +88,14 @@ const NAME: [(&[&str], &str); 3] = [
         ],
         r#"((?:[A-Za-z0-9]+[_-])*(?i-u:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|password|passwd|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)([^\s"'\\,;)}]{8,})"#,
     ),
+    // A token that says nothing more of itself is a word of programs as well, so its value has to be longer.
+    (&["token"], r#"((?:[A-Za-z0-9]+[_-])*(?i-u:token)\\?["']?\s*[:=]\s*\\?["']?)([A-Za-z0-9+/_.~-]{16,}=*)"#),
+    // On a command line.
+    (
+        &["--passw", "--token", "--secret", "--api-key", "--access-token", "--auth-token"],
+        r#"(--(?:passw(?:or)?d|token|secret|api-key|access-token|auth-token)[ =]["']?)([^\s"'\\,;)}]{8,})"#,
+    ),
+    (&["-u "], r#"(-u ["']?[A-Za-z0-9_.@+-]+:)([^\s"'\\:/]{6,})"#),
     (&["://"], r"([a-z][a-z0-9+.-]*://[^\s/:@]*:)([^\s/@]{4,})@"),
 ];
 
@@ -117,6 +125,11 @@ fn is_suspicious(text: &str) -> bool {
             b':' => {
                 rest.iter().take_while(|byte| !byte.is_ascii_whitespace() && **byte != b'/').any(|byte| *byte == b'@')
             }
+            // A user with a password, and other options that tell by their names what follows.
+            b'-' if text.as_bytes()[sign.range()].starts_with(b"-u") => {
+                rest.iter().take_while(|byte| !byte.is_ascii_whitespace()).any(|byte| *byte == b':')
+            }
+            b'-' => true,
             // The rest of a name, quotes, blanks, and what a value is given by.
             _ => {
                 let is_name = |byte: &&u8| byte.is_ascii_alphabetic() || b"_-".contains(byte);
@@ -194,16 +207,24 @@ pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
 }
 
 fn mask_named<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
-    NAMED.replace_all(text, |found: &Captures<'_>| {
-        let whole = found.get(0).map_or("", |whole| whole.as_str());
-        let value = (1..found.len()).step_by(2).find_map(|group| Some((found.get(group)?, found.get(group + 1)?)));
-        let Some((before, _)) = value.filter(|(_, value)| is_random(value.as_str())) else {
-            return whole.to_owned();
-        };
-        *count += 1;
-        let after = if whole.ends_with('@') { "@" } else { "" };
-        format!("{}{MARK}{after}", before.as_str())
-    })
+    let (mut masked, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(found) = NAMED.captures_at(text, at) {
+        let value = (2..found.len()).step_by(2).find_map(|group| found.get(group));
+        let Some(value) = value else { break };
+        if is_random(value.as_str()) {
+            *count += 1;
+            masked.push_str(&text[copied..value.start()]);
+            masked.push_str(MARK);
+            (copied, at) = (value.end(), value.end());
+        } else {
+            // What was taken for the value may be the name of another one: `secret: password=...`.
+            at = value.start();
+        }
+    }
+    match copied {
+        0 => Cow::Borrowed(text),
+        _ => Cow::Owned(masked + &text[copied..]),
+    }
 }
 
 /// Whether a value looks made up by a machine or a careful person, and not like a name in a program.
@@ -272,7 +293,23 @@ mod tests {
         named("export DB_PASSWORD=hunter2hunter2 # it", "export DB_PASSWORD=[secret] # it");
         named("AWS_SECRET_ACCESS_KEY=abc/123+xyzabc/123", "AWS_SECRET_ACCESS_KEY=[secret]");
         named("postgres://app:s3cretpw@db/x", "postgres://app:[secret]@db/x");
+        named("secret: password: hunter2hunter2", "secret: password: [secret]");
+        named("the secret = aws_secret_access_key = abc/123+xyz", "the secret = aws_secret_access_key = [secret]");
+        named(r#"{"token":"abcdefabcdef12342"}"#, r#"{"token":"[secret]"}"#);
+        named("GITHUB_TOKEN=abcdefabcdef12343 make", "GITHUB_TOKEN=[secret] make");
+        named("login --password hunter2hunter2 --now", "login --password [secret] --now");
+        named("curl -u app:hunter2hunter2 url", "curl -u app:[secret] url");
+        named(
+            "postgres://app:s3cretpw@db/x and password=hunter22",
+            "postgres://app:[secret]@db/x and password=[secret]",
+        );
+        let cut_off = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\nand what else was said", key("", 60));
+        named(&cut_off, "[secret]\nand what else was said");
         for text in [
+            "let token = next_token_2(input);",
+            "token: t1234567",
+            "git push -u origin main:main",
+            "docker run -u 1000:1000 --token-file x",
             "let password = read_password();",
             "password: $PASSWORD1",
             "api_key = config.api_key",
