@@ -25,7 +25,7 @@ use super::facts::{Facts, Outline, Rows, Stored};
 use crate::private;
 
 /// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
-const MAGIC: &[u8; 8] = b"tinecatB";
+const MAGIC: &[u8; 8] = b"tinecatC";
 const HEADER: u64 = 40;
 
 /// What stands before the facts of a session.

@@ -62,6 +62,8 @@ pub struct Request {
     pub prompt: Option<String>,
     /// Whether a source that is at work is forked at its last complete turn, instead of refused.
     pub now: bool,
+    /// Whether the source is at work and the fork is planned as it would be made once that is over.
+    pub waits: bool,
     /// Whether secrets stay in a transcript that is given to another agent.
     pub keep_secrets: bool,
 }
@@ -80,6 +82,7 @@ impl Request {
             place: Place::None,
             prompt: None,
             now: false,
+            waits: false,
             keep_secrets: false,
         }
     }
@@ -250,6 +253,8 @@ pub struct Plan {
     pub unfinished: bool,
     /// Whether the fork holds only what was said since a compaction.
     pub after_compaction: bool,
+    /// Whether a part of the source's own history is gone.
+    pub lacks_beginning: bool,
     /// What the fork lacks of its source.
     pub losses: Vec<String>,
     /// What a person should know.

@@ -1,14 +1,17 @@
 //! Deciding a fork.
 
+use std::collections::HashSet;
+
 use agents::Resumed;
-use transcript::{Agent, SessionId, SessionName, SessionView, State};
+use transcript::{Agent, DefectKind, SessionId, SessionName, SessionView, State, text};
 
 use super::copy::Files;
-use super::{Asked, Method, Place, Plan, Request, Workspace};
+use super::{Asked, Method, Place, Plan, Request, Where, Workspace};
 use crate::Tine;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::profile::Profile;
+use crate::project;
 
 /// What is decided before anything is read.
 struct Decision {
@@ -66,6 +69,7 @@ impl Tine {
             seed: None,
             unfinished: whole && request.source.details.mid_turn,
             after_compaction,
+            lacks_beginning: request.source.details.defects.count(DefectKind::MissingBase) > 0,
             losses: Vec::new(),
             warnings: Vec::new(),
         };
@@ -83,13 +87,32 @@ impl Tine {
         }
         tell_losses(&mut plan);
         warn(&mut plan, request);
+        if !whole && count.ends_compacted {
+            plan.warnings.push(format!(
+                "a compaction follows turn {turns} and comes along: the model sees its summary, not what was said before it"
+            ));
+        }
         if dirty {
             plan.warnings.push(
                 "changes that are not committed stay where they are; `--carry` brings them along into the worktree"
                     .into(),
             );
         }
+        if let Some((then, now)) = self.other_branch(&plan) {
+            plan.warnings.push(format!(
+                "the session worked on the branch {then}; {now} is checked out there now, and the worktree begins at it"
+            ));
+        }
         Ok(plan)
+    }
+
+    /// The branch that the source's records name and the one that is checked out in its directory, where a worktree
+    /// begins at the latter and they differ.
+    fn other_branch(&self, plan: &Plan) -> Option<(String, String)> {
+        let Where::Worktree { base: None, .. } = plan.asked.workspace else { return None };
+        let then = plan.source.branch.clone().filter(|branch| branch != "HEAD")?;
+        let now = project::current_branch(&plan.asked.own).filter(|now| *now != then)?;
+        Some((text::one_line(&then), text::one_line(&now)))
     }
 
     /// Whether a fork could be made, told without a look at what was said.
@@ -120,13 +143,22 @@ impl Tine {
     }
 
     /// The first free name for a fork that nobody named, and its workspace. Somebody may take the name meanwhile and make
-    /// a workspace of the same name, which then is in the way.
+    /// a workspace of the same name, which then is in the way. Nor is a name free that a branch or directory has to which
+    /// the workspace would be called alike.
     pub(super) fn named_workspace(&self, base: &str, asked: &Asked) -> Result<(SessionName, Workspace)> {
+        const TRIES: usize = 100;
+        let mut occupied = HashSet::new();
         loop {
             let taken = self.registry().taken_names()?;
-            let name = names::for_fork(base, |name| taken.contains(name)).ok_or(Error::NoNameLeft)?;
+            let is_taken = |name: &str| taken.contains(name) || occupied.contains(name);
+            let name = names::for_fork(base, is_taken).ok_or(Error::NoNameLeft)?;
             match self.workspace(asked, &name) {
                 Err(_) if asked.follows_name() && self.registry().taken_names()?.contains(name.as_str()) => {}
+                Err(
+                    Error::BranchExists(_) | Error::CheckedOut { .. } | Error::BranchRival { .. } | Error::InTheWay(_),
+                ) if asked.follows_name() && occupied.len() < TRIES => {
+                    occupied.insert(name.to_string());
+                }
                 workspace => return workspace.map(|workspace| (name, workspace)),
             }
         }
@@ -161,7 +193,7 @@ impl Tine {
         let (view, details) = (&request.source.view, &request.source.details);
         let turns = request.turns.unwrap_or(view.turns);
         let at_work = matches!(view.state, State::Busy | State::Waiting) && turns == view.turns;
-        if at_work && !request.now {
+        if at_work && !request.now && !request.waits {
             let session = view.label().to_owned();
             return Err(Error::AtWork { session, state: view.state });
         }
@@ -199,6 +231,9 @@ fn tell_losses(plan: &mut Plan) {
     if same_agent && plan.agent == Agent::Codex && plan.method != Method::Seed {
         plan.losses.push("threads of subagents stay with the source".into());
     }
+    if plan.lacks_beginning {
+        plan.losses.push("the session that the source was forked from is gone, and what was said there with it".into());
+    }
     if plan.after_compaction {
         plan.losses.push("what was said before the last compaction stays with the source".into());
     }
@@ -228,8 +263,15 @@ fn warn(plan: &mut Plan, request: &Request) {
     if request.source.details.mid_turn && plan.whole {
         plan.warnings.push("the last turn is not finished; the agent will take it as interrupted".into());
     }
-    if !request.source.details.defects.is_empty() {
+    let defects = &request.source.details.defects;
+    if [DefectKind::BadLine, DefectKind::TruncatedLine].iter().any(|kind| defects.count(*kind) > 0) {
         plan.warnings.push("damaged records of the source are not carried along".into());
+    }
+    if request.waits {
+        plan.warnings.push("the source is at work; the fork is made when it is idle, of what was said by then".into());
+    }
+    if let Some(wanted) = request.turns.filter(|wanted| *wanted > plan.turns) {
+        plan.warnings.push(format!("turn {wanted} is not finished, so the fork ends with turn {}", plan.turns));
     }
 }
 

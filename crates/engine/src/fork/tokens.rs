@@ -19,6 +19,8 @@ pub(super) struct Count {
     /// How many characters a token has in this session.
     pub per_token: f64,
     pub window: Option<u64>,
+    /// Whether it ends with a compaction, of which the model has seen nothing but the summary.
+    pub ends_compacted: bool,
 }
 
 impl Tine {
@@ -29,41 +31,52 @@ impl Tine {
         let window = reported.and_then(|tokens| tokens.window).or_else(|| window_of(source.details.model.as_deref()));
         let total = reported.map(|tokens| tokens.input + tokens.output);
         let whole = turns == source.view.turns;
-        let is_known = whole && total.is_some() && !source.details.mid_turn && !told;
+        // Behind a compaction, what was reported last may be of what the model does not see any more.
+        let is_known = whole && total.is_some() && !source.details.mid_turn && !source.details.compacted && !told;
         if is_known || source.size > READ_AT_MOST {
             let share =
                 |total: u64| if whole { total } else { total * u64::from(turns) / u64::from(source.view.turns.max(1)) };
-            return Ok(Count { tokens: total.map(share), per_token: CHARACTERS_PER_TOKEN, window });
+            return Ok(Count {
+                tokens: total.map(share),
+                per_token: CHARACTERS_PER_TOKEN,
+                window,
+                ends_compacted: false,
+            });
         }
         let mut blocks = self.read_all(source, Some(turns))?;
         let (mut characters, mut at_report, mut last) = (0_u64, 0_u64, None);
+        // What was reported before a compaction says how long a token is, and nothing of what is left.
+        let (mut stale, mut per_token) = (None, None);
+        let mut ends_compacted = false;
         while let Some(block) = blocks.next_block() {
             if matches!(block.kind, BlockKind::Compaction { .. }) {
-                // The model has seen nothing of what stands before it since.
-                characters = 0;
-                at_report = 0;
-                last = None;
+                (characters, at_report, last, stale) = (0, 0, None, blocks.tokens());
             }
+            ends_compacted = match block.kind {
+                BlockKind::Compaction { .. } => true,
+                BlockKind::Notice { .. } => ends_compacted,
+                _ => false,
+            };
             if block.depth == 0 {
                 characters += characters_of(&block.kind);
             }
-            let said = blocks.tokens();
-            if said != last {
+            let said = blocks.tokens().filter(|said| Some(*said) != stale);
+            if said.is_some() && said != last {
                 last = said;
                 at_report = characters;
+                per_token = said.map(|said| characters as f64 / (said.input + said.output).max(1) as f64);
             }
         }
         let reported = last.map(|tokens| tokens.input + tokens.output);
-        let window = last.and_then(|tokens| tokens.window).or(window);
-        let seen = reported.filter(|tokens| *tokens > 0).map(|tokens| at_report as f64 / tokens as f64);
+        let window = last.or(stale).and_then(|tokens| tokens.window).or(window);
         // What an agent sends besides the words, such as its instructions, makes the first tokens cheap in characters.
-        let per_token = seen.unwrap_or(CHARACTERS_PER_TOKEN).clamp(1.0, 6.0);
+        let per_token = per_token.unwrap_or(CHARACTERS_PER_TOKEN).clamp(1.0, 6.0);
         let beyond = characters.saturating_sub(at_report) as f64 / per_token;
         let estimate = match reported {
             Some(reported) => reported + beyond as u64,
             None => (characters as f64 / per_token) as u64,
         };
-        Ok(Count { tokens: Some(estimate.max(reported.unwrap_or(0))), per_token, window })
+        Ok(Count { tokens: Some(estimate.max(reported.unwrap_or(0))), per_token, window, ends_compacted })
     }
 }
 

@@ -10,7 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use engine::{Forked, Method, Opened, Place, Plan, Quiet, Request, Selection, Session, Tine, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
-use transcript::{Agent, SessionName};
+use transcript::{Agent, SessionName, State};
 
 use super::Desk;
 use super::place::{self, PlaceArgs};
@@ -257,9 +257,14 @@ pub(crate) fn fork_as(
     request: impl FnOnce(Selection) -> Request,
     tell: &dyn Fn(Value) -> Value,
 ) -> Outcome {
-    selection.session = when_idle(desk, selection.session, wait)?;
+    // Who only asks what would be done waits for nobody.
+    let waits = options.plan && wait.is_some() && matches!(selection.session.view.state, State::Busy | State::Waiting);
+    if !options.plan {
+        selection.session = when_idle(desk, selection.session, wait)?;
+    }
     let source = selection.session.clone();
     let mut request = request(selection);
+    request.waits = waits;
     options.complete(desk, &mut request)?;
     let plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();

@@ -18,6 +18,7 @@ mod list;
 mod meaning;
 mod moved;
 mod named;
+mod plan;
 mod profile;
 mod qmd;
 mod queries;
