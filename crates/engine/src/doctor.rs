@@ -230,7 +230,7 @@ fn home_variable(agent: Agent) -> &'static str {
 }
 
 /// What `program --version` prints on its first line, if it does so soon.
-fn version_of(program: &Path) -> Option<String> {
+pub(crate) fn version_of(program: &Path) -> Option<String> {
     let mut child = Command::new(program)
         .arg("--version")
         .stdin(Stdio::null())

@@ -232,6 +232,16 @@ pub enum Error {
         /// What was looked for.
         program: String,
     },
+    /// An agent's program failed, and is older than those that tine knows.
+    #[error("{} {version} is too old: {trouble}", .agent.product_name())]
+    TooOld {
+        /// The agent.
+        agent: Agent,
+        /// Its version.
+        version: String,
+        /// How it failed.
+        trouble: agents::ProgramError,
+    },
     /// An agent's program did not do what was asked of it.
     #[error(transparent)]
     Program(#[from] agents::ProgramError),

@@ -5,6 +5,7 @@
 mod cache;
 mod facts;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use cache::Cache;
 pub use facts::Facts;
 use facts::Outline;
 pub(crate) use facts::{file_key, own_title};
-use transcript::{Agent, DefectKind, Summary};
+use transcript::{Agent, DefectKind, Summary, secrets};
 
 /// One session file and what is known of it.
 #[derive(Debug, Clone)]
@@ -53,8 +54,14 @@ impl Catalog {
 }
 
 impl Entry {
-    /// A file that was just read.
-    pub fn fresh(summary: Summary, stamp: Stamp) -> Self {
+    /// A file that was just read. Secrets in its titles are masked: they are kept in the cache and shown wherever
+    /// sessions are.
+    pub fn fresh(mut summary: Summary, stamp: Stamp) -> Self {
+        for title in [&mut summary.custom_title, &mut summary.agent_title, &mut summary.first_prompt] {
+            if let Some(Cow::Owned(masked)) = title.as_deref().map(|title| secrets::mask(title).0) {
+                *title = Some(masked);
+            }
+        }
         let outline = Outline::of(&summary);
         Entry { summary: summary.into(), stamp, is_fresh: true, turn_keys_at: None, outline }
     }

@@ -90,9 +90,14 @@ impl Error {
                 "install {}, or say in the configuration where it is: `[agents.{agent}] command = \"/path\"`",
                 agent.product_name()
             )),
-            Error::Program(_) => {
-                Some("nothing of the fork is left; `--method copy` needs no start of the agent".into())
-            }
+            Error::TooOld { agent, .. } => Some(format!(
+                "nothing of the fork is left; update {} to {} or newer, or fork it for itself with `--method copy`",
+                agent.product_name(),
+                crate::fork::oldest_known(*agent)
+            )),
+            Error::Program(_) => Some(
+                "nothing of the fork is left; to go on with the same agent, `--method copy` needs no start of it".into(),
+            ),
             Error::OtherAgent { .. } => Some("`--method seed` tells it what was said".into()),
             Error::NativeDiffers { .. } => {
                 Some("nothing of the fork is left; the agent cannot do it: `--method copy` can".into())
@@ -101,7 +106,9 @@ impl Error {
             Error::Cancelled => None,
             Error::Background(_) => Some("say it with `--wait`".into()),
             Error::NotOpened { fork, operation, source } => {
-                let hint = source.hint().map(|hint| format!("{hint}; ")).unwrap_or_default();
+                // What is said of a fork that the agent failed to make is not true of one that it failed to open.
+                let hint = source.hint().filter(|_| !matches!(**source, Error::Program(_)));
+                let hint = hint.map(|hint| format!("{hint}; ")).unwrap_or_default();
                 Some(format!(
                     "{hint}the fork {fork} was made: `tine resume {fork}` goes on, `tine undo {operation}` takes it back"
                 ))

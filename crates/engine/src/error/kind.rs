@@ -45,6 +45,7 @@ impl Error {
             Error::BranchRival { .. } => "branch_exists",
             Error::CheckedOut { .. } => "branch_checked_out",
             Error::NoAgent { .. } => "no_agent",
+            Error::TooOld { .. } => "agent_too_old",
             Error::Program(_) => "agent_failed",
             Error::OtherAgent { .. } => "other_agent",
             Error::NativeDiffers { .. } => "native_differs",

@@ -52,7 +52,7 @@ impl Tine {
             });
             let error = match made {
                 Ok(made) => break (made, files),
-                Err(error) => error,
+                Err(error) => self.with_age(plan.agent, error),
             };
             // A program that did not answer may have started others.
             let written = self.end_agents(&effects);
@@ -102,7 +102,7 @@ impl Tine {
     fn may_be_copied(&self, plan: &Plan, error: &Error) -> bool {
         let is_the_agents = match error {
             Error::Program(ProgramError::Cancelled { .. }) => false,
-            Error::Program(_) | Error::NativeDiffers { .. } => true,
+            Error::Program(_) | Error::TooOld { .. } | Error::NativeDiffers { .. } => true,
             _ => false,
         };
         is_the_agents && plan.method == Method::Native && !plan.method_is_chosen && plan.workspace.is_there()

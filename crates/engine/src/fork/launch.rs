@@ -8,6 +8,7 @@ use transcript::{Agent, SessionName, SessionView};
 
 use super::{Place, Plan};
 use crate::Tine;
+use crate::doctor::version_of;
 use crate::drive::hand_over;
 use crate::error::{Error, Result};
 use crate::profile::Profile;
@@ -15,7 +16,42 @@ use crate::profile::Profile;
 /// The variable that marks the agents which make a fork.
 pub(crate) const MARK: &str = "TINE_FORK";
 
+/// The oldest version of an agent that tine is known to work with.
+pub(crate) fn oldest_known(agent: Agent) -> &'static str {
+    match agent {
+        Agent::Claude => "2.1.197",
+        Agent::Codex => "0.140.0",
+    }
+}
+
+/// The first version that a text names.
+fn version_in(text: &str) -> Option<[u32; 3]> {
+    let mut words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    words.find_map(|word| {
+        let mut numbers = word.split('.').map(str::parse);
+        match (numbers.next()?, numbers.next()?, numbers.next()?, numbers.next()) {
+            (Ok(major), Ok(minor), Ok(patch), None) => Some([major, minor, patch]),
+            _ => None,
+        }
+    })
+}
+
 impl Tine {
+    /// The same error, which says so where the agent that failed is older than those that are known to work.
+    pub(super) fn with_age(&self, agent: Agent, error: Error) -> Error {
+        let trouble = match error {
+            Error::Program(trouble @ (ProgramError::Failed { .. } | ProgramError::Unable { .. })) => trouble,
+            other => return other,
+        };
+        let version = self.program(agent).ok().and_then(|program| version_of(&program.path));
+        match version.as_deref().and_then(version_in).zip(version_in(oldest_known(agent))) {
+            Some(([major, minor, patch], oldest)) if [major, minor, patch] < oldest => {
+                Error::TooOld { agent, version: format!("{major}.{minor}.{patch}"), trouble }
+            }
+            _ => Error::Program(trouble),
+        }
+    }
+
     /// An agent's program, as the configuration names it or as a shell would find it.
     pub fn program(&self, agent: Agent) -> Result<Program> {
         let program = self.config()?.agents.command(agent, &self.context().surroundings.home);
@@ -104,5 +140,21 @@ impl Tine {
         if let Err(error) = told {
             self.warn(format!("the fork is not in the agent's own list until it is resumed: {error}"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_agents_print() {
+        let check = |text: &str, expected: Option<[u32; 3]>| assert_eq!(version_in(text), expected, "{text}");
+        check("2.1.197 (Claude Code)", Some([2, 1, 197]));
+        check("codex-cli 0.140.0", Some([0, 140, 0]));
+        check("codex-cli 0.150.0-alpha.3", Some([0, 150, 0]));
+        check("1.2 and 1.2.3.4", None);
+        check("hello", None);
+        check("", None);
     }
 }

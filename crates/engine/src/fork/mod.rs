@@ -26,7 +26,7 @@ use transcript::{Agent, SessionId, SessionName, SessionView};
 
 pub use apply::Forked;
 pub use empty::EmptyClone;
-pub(crate) use launch::MARK;
+pub(crate) use launch::{MARK, oldest_known};
 pub use open::Opened;
 pub(crate) use plan::new_id;
 pub(crate) use seed::Unseeded;

@@ -322,6 +322,31 @@ fn no_secret_gets_into_a_name() {
     session.turn(|turn| turn.prompt(format!("key {key}")).text("ok")).write(&world.sandbox.claude_home());
     let name = fork(&world, &[LOGIN, "--plan"])["session"]["name"].to_string();
     assert!(!name.contains("ant") && !name.contains("api03"), "{name}");
+    // Nor into a title, wherever that is shown or kept.
+    for words in [&["list", "--json"][..], &["info", LOGIN], &["info", LOGIN, "--json"]] {
+        let told = world.run(words.iter().copied());
+        assert!(told.out.contains("key [secret]") && !told.out.contains(&key), "{told:?}");
+    }
+    let kept = fs::read(world.sandbox.root().join("cache/tine/catalog")).unwrap();
+    assert!(!String::from_utf8_lossy(&kept).contains(&key));
+}
+
+#[test]
+fn an_agent_that_is_too_old_is_told_so() {
+    let world = World::new();
+    let check = |version: &str, kind: &str| {
+        let script =
+            format!("#!/bin/sh\n[ \"$1\" = --version ] && echo '{version}' && exit\necho unknown option >&2\nexit 1\n");
+        world.sandbox.script("claude", &script);
+        let told = world.run(["fork", LOGIN, "--method", "native", "--json"]);
+        let error: Value = serde_json::from_str(&told.out).unwrap();
+        let error = &error["error"];
+        assert_eq!((told.code, error["kind"].as_str()), (1, Some(kind)), "{error}");
+        assert!(error["message"].as_str().unwrap().contains("unknown option"), "{error}");
+    };
+    check("1.0.3 (Claude Code)", "agent_too_old");
+    check("2.1.325 (Claude Code)", "agent_failed");
+    check("hello", "agent_failed");
 }
 
 #[test]
