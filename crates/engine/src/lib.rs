@@ -283,13 +283,12 @@ impl Tine {
         }
         let names = self.registry.borrow().names()?;
         for key in names.keys() {
-            let mut homes = catalog.entries.iter().map(|entry| &entry.summary);
-            let mut same = homes.by_ref().filter(|summary| summary.agent == key.agent && summary.id == key.id);
+            let mut same = catalog.with_id(key.agent, &key.id).map(|entry| &entry.summary.path);
             if let (Some(only), None) = (same.next(), same.next())
-                && only.path != key.path
+                && *only != key.path
                 && !key.path.exists()
             {
-                self.registry.borrow_mut().in_a_hurry(|registry| registry.move_session(key, &only.path))?;
+                self.registry.borrow_mut().in_a_hurry(|registry| registry.move_session(key, only))?;
             }
         }
         Ok(())

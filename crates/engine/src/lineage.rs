@@ -18,19 +18,17 @@ pub(crate) fn infer(
     notes: &HashMap<Agent, Notes>,
     asked: impl Fn(&Entry) -> bool,
 ) -> Vec<((Agent, SessionId), Lineage)> {
-    let family = Family::of(entries);
-    entries
-        .iter()
-        .enumerate()
-        .filter(|(_, entry)| asked(entry) && !entry.summary.is_subagent)
-        .filter_map(|(child, entry)| {
-            let summary = &entry.summary;
-            let noted = notes.get(&summary.agent).and_then(|notes| notes.parents.get(&summary.id));
-            let pointer = noted.or(summary.parent.as_ref()).filter(|pointer| pointer.id != summary.id);
-            let lineage = family.parent_of(child, pointer, noted.is_some())?;
-            Some(((summary.agent, summary.id.clone()), lineage))
-        })
-        .collect()
+    let children: Vec<usize> =
+        (0..entries.len()).filter(|child| asked(&entries[*child]) && !entries[*child].summary.is_subagent).collect();
+    let family = Family::of(entries, &children);
+    let parent_of = |child: usize| {
+        let summary = &entries[child].summary;
+        let noted = notes.get(&summary.agent).and_then(|notes| notes.parents.get(&summary.id));
+        let pointer = noted.or(summary.parent.as_ref()).filter(|pointer| pointer.id != summary.id);
+        let lineage = family.parent_of(child, pointer, noted.is_some())?;
+        Some(((summary.agent, summary.id.clone()), lineage))
+    };
+    children.iter().copied().filter_map(parent_of).collect()
 }
 
 /// After which of their parents' turns forks were made whose parents were told without that.
@@ -38,30 +36,28 @@ pub(crate) fn turns(
     entries: &[Entry],
     known: &HashMap<(Agent, SessionId), Lineage>,
 ) -> Vec<((Agent, SessionId), Lineage)> {
-    let without = |entry: &Entry| {
-        let lineage = known.get(&(entry.summary.agent, entry.summary.id.clone()))?;
-        (lineage.turn.is_none() && lineage.agent == entry.summary.agent).then_some(lineage)
-    };
-    let asked: Vec<(usize, &Lineage)> =
-        entries.iter().enumerate().filter_map(|(index, entry)| Some((index, without(entry)?))).collect();
-    if asked.is_empty() {
+    let is_without =
+        |((agent, _), lineage): &(&(Agent, SessionId), &Lineage)| lineage.turn.is_none() && lineage.agent == *agent;
+    let mut asked = known.iter().filter(is_without).peekable();
+    if asked.peek().is_none() {
         return Vec::new();
     }
-    let family = Family::of(entries);
-    let turn = |(child, lineage): (usize, &Lineage)| {
-        let parent = *family.by_id.get(&(lineage.agent, &lineage.id))?;
+    let family = Family::of(entries, &[]);
+    let turn = |((agent, id), lineage): (&(Agent, SessionId), &Lineage)| {
+        let (child, parent) = (family.with_id(*agent, id)?, family.with_id(lineage.agent, &lineage.id)?);
         let turn = Some(family.shared(child, parent)?.last);
-        let summary = &entries[child].summary;
-        Some(((summary.agent, summary.id.clone()), Lineage { turn, ..lineage.clone() }))
+        Some(((*agent, id.clone()), Lineage { turn, ..lineage.clone() }))
     };
-    asked.into_iter().filter_map(turn).collect()
+    asked.filter_map(turn).collect()
 }
 
-/// Sessions by the turns that they hold.
+/// Sessions by the turns that they hold. What is not asked for of a session is not taken apart.
 struct Family<'a> {
     entries: &'a [Entry],
+    /// Those that hold a turn which one of the children begins with.
     by_turn: HashMap<(Agent, u64), Vec<usize>>,
-    by_id: HashMap<(Agent, &'a SessionId), usize>,
+    /// By the beginning of their ids.
+    by_beginning: HashMap<(Agent, u64), Vec<usize>>,
 }
 
 /// How much of a child's beginning a candidate holds.
@@ -73,24 +69,32 @@ struct Shared {
 }
 
 impl<'a> Family<'a> {
-    fn of(entries: &'a [Entry]) -> Self {
-        let mut by_turn: HashMap<(Agent, u64), Vec<usize>> = HashMap::new();
-        let mut by_id = HashMap::new();
+    fn of(entries: &'a [Entry], children: &[usize]) -> Self {
+        let first = |child: &usize| Some((entries[*child].agent(), *entries[*child].turn_keys().first()?));
+        let mut by_turn: HashMap<(Agent, u64), Vec<usize>> =
+            children.iter().filter_map(first).map(|key| (key, Vec::new())).collect();
+        let mut by_beginning: HashMap<(Agent, u64), Vec<usize>> = HashMap::with_capacity(entries.len());
         for (index, entry) in entries.iter().enumerate() {
-            by_id.insert((entry.summary.agent, &entry.summary.id), index);
-            if entry.summary.is_subagent {
-                continue;
-            }
-            for key in &entry.summary.turn_keys {
-                by_turn.entry((entry.summary.agent, *key)).or_default().push(index);
+            by_beginning.entry((entry.agent(), entry.beginning())).or_default().push(index);
+            // The threads of subagents are nobody's parents.
+            for key in entry.turn_keys().iter().filter(|_| entry.is_shown()) {
+                if let Some(holders) = by_turn.get_mut(&(entry.agent(), *key)) {
+                    holders.push(index);
+                }
             }
         }
-        Family { entries, by_turn, by_id }
+        Family { entries, by_turn, by_beginning }
+    }
+
+    /// The session with this id; of several, the one that was found last.
+    fn with_id(&self, agent: Agent, id: &SessionId) -> Option<usize> {
+        let alike = self.by_beginning.get(&(agent, crate::session::beginning(id.as_str())))?;
+        alike.iter().rev().copied().find(|index| self.entries[*index].summary.id == *id)
     }
 
     fn parent_of(&self, child: usize, pointer: Option<&ParentPointer>, certain: bool) -> Option<Lineage> {
         let summary = &self.entries[child].summary;
-        let named = pointer.map(|pointer| (pointer, self.by_id.get(&(summary.agent, &pointer.id)).copied()));
+        let named = pointer.map(|pointer| (pointer, self.with_id(summary.agent, &pointer.id)));
         let named_shared = named.as_ref().and_then(|(_, index)| *index).and_then(|index| self.shared(child, index));
         // Codex always names the direct parent; only Claude Code's pointers can be inherited from an ancestor.
         let may_differ = !certain && (named.is_none() || summary.agent == Agent::Claude);
@@ -117,8 +121,7 @@ impl<'a> Family<'a> {
 
     /// Of the older sessions that hold the child's first turn, the one that shares most; of several, the oldest.
     fn oldest_with_most(&self, child: usize) -> Option<(usize, Shared)> {
-        let summary = &self.entries[child].summary;
-        let first = *summary.turn_keys.first()?;
+        let (summary, first) = (&self.entries[child].summary, *self.entries[child].turn_keys().first()?);
         let candidates = self.by_turn.get(&(summary.agent, first))?;
         candidates
             .iter()
@@ -135,10 +138,10 @@ impl<'a> Family<'a> {
         let mut at = index;
         for _ in 0..64 {
             let summary = &self.entries[at].summary;
-            let parent = summary.parent.as_ref().and_then(|parent| self.by_id.get(&(summary.agent, &parent.id)));
+            let parent = summary.parent.as_ref().and_then(|parent| self.with_id(summary.agent, &parent.id));
             match parent {
-                Some(parent) if *parent == ancestor => return true,
-                Some(parent) if *parent != at => at = *parent,
+                Some(parent) if parent == ancestor => return true,
+                Some(parent) if parent != at => at = parent,
                 _ => return false,
             }
         }
@@ -146,10 +149,10 @@ impl<'a> Family<'a> {
     }
 
     fn shared(&self, child: usize, candidate: usize) -> Option<Shared> {
-        let (child, candidate) = (&self.entries[child].summary, &self.entries[candidate].summary);
-        let first = child.turn_keys.first()?;
-        let start = candidate.turn_keys.iter().position(|key| key == first)?;
-        let common = child.turn_keys.iter().zip(&candidate.turn_keys[start..]).take_while(|(a, b)| a == b).count();
+        let (child, candidate) = (self.entries[child].turn_keys(), self.entries[candidate].turn_keys());
+        let first = child.first()?;
+        let start = candidate.iter().position(|key| key == first)?;
+        let common = child.iter().zip(&candidate[start..]).take_while(|(a, b)| a == b).count();
         let turns = u32::try_from(common).ok()?;
         Some(Shared { turns, last: u32::try_from(start).ok()? + turns })
     }

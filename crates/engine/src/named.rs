@@ -271,8 +271,7 @@ impl Tine {
             if !has_name.contains(&parent_id) && !holders.contains_key(&parent_id) {
                 continue;
             }
-            let entry = catalog.entries.iter().find(|entry| entry.summary.agent == *agent && entry.summary.id == *id);
-            let Some(entry) = entry.filter(|entry| entry.is_shown()) else {
+            let Some(entry) = catalog.with_id(*agent, id).next().filter(|entry| entry.is_shown()) else {
                 continue;
             };
             // Of sessions that share an id, a relative is the one in the same project.

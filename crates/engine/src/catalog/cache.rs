@@ -20,8 +20,8 @@ use agents::{SessionFile, Stamp};
 use transcript::{Agent, Summary};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::Entry;
 use super::facts::{Facts, Outline, Rows, Stored};
+use super::{Entry, TurnKeys};
 use crate::private;
 
 /// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
@@ -198,7 +198,7 @@ impl Cache {
             summary,
             stamp: head.stamp,
             is_fresh: false,
-            turn_keys_at: Some(head.turn_keys),
+            turn_keys: TurnKeys::InCache(head.turn_keys),
             outline: head.outline,
         })
     }
@@ -208,12 +208,13 @@ impl Cache {
         self.heads.iter().flatten().filter_map(|head| Some(self.facts(head)?.path.clone()))
     }
 
-    /// Fills in the fingerprints of entries that came from the cache.
-    pub(super) fn fill_turn_keys(&self, entries: &mut [Entry]) {
-        let keys = self.keys().unwrap_or_default();
+    /// Brings in the fingerprints of entries that came from the cache. Nothing else of theirs is looked at.
+    pub(super) fn load_turn_keys(&self, entries: &mut [Entry]) {
+        let mut keys = None;
         for entry in entries {
-            if let Some(from) = entry.turn_keys_at.take() {
-                entry.summary.turn_keys = slice(&keys, from, entry.outline.turns).to_vec();
+            if let TurnKeys::InCache(from) = entry.turn_keys {
+                let keys = keys.get_or_insert_with(|| Arc::new(self.keys().unwrap_or_default()));
+                entry.turn_keys = TurnKeys::Loaded(from, keys.clone());
             }
         }
     }
@@ -241,15 +242,15 @@ impl Cache {
         let stored = |from: u32, len: u32| old_rows.get(from as usize..)?.get(..len as usize);
         for entry in entries.iter().filter(|entry| entry.is_readable()) {
             let (stamp, outline) = (entry.stamp, entry.outline);
-            match (entry.turn_keys_at, entry.summary.place()) {
-                (Some(from), Some(place)) => {
+            match (&entry.turn_keys, entry.summary.place()) {
+                (TurnKeys::InCache(from) | TurnKeys::Loaded(from, _), Some(place)) => {
                     let row = stored(place.from, place.len).unwrap_or_default();
-                    new.add(stamp, outline, row, slice(&old_keys, from, outline.turns));
+                    new.add(stamp, outline, row, slice(&old_keys, *from, outline.turns));
                 }
                 _ => {
                     let summary = Summary { turn_keys: Vec::new(), ..Summary::clone(&entry.summary) };
                     if let Ok(row) = postcard::to_stdvec(&summary) {
-                        new.add(stamp, outline, &row, &entry.summary.turn_keys);
+                        new.add(stamp, outline, &row, entry.turn_keys());
                     }
                 }
             }
@@ -324,7 +325,7 @@ fn words<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
     words
 }
 
-fn slice(keys: &[u64], from: u32, count: u32) -> &[u64] {
+pub(super) fn slice(keys: &[u64], from: u32, count: u32) -> &[u64] {
     let from = from as usize;
     keys.get(from..from.saturating_add(count as usize)).unwrap_or_default()
 }

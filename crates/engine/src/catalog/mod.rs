@@ -9,14 +9,14 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 
 use agents::{SessionFile, Stamp, Store};
 use cache::Cache;
 pub use facts::Facts;
 use facts::Outline;
 pub(crate) use facts::{file_key, own_title};
-use transcript::{Agent, DefectKind, Summary, secrets};
+use transcript::{Agent, DefectKind, SessionId, Summary, secrets};
 
 /// One session file and what is known of it.
 #[derive(Debug, Clone)]
@@ -27,9 +27,19 @@ pub struct Entry {
     pub stamp: Stamp,
     /// Whether it was read in this look, because it is new or has changed.
     pub is_fresh: bool,
-    /// Where its turns' fingerprints are in the cache, as long as they were not asked for.
-    turn_keys_at: Option<u32>,
+    turn_keys: TurnKeys,
     outline: Outline,
+}
+
+/// Where the fingerprints of a session's turns are.
+#[derive(Debug, Clone)]
+enum TurnKeys {
+    /// With its other facts, as it was just read.
+    WithFacts,
+    /// In the cache, from here on; nobody asked for them yet.
+    InCache(u32),
+    /// Among those of the whole cache, from here on.
+    Loaded(u32, Arc<Vec<u64>>),
 }
 
 /// The catalog after one look at the disk.
@@ -47,9 +57,16 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Brings in the turns' fingerprints, which a listing does not need.
+    /// Brings in the turns' fingerprints, which a listing does not need: [`Entry::turn_keys`].
     pub fn load_turn_keys(&mut self) {
-        self.cache.fill_turn_keys(&mut self.entries);
+        self.cache.load_turn_keys(&mut self.entries);
+    }
+
+    /// The sessions of an agent with this id.
+    pub(crate) fn with_id<'a>(&'a self, agent: Agent, id: &'a SessionId) -> impl Iterator<Item = &'a Entry> {
+        let beginning = crate::session::beginning(id.as_str());
+        let may_be = move |entry: &&Entry| entry.beginning() == beginning && entry.agent() == agent;
+        self.entries.iter().filter(may_be).filter(move |entry| entry.summary.id == *id)
     }
 }
 
@@ -63,7 +80,16 @@ impl Entry {
             }
         }
         let outline = Outline::of(&summary);
-        Entry { summary: summary.into(), stamp, is_fresh: true, turn_keys_at: None, outline }
+        Entry { summary: summary.into(), stamp, is_fresh: true, turn_keys: TurnKeys::WithFacts, outline }
+    }
+
+    /// The fingerprints of its turns; none where they were not loaded.
+    pub(crate) fn turn_keys(&self) -> &[u64] {
+        match &self.turn_keys {
+            TurnKeys::WithFacts => &self.summary.turn_keys,
+            TurnKeys::InCache(_) => &[],
+            TurnKeys::Loaded(from, all) => cache::slice(all, *from, self.outline.turns),
+        }
     }
 
     /// Its transcript's [`file_key`].

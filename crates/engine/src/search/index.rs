@@ -141,6 +141,8 @@ pub(super) struct Words {
     pub fields: Fields,
     pub table: Table,
     folder: PathBuf,
+    /// The commit's name for the table.
+    name: String,
     /// Its segments, where they were opened with it.
     reader: Option<IndexReader>,
 }
@@ -241,11 +243,11 @@ impl Words {
         }
         // Another process may commit in between and take the old table away.
         let mut tries = 0;
-        let table = loop {
+        let (name, table) = loop {
             // Nothing was committed yet.
             let payload = index.load_metas()?.payload.ok_or(Trouble::Missing)?;
             match Table::read(&folder, &payload) {
-                Ok(table) => break table,
+                Ok(table) => break (payload, table),
                 Err(_) if tries < 20 => {
                     tries += 1;
                     std::thread::sleep(std::time::Duration::from_millis(5));
@@ -273,7 +275,7 @@ impl Words {
             }
         }
         drop(lock);
-        Ok(Words { index, fields, table, folder, reader: None })
+        Ok(Words { index, fields, table, folder, name, reader: None })
     }
 
     /// Opens what a search will look at.
@@ -310,7 +312,7 @@ impl Words {
         let settings = IndexSettings { docstore_compression: Compressor::None, ..IndexSettings::default() };
         let builder = Index::builder().schema(schema).settings(settings);
         let index = prepare(builder.open_or_create(Folder::open(&folder)?)?);
-        Ok(Words { index, fields, table: Table::default(), folder, reader: None })
+        Ok(Words { index, fields, table: Table::default(), folder, name: String::new(), reader: None })
     }
 
     pub(super) fn reader(&self) -> tantivy::Result<IndexReader> {
@@ -362,6 +364,11 @@ impl Words {
         self.table.files = files_of(&self.folder, &self.index)?;
         self.table.write(&self.folder.join(name))?;
         Ok(())
+    }
+
+    /// Whether nobody has committed anything since it was opened.
+    pub(super) fn is_current(&self) -> bool {
+        self.committed().is_ok_and(|name| name == self.name)
     }
 
     /// The name of the table that the last commit has.
@@ -423,7 +430,6 @@ fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, Tro
     Ok(files)
 }
 
-/// Compares every file with its checksum.
 /// What is different after every start of the computer.
 fn boot() -> Option<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
@@ -443,6 +449,7 @@ fn note_boot(folder: &Path) {
     }
 }
 
+/// Compares every file with its checksum.
 fn validate(index: &Index) -> Result<(), Trouble> {
     match index.validate_checksum()?.iter().next() {
         Some(file) => Err(not_as_written(file)),

@@ -177,7 +177,7 @@ pub(super) fn has_grown(row: &Row, entry: &Entry) -> bool {
         && summary.plain.is_some()
         && row.turns >= 1
         && row.turns <= summary.turns
-        && keys_hash(&summary.turn_keys, row.turns) == row.keys
+        && keys_hash(entry.turn_keys(), row.turns) == row.keys
         && seam(&summary.path, row.last) == Some(row.seam)
 }
 
@@ -212,8 +212,8 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
     // By agent and first turn; most sessions are alone there.
     let mut families: HashMap<(Agent, u64), Vec<usize>> = HashMap::new();
     for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.is_shown()) {
-        if let Some(first) = entry.summary.turn_keys.first() {
-            families.entry((entry.summary.agent, *first)).or_default().push(index);
+        if let Some(first) = entry.turn_keys().first() {
+            families.entry((entry.agent(), *first)).or_default().push(index);
         }
     }
     let mut sharing = HashMap::new();
@@ -227,9 +227,9 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
         };
         family.sort_by_cached_key(|index| (depth(*index), age(&entries[*index])));
         for (position, child) in family.iter().enumerate().skip(1) {
-            let keys = &entries[*child].summary.turn_keys;
+            let keys = entries[*child].turn_keys();
             let common = |other: &usize| {
-                let theirs = &entries[*other].summary.turn_keys;
+                let theirs = entries[*other].turn_keys();
                 keys.iter().zip(theirs).take_while(|(a, b)| a == b).count()
             };
             // The oldest of those that share most has these turns, or has them from an older one in its turn.
@@ -476,7 +476,7 @@ impl Run<'_> {
             complete: read.complete,
             turns: read.turns,
             last: read.last,
-            keys: keys_hash(&summary.turn_keys, read.turns),
+            keys: keys_hash(entry.turn_keys(), read.turns),
             seam: seam(&summary.path, read.last).unwrap_or(0),
             title: entry.title_key(),
             shared: job.shared,

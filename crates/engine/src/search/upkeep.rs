@@ -191,7 +191,11 @@ impl Tine {
             return Ok(Look { catalog, knowledge, words, notices, missing, failed: None });
         };
         // Whoever had the lock before may have done the work.
-        let mut words = match open() {
+        let (opened, mut found) = match words {
+            Ok(words) if words.is_current() => (Ok(words), Some(work)),
+            _ => (open(), None),
+        };
+        let mut words = match opened {
             Ok(words) => words,
             Err(trouble @ Trouble::Hindered(..)) => return Err(self.trouble(trouble)),
             Err(trouble) => {
@@ -206,7 +210,7 @@ impl Tine {
             }
         };
         let mut bring = |words: &mut Words| {
-            let work = Work::find(&mut catalog, &words.table.rows);
+            let work = found.take().unwrap_or_else(|| Work::find(&mut catalog, &words.table.rows));
             update::update(words, &catalog, &work, self.stores(), budget, indexing)
         };
         let mut updated = bring(&mut words);

@@ -383,7 +383,7 @@ impl Run {
         let complete = Row {
             turns,
             last,
-            keys: keys_hash(&summary.turn_keys, turns),
+            keys: keys_hash(entry.turn_keys(), turns),
             seam: seam(&summary.path, last).unwrap_or(0),
             ..row.clone()
         };
