@@ -616,6 +616,26 @@ pub enum Error {
         /// The worktree.
         path: PathBuf,
     },
+    /// The fork's branch is checked out in another working tree.
+    #[error("the branch `{branch}`, which operation {id} made, is checked out in {}", .tree.display())]
+    BranchInUse {
+        /// The operation.
+        id: i64,
+        /// The branch.
+        branch: String,
+        /// Where.
+        tree: PathBuf,
+    },
+    /// Something else is where the fork's worktree was.
+    #[error("{} is not the worktree any more that operation {id} made{}", .path.display(), match .branch { Some(branch) => format!(": it is on the branch `{branch}`"), None => String::new() })]
+    OtherTree {
+        /// The operation.
+        id: i64,
+        /// Where the worktree was.
+        path: PathBuf,
+        /// The branch that is checked out there now, if it is a working tree of the same repository.
+        branch: Option<String>,
+    },
     /// What was deleted is not in the trash any more.
     #[error("what operation {0} deleted is not in the trash any more")]
     TrashGone(i64),

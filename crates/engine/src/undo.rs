@@ -16,6 +16,7 @@ use crate::delete;
 use crate::directory;
 use crate::error::{Error, Result};
 use crate::fork::MARK;
+use crate::git::Standing;
 use crate::operations::{Effects, Expected, Operation, stamp_of};
 use crate::session::Session;
 use crate::signal::{Signal, signal};
@@ -88,6 +89,7 @@ impl Tine {
         }
         self.leave_to(later, &mut operation)?;
         self.check_undo(&operation, force)?;
+        self.leave_to_others(&mut operation.effects);
         if let Some(left) = self.remove_effects(&operation.effects).into_iter().next() {
             return Err(Error::NotRemoved(left));
         }
@@ -112,6 +114,24 @@ impl Tine {
             }
         }
         Ok(())
+    }
+
+    /// Leaves what somebody else has by now of a worktree: its branch, or its place.
+    fn leave_to_others(&self, effects: &mut Effects) {
+        let (Some(worktree), Ok(git)) = (effects.worktree.clone(), self.git()) else {
+            return;
+        };
+        if let Some(tree) = git.elsewhere(&worktree) {
+            self.warn(format!("the branch `{}` is checked out in {}, and stays", worktree.branch, tree.display()));
+        }
+        if matches!(git.standing(&worktree), Standing::Other(_)) {
+            self.warn(format!(
+                "{} is not the worktree any more that was made there, and stays",
+                worktree.path.display()
+            ));
+            git.forget(&worktree);
+            effects.worktree = None;
+        }
     }
 
     /// Refuses to remove what somebody went on with, or what others need.
@@ -158,6 +178,14 @@ impl Tine {
             }
         }
         let worktree = effects.worktree.as_ref();
+        if let (Some(worktree), Ok(git)) = (worktree, self.git()) {
+            if let Standing::Other(branch) = git.standing(worktree) {
+                return Err(Error::OtherTree { id: operation.id, path: worktree.path.clone(), branch });
+            }
+            if let Some(tree) = git.elsewhere(worktree) {
+                return Err(Error::BranchInUse { id: operation.id, branch: worktree.branch.clone(), tree });
+            }
+        }
         if let Some(tree) = worktree.filter(|tree| self.git().is_ok_and(|git| git.is_locked(tree))) {
             return Err(Error::Locked { id: operation.id, path: tree.path.clone() });
         }

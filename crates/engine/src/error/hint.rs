@@ -206,6 +206,12 @@ impl Error {
                 "`git worktree unlock {}` first; `tine undo {id} --force` removes it all the same",
                 path.display()
             )),
+            Error::BranchInUse { id, .. } => Some(format!(
+                "check out another one there; `tine undo {id} --force` takes back the rest and leaves the branch"
+            )),
+            Error::OtherTree { id, .. } => {
+                Some(format!("`tine undo {id} --force` takes back the rest and leaves it as it is"))
+            }
             Error::InTrash { deleted_by, .. } => Some(format!("`tine undo {deleted_by}` brings it back")),
             Error::TrashGone(_) => Some("it cannot be brought back; `tine log` lists operations".into()),
             Error::ThereAgain { id, .. } => {

@@ -100,6 +100,8 @@ impl Error {
             Error::InTrash { .. } => "in_trash",
             Error::WorksThere { .. } | Error::RunsThere { .. } => "worked_in",
             Error::Locked { .. } => "locked",
+            Error::BranchInUse { .. } => "branch_checked_out",
+            Error::OtherTree { .. } => "other_worktree",
             Error::TrashGone(_) => "trash_gone",
             Error::ThereAgain { .. } => "in_the_way",
             Error::NotRemoved(_) => "not_removed",

@@ -1,14 +1,17 @@
-//! The real git: asking about a repository, and in `worktree`, `submodules` and `carry` what changes one.
+//! The real git: asking about a repository, and in `worktree`, `submodules` and `carry` what changes one. `trees` and
+//! `status` read what git lists.
 
 mod carry;
 mod status;
 mod submodules;
+mod trees;
 mod worktree;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+pub(crate) use trees::Standing;
 pub use worktree::Worktree;
 
 use crate::error::{Error, Result};
@@ -167,21 +170,6 @@ impl Git {
         let wanted = commits.iter().map(|commit| format!("{commit}^{{commit}}"));
         let arguments = ["rev-parse", "--quiet"].map(str::to_owned).into_iter().chain(wanted);
         !commits.is_empty() && self.run(directory, arguments).is_ok()
-    }
-
-    /// The working tree in which a branch is checked out.
-    pub(crate) fn checked_out_in(&self, directory: &Path, branch: &str) -> Option<PathBuf> {
-        let list = self.run(directory, ["worktree", "list", "--porcelain"]).ok()?;
-        let wanted = format!("branch refs/heads/{branch}");
-        let mut tree = None;
-        for line in list.lines() {
-            if let Some(path) = line.strip_prefix("worktree ") {
-                tree = Some(PathBuf::from(path));
-            } else if line == wanted {
-                return tree;
-            }
-        }
-        None
     }
 
     /// Takes out of a configuration file where its repository's working tree is, so that it is around the repository.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::Git;
 use super::status::{Kind, to_path};
+use super::{Git, Standing};
 use crate::directory::{self, Digest};
 use crate::error::{Error, Result};
 
@@ -68,18 +68,6 @@ impl Git {
             // git leaves the branch, and where a hook failed, everything.
             self.remove(worktree);
             Error::NotAdded { path: worktree.path.clone(), message }
-        })
-    }
-
-    /// Whether somebody locked a worktree with `git worktree lock`.
-    pub(crate) fn is_locked(&self, worktree: &Worktree) -> bool {
-        let list = self.output(&worktree.repository, ["worktree", "list", "--porcelain", "-z"]).unwrap_or_default();
-        let mut is_meant = false;
-        list.split(|byte| *byte == 0).any(|line| {
-            if let Some(path) = line.strip_prefix(b"worktree ") {
-                is_meant = to_path(path) == worktree.path;
-            }
-            is_meant && (line == b"locked" || line.starts_with(b"locked "))
         })
     }
 
@@ -153,22 +141,39 @@ impl Git {
         Ok(())
     }
 
-    /// Removes a worktree, and its branch unless something was committed to it.
+    /// Removes a worktree that was made and not handed over, or what there is of it, and its branch.
     pub(crate) fn remove(&self, worktree: &Worktree) {
-        let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
-        let _ = self.run(&worktree.repository, words.into_iter().chain([worktree.path.as_os_str()]));
-        if worktree.path.exists() {
+        // Whoever has another branch there came later.
+        if !matches!(self.standing(worktree), Standing::Other(Some(_))) {
+            self.remove_entry(worktree);
             // git did not know it yet, or no longer.
             let _ = directory::remove_tree(&worktree.path);
-            let _ = self.run(&worktree.repository, ["worktree", "prune"]);
         }
-        let reference = format!("refs/heads/{}", worktree.branch);
-        let _ = self.run(&worktree.repository, ["update-ref", "-d", &reference, &worktree.base]);
+        self.forget(worktree);
+    }
+
+    /// Makes a repository forget a worktree that is gone, and its branch unless something was committed to it or
+    /// somebody has it checked out.
+    pub(crate) fn forget(&self, worktree: &Worktree) {
+        if worktree.path.symlink_metadata().is_err() {
+            // Not by `git worktree prune`: that forgets others as well, on a disk that is not there now.
+            self.remove_entry(worktree);
+        }
+        let is_as_made = self.commit(&worktree.repository, &format!("refs/heads/{}", worktree.branch));
+        if is_as_made.is_some_and(|commit| commit == worktree.base) {
+            // Unlike `update-ref`, this refuses where the branch is checked out, be it in the middle of a rebase.
+            let _ = self.run(&worktree.repository, ["branch", "--quiet", "-D", "--", &worktree.branch]);
+        }
         // The folder of all worktrees goes with the last of them; other folders only where they were made for this one.
         let folder = worktree.path.parent();
         let is_ours = |folder: &Path| folder.as_os_str().as_encoded_bytes().ends_with(b".worktrees");
         for folder in worktree.parents.iter().map(PathBuf::as_path).chain(folder.filter(|folder| is_ours(folder))) {
             let _ = std::fs::remove_dir(folder);
         }
+    }
+
+    fn remove_entry(&self, worktree: &Worktree) {
+        let words = ["worktree", "remove", "--force", "--force"].map(OsStr::new);
+        let _ = self.run(&worktree.repository, words.into_iter().chain([worktree.path.as_os_str()]));
     }
 }

@@ -204,6 +204,73 @@ fn a_worktree_in_which_somebody_is_stays() {
     assert!(!tree.exists());
 }
 
+/// It was deleted, and the working tree was on a branch that nobody had ever committed to.
+#[test]
+fn a_branch_that_is_checked_out_elsewhere_stays() {
+    let world = World::new();
+    let git = |words: &[&str]| world.sandbox.git(&world.shop, words);
+    let main = git(&["branch", "--show-current"]).trim().to_owned();
+    let mine = world.shop.with_file_name("mine");
+    let check = |name: &str, prepare: &dyn Fn(&str), expected: &str, in_place: Option<&str>| {
+        let made = world.json(["fork", LOGIN, name, "--worktree", "--json"]);
+        let tree = made["workspace"]["path"].as_str().unwrap().to_owned();
+        let transcript = PathBuf::from(made["session"]["path"].as_str().unwrap());
+        prepare(&tree);
+        let told = world.run(["undo"]);
+        assert!(told.code == 1 && told.err.contains(expected), "{}", told.whole());
+        assert!(transcript.exists());
+        let told = world.run(["undo", "--force"]);
+        assert!(told.code == 0 && told.err.contains("and stays"), "{}", told.whole());
+        assert!(!transcript.exists());
+        assert_eq!(git(&["rev-parse", name]), git(&["rev-parse", &main]), "the branch is there");
+        let there = in_place.map(|_| world.sandbox.git(&tree, ["branch", "--show-current"]));
+        assert_eq!(there.as_deref().map(str::trim), in_place);
+        assert_eq!(git(&["status", "--porcelain"]), "");
+        git(&["checkout", "--quiet", &main]);
+    };
+    let is_in_shop = "which operation 1 made, is checked out in [ROOT]";
+    let removed = |tree: &str| {
+        git(&["worktree", "remove", tree]);
+        git(&["checkout", "--quiet", "one"]);
+    };
+    check("one", &removed, is_in_shop, None);
+    let moved = |tree: &str| drop(git(&["worktree", "move", tree, mine.to_str().unwrap()]));
+    check("two", &moved, "/mine", None);
+    assert_eq!(world.sandbox.git(&mine, ["branch", "--show-current"]).trim(), "two");
+    let switched = |tree: &str| {
+        world.sandbox.git(tree, ["checkout", "--quiet", "-b", "other"]);
+        git(&["checkout", "--quiet", "three"]);
+    };
+    check("three", &switched, "is on the branch `other`", Some("other"));
+}
+
+#[test]
+fn what_somebody_put_where_a_worktree_was_stays() {
+    let world = World::new();
+    let git = |words: &[&str]| world.sandbox.git(&world.shop, words);
+    for (name, is_worktree) in [("one", true), ("two", false)] {
+        let made = world.json(["fork", LOGIN, name, "--worktree", "--json"]);
+        let tree = PathBuf::from(made["workspace"]["path"].as_str().unwrap());
+        match is_worktree {
+            true => {
+                git(&["worktree", "remove", tree.to_str().unwrap()]);
+                git(&["worktree", "add", "--quiet", "-b", "of-somebody", tree.to_str().unwrap()]);
+            }
+            false => {
+                fs::remove_dir_all(&tree).unwrap();
+                fs::create_dir(&tree).unwrap();
+            }
+        }
+        fs::write(tree.join("precious"), "").unwrap();
+        let told = world.run(["undo"]);
+        assert!(told.code == 1 && told.err.contains("is not the worktree any more that"), "{}", told.whole());
+        let told = world.run(["undo", "--force"]);
+        assert!(told.code == 0 && told.err.contains("and stays"), "{}", told.whole());
+        assert!(tree.join("precious").exists());
+        assert_eq!(git(&["branch", "--list", name]).is_empty(), is_worktree);
+    }
+}
+
 #[test]
 fn a_fork_in_the_trash_is_brought_back_first() {
     let world = World::new();
