@@ -74,7 +74,8 @@ impl Tine {
             effects.moved.iter().try_for_each(|moved| relocate(&moved.from, &moved.to))
         });
         if let Err(error) = moved {
-            put_back(&effects.moved)?;
+            // Where that fails, the next run of tine tries again.
+            put_back(operation, &effects.moved)?;
             let _ = fs::remove_dir(&trash);
             let _ = self.registry().end_operation(operation, "failed", None);
             return Err(error);
@@ -99,7 +100,7 @@ impl Tine {
         for gone in moved.iter().filter(|moved| is_gone(moved)) {
             self.warn(format!("{} is not in the trash any more and stays away", gone.from.display()));
         }
-        put_back(moved)?;
+        put_back(operation.id, moved)?;
         let _ = fs::remove_dir(self.trash().join(operation.id.to_string()));
         if let Some(transcript) = moved.first() {
             self.enlist(&transcript.from);
@@ -179,23 +180,35 @@ impl Tine {
     }
 }
 
-/// Moves a file or a folder, also to another file system. There it is copied under another name first, so that what has
-/// its final name is complete.
+/// Moves a file or a folder, also to another file system. There it is copied under another name first, and what was
+/// copied gets another name before it is removed, so that whatever has its final name is complete, here and there.
 fn relocate(from: &Path, to: &Path) -> Result<()> {
-    let failed = |source| Error::CannotWrite { path: to.to_owned(), source };
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| Error::CannotWrite { path, source }
+    };
     match fs::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let part = unfinished(to);
-            directory::remove_tree(&part).map_err(failed)?;
-            match from.is_dir() && !from.is_symlink() {
-                true => drop(directory::copy(from, &part, &Quiet)?),
-                false => directory::copy_one(from, &part).map_err(failed)?,
-            }
-            fs::rename(&part, to).map_err(failed)?;
-            directory::remove_tree(from).map_err(failed)
+            directory::remove_tree(&part).map_err(failed(&part))?;
+            let copied = match from.is_dir() && !from.is_symlink() {
+                true => directory::copy(from, &part, &Quiet).map(drop),
+                false => directory::copy_one(from, &part).map_err(failed(to)),
+            };
+            let copied = copied.and_then(|()| fs::rename(&part, to).map_err(failed(to)));
+            copied.inspect_err(|_| drop(directory::remove_tree(&part)))?;
+            drop_whole(from).map_err(failed(from))
         }
-        other => other.map_err(failed),
+        other => other.map_err(failed(to)),
     }
+}
+
+/// Removes something in such a way that it is never there by half.
+fn drop_whole(path: &Path) -> io::Result<()> {
+    let aside = unfinished(path);
+    directory::remove_tree(&aside)?;
+    fs::rename(path, &aside)?;
+    directory::remove_tree(&aside)
 }
 
 fn unfinished(path: &Path) -> PathBuf {
@@ -204,18 +217,38 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Undoes moves that were made, as far as they were made. What is in the trash under its own name is complete, and what
-/// is left of it where it was may be half removed.
-pub(crate) fn put_back(moved: &[Moved]) -> Result<()> {
+/// Brings back what an operation moved, as far as it was moved. Whatever has its final name is complete, so what is
+/// still or again where it was is not touched; its folder may even be read-only.
+pub(crate) fn put_back(id: i64, moved: &[Moved]) -> Result<()> {
     for Moved { from, to } in moved.iter().rev() {
-        let _ = directory::remove_tree(&unfinished(to));
+        for part in [unfinished(from), unfinished(to)] {
+            let _ = directory::remove_tree(&part);
+        }
         if to.symlink_metadata().is_err() {
             continue;
         }
+        if from.symlink_metadata().is_ok() {
+            if !holds_all_of(from, to) {
+                return Err(Error::ThereAgain { id, path: from.clone() });
+            }
+            drop_whole(to).map_err(|source| Error::CannotWrite { path: to.clone(), source })?;
+            continue;
+        }
         let failed = |source| Error::CannotWrite { path: from.clone(), source };
-        directory::remove_tree(from).map_err(failed)?;
         private::create_folder(from.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
         relocate(to, from)?;
     }
     Ok(())
+}
+
+/// Whether something holds at least what another holds, by names and sizes: agents only ever add to what they wrote.
+fn holds_all_of(whole: &Path, part: &Path) -> bool {
+    let (Ok(of_whole), Ok(of_part)) = (fs::symlink_metadata(whole), fs::symlink_metadata(part)) else {
+        return false;
+    };
+    if !of_part.is_dir() {
+        return of_whole.file_type() == of_part.file_type() && of_whole.len() >= of_part.len();
+    }
+    let mut entries = fs::read_dir(part).into_iter().flatten().flatten();
+    of_whole.is_dir() && entries.all(|entry| holds_all_of(&whole.join(entry.file_name()), &entry.path()))
 }

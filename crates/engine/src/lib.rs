@@ -113,7 +113,9 @@ impl Tine {
         };
         let (registry, warnings) = (RefCell::new(registry), RefCell::new(warnings));
         let tine = Tine { context, stores, registry, warnings, config: OnceCell::new() };
-        tine.clean_up()?;
+        if let Err(error) = tine.clean_up() {
+            tine.warn(error.to_string());
+        }
         Ok(tine)
     }
 

@@ -354,35 +354,46 @@ impl Registry {
         self.read_operations("SELECT id, kind, what, at, state, effects FROM operations ORDER BY id DESC")
     }
 
-    /// Operations that were begun by processes that no longer run.
-    pub(crate) fn cut_off(&self, now: Timestamp) -> Result<Vec<Operation>> {
-        let processes = self.started_processes()?;
+    /// Operations that were begun by processes that no longer run, and what was noted of those.
+    pub(crate) fn cut_off(&self, now: Timestamp) -> Result<Vec<(Operation, String)>> {
+        let mut processes = self.started_processes()?;
         if processes.is_empty() {
             return Ok(Vec::new());
         }
-        if agents::process_start(std::process::id()).is_none() {
-            // This system does not tell who runs. No fork takes an hour.
-            let old = |operation: &Operation| now.as_second() - operation.at.as_second() > 3600;
-            let started = self.operations()?.into_iter().filter(|operation| operation.state == "started");
-            return Ok(started.filter(old).collect());
-        }
-        let here = namespace();
-        let dead: Vec<i64> = processes
-            .into_iter()
-            .filter(|(_, process)| {
+        let can_tell = agents::process_start(std::process::id()).is_some();
+        if can_tell {
+            let here = namespace();
+            processes.retain(|(_, process)| {
                 let mut words = process.splitn(3, ' ');
                 let pid = words.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
                 let start = words.next().unwrap_or_default();
                 // A process of another container cannot be seen from here, whatever its number.
                 let is_ours = words.next().is_none_or(|namespace| namespace == here);
                 is_ours && agents::process_start(pid).is_none_or(|now| now != start)
-            })
-            .map(|(id, _)| id)
-            .collect();
-        if dead.is_empty() {
+            });
+        }
+        if processes.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.operations()?.into_iter().filter(|operation| dead.contains(&operation.id)).collect())
+        // Where a system does not tell who runs: no fork takes an hour.
+        let is_old = |operation: &Operation| now.as_second() - operation.at.as_second() > 3600;
+        let of = |operation: Operation| {
+            let (_, process) = processes.iter().find(|(id, _)| *id == operation.id)?;
+            (can_tell || is_old(&operation)).then(|| (operation, process.clone()))
+        };
+        Ok(self.operations()?.into_iter().filter_map(of).collect())
+    }
+
+    /// Makes an operation of a process that is gone this one's own. False where another was quicker.
+    pub(crate) fn take_over(&mut self, id: i64, process: &str) -> Result<bool> {
+        let query = "UPDATE operations SET process = ?3 WHERE id = ?1 AND state = 'started' AND process = ?2";
+        self.write(|transaction| transaction.execute(query, params![id, process, own_process()])).map(|count| count > 0)
+    }
+
+    /// Leaves an operation that was taken over to the next who looks.
+    pub(crate) fn give_back(&mut self, id: i64, process: &str) -> Result<()> {
+        let query = "UPDATE operations SET process = ?2 WHERE id = ?1";
+        self.write(|transaction| transaction.execute(query, params![id, process])).map(drop)
     }
 }
 

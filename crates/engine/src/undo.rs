@@ -34,36 +34,53 @@ const CLOCK_TICK: i64 = 10;
 const OF_A_PROGRAM: &str = "vscode";
 
 impl Tine {
-    /// Removes what operations left behind that were cut off.
+    /// Removes what operations left behind that were cut off. What cannot be removed now keeps nobody from anything else;
+    /// it is tried again by the next run.
     pub(crate) fn clean_up(&self) -> Result<()> {
         let cut_off = self.registry().cut_off(self.context().clock.now())?;
-        for mut operation in cut_off {
-            let written = self.end_agents(&operation.effects);
-            if operation.kind == "fork" {
-                self.wait_for_gits(&operation.effects);
+        for (operation, process) in cut_off {
+            // Of several runs at once, one cleans up.
+            if !self.registry().take_over(operation.id, &process)? {
+                continue;
             }
-            // A deletion that was cut off did not happen.
-            delete::put_back(&operation.effects.moved)?;
-            self.give_name_back(&operation.effects)?;
-            let mut left = Vec::new();
-            if let Some(worktree) = operation.effects.worktree.take_if(|worktree| {
-                self.git().is_ok_and(|git| git.holds_work(worktree)) || self.is_worked_in(&worktree.path)
-            }) {
-                left.push(worktree.path);
-            }
-            self.find_expected(&mut operation.effects, &written);
-            left.extend(self.remove_effects(&operation.effects));
-            if let (Some(session), true) = (&operation.effects.session, operation.effects.moved.is_empty()) {
-                self.registry().forget_unregistered(session)?;
-            }
-            self.registry().end_operation(operation.id, "cleaned", None)?;
-            let what = &operation.what;
-            match left.first() {
-                None => self.warn(format!("`{what}` was cut off; what it had made is removed")),
-                Some(left) => self.warn(format!("`{what}` was cut off; {} is left, please look", left.display())),
+            let (id, what) = (operation.id, operation.what.clone());
+            match self.clean_up_after(operation) {
+                Ok(told) => self.warn(told),
+                Err(error) => {
+                    self.warn(format!("`{what}` was cut off, and what it left cannot be put right now: {error}"));
+                    self.registry().give_back(id, &process)?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// Removes what one operation left behind, and returns what there is to tell.
+    fn clean_up_after(&self, mut operation: Operation) -> Result<String> {
+        let written = self.end_agents(&operation.effects);
+        if operation.kind == "fork" {
+            self.wait_for_gits(&operation.effects);
+        }
+        // A deletion that was cut off did not happen.
+        delete::put_back(operation.id, &operation.effects.moved)?;
+        self.give_name_back(&operation.effects)?;
+        let mut left = Vec::new();
+        if let Some(worktree) = operation.effects.worktree.take_if(|worktree| {
+            self.git().is_ok_and(|git| git.holds_work(worktree)) || self.is_worked_in(&worktree.path)
+        }) {
+            left.push(worktree.path);
+        }
+        self.find_expected(&mut operation.effects, &written);
+        left.extend(self.remove_effects(&operation.effects));
+        if let (Some(session), true) = (&operation.effects.session, operation.effects.moved.is_empty()) {
+            self.registry().forget_unregistered(session)?;
+        }
+        self.registry().end_operation(operation.id, "cleaned", None)?;
+        let what = &operation.what;
+        Ok(match left.first() {
+            None => format!("`{what}` was cut off; what it had made is removed"),
+            Some(left) => format!("`{what}` was cut off; {} is left, please look", left.display()),
+        })
     }
 
     /// Takes back an operation: the one that is named, or the last that can be.

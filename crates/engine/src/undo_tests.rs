@@ -49,6 +49,32 @@ fn notes_of_a_fork_that_was_cut_off_go_with_it() {
     assert!(!as_it_was.exists() && changed.exists());
 }
 
+/// Every command failed until it could be.
+#[test]
+fn a_deletion_that_cannot_be_put_right_now_keeps_nobody_from_anything() {
+    let world = World::new();
+    let tine = world.tine();
+    let folder = world.claude_home().join("projects/-x");
+    let (from, to) = (folder.join("one.jsonl"), world.claude_home().join("in-the-trash"));
+    fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
+    fs::write(&folder, "a file where the folder was").expect("a file");
+    fs::write(&to, "a transcript").expect("a file");
+    let moved = vec![delete::Moved { from: from.clone(), to: to.clone() }];
+    let effects = Effects { moved, ..Effects::default() };
+    let operation =
+        tine.registry().begin_operation("delete", "delete x", &effects, jiff::Timestamp::now()).expect("an operation");
+    let query = "UPDATE operations SET process = '4194305 1' WHERE id = ?1";
+    tine.registry().write(|transaction| transaction.execute(query, [operation])).expect("somebody else's");
+    for _ in 0..2 {
+        let told = world.tine().take_warnings();
+        assert!(told.iter().any(|told| told.starts_with("`delete x` was cut off, and what it left")), "{told:?}");
+        assert!(to.exists());
+    }
+    fs::remove_file(&folder).expect("a free place");
+    let told = world.tine().take_warnings();
+    assert!(from.exists() && !to.exists(), "{told:?}");
+}
+
 /// A Codex that reads the source when it is ended, or a thread that began just before, is no reason to remove either.
 #[test]
 fn only_what_began_with_a_fork_goes_with_it() {

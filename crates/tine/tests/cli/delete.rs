@@ -81,6 +81,31 @@ fn the_trash_is_private_and_an_undo_into_something_else_is_refused() {
     assert_eq!(fs::read_to_string(&transcript).unwrap(), "somebody else's");
 }
 
+/// It stayed half done, and every command failed until the folder could be written again.
+#[test]
+fn what_cannot_be_deleted_stays_and_is_all_that_fails() {
+    let world = World::new();
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let before = world.agents_files();
+    let script = "mount --bind \"$1\" \"$1\" && mount -o remount,ro,bind \"$1\" || exit 99; \
+                  \"$2\" delete \"$3\" --yes; echo \"delete $?\"; \"$2\" list --all; echo \"list $?\"";
+    let run = |separate: &[&str]| {
+        let mut command = world.sandbox.command("unshare");
+        command.args(separate).args(["sh", "-c", script, "sh"]).arg(world.sandbox.claude_home());
+        command.arg(env!("CARGO_BIN_EXE_tine")).arg(LOGIN).env("TINE_REGISTRY", elsewhere.path().join("registry.db"));
+        command.current_dir(&world.shop).output().unwrap()
+    };
+    let mut output = run(&["--mount"]);
+    if testkit::sandbox::text(&output.stderr).contains("unshare") {
+        output = run(&["--user", "--map-root-user", "--mount"]);
+    }
+    let (told, said) = (testkit::sandbox::text(&output.stdout), testkit::sandbox::text(&output.stderr));
+    assert!(told.contains("delete 1\n") && told.ends_with("list 0\n"), "{told}{said}");
+    assert!(said.contains("Read-only") && !said.contains("cut off"), "{said}");
+    assert_eq!(world.agents_files(), before);
+    assert_eq!(fs::read_dir(elsewhere.path().join("trash")).unwrap().count(), 0);
+}
+
 fn mode(path: &Path) -> u32 {
     std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions())
 }
