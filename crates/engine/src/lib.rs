@@ -51,7 +51,7 @@ pub use catalog::{Progress, Quiet};
 pub use config::notes_for;
 pub use config::{AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, Template, WorktreeConfig};
 pub use context::{Clock, Context, Environment, Paths};
-pub use directory::{CopyProgress, DirectoryCopy};
+pub use directory::{CopyProgress, DirectoryCopy, size_of};
 pub use doctor::{Check, Report, Verdict};
 pub use drive::{Opening, Sent, Target, Unbegun, check_words, fetch, note_trouble, own_editor, pane_command};
 pub use error::{Error, IndexTrouble, Result};

@@ -19,6 +19,9 @@ const PIECE: u64 = 32 << 20;
 
 /// Told how far a copy has come.
 pub trait CopyProgress: Sync {
+    /// This directory is copied now.
+    fn begins(&self, _source: &Path) {}
+
     /// So many files and bytes are copied.
     fn copied(&self, files: u64, bytes: u64);
 }
@@ -42,6 +45,7 @@ pub(crate) struct Copied {
 
 /// Copies the directory `source` to `target`, which is not there yet.
 pub(crate) fn copy(source: &Path, target: &Path, progress: &dyn CopyProgress) -> Result<Copied> {
+    progress.begins(source);
     copy_except(source, target, progress, |_| false)
 }
 
@@ -85,6 +89,25 @@ pub(super) fn copy_except(
         vanished: vanished.into_inner(),
         repositories,
     })
+}
+
+/// How many bytes the files below a directory hold, as far as they can be seen; nothing once `is_over`.
+pub fn size_of(directory: &Path, is_over: &AtomicBool) -> Option<u64> {
+    let mut size = 0;
+    let mut folders = vec![directory.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if is_over.load(Ordering::Relaxed) {
+                return None;
+            }
+            match entry.metadata() {
+                Ok(metadata) if metadata.is_dir() => folders.push(entry.path()),
+                Ok(metadata) if metadata.is_file() => size += metadata.len(),
+                _ => {}
+            }
+        }
+    }
+    Some(size)
 }
 
 /// Copies one file or link to a place where nothing is.

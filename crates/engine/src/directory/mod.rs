@@ -17,8 +17,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use copy::CopyProgress;
 pub(crate) use copy::{Copied, copy, copy_one};
+pub use copy::{CopyProgress, size_of};
 pub(crate) use digest::{Digest, content_digest, digest_of};
 
 use crate::error::{Error, Result};

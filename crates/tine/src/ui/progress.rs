@@ -1,10 +1,12 @@
 //! A progress bar that shows itself only when something takes longer than a person likes to wait in the dark.
 
 use std::io::IsTerminal;
-use std::sync::OnceLock;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use engine::{CopyProgress, IndexProgress, Progress};
+use engine::{CopyProgress, IndexProgress, Progress, size_of};
 use indicatif::{ProgressBar, ProgressStyle};
 use transcript::{SessionView, State, text};
 
@@ -78,18 +80,52 @@ impl Drop for Bar {
     }
 }
 
-/// A line on standard error for a directory that is being copied; how much there is to come is not known.
-pub(crate) struct CopyBar(Bar);
+/// A bar on standard error for a directory that is being copied. How much there is to copy is found out meanwhile; until
+/// then, what is done is told.
+pub(crate) struct CopyBar {
+    bar: Bar,
+    total: Arc<OnceLock<u64>>,
+    is_over: Arc<AtomicBool>,
+}
 
 impl CopyBar {
     pub(crate) fn new() -> Self {
-        CopyBar(Bar::new())
+        CopyBar { bar: Bar::new(), total: Arc::default(), is_over: Arc::default() }
     }
 }
 
 impl CopyProgress for CopyBar {
+    fn begins(&self, source: &Path) {
+        if !self.bar.wanted {
+            return;
+        }
+        let (source, total, is_over) = (source.to_owned(), self.total.clone(), self.is_over.clone());
+        std::thread::spawn(move || {
+            if let Some(size) = size_of(&source, &is_over) {
+                let _ = total.set(size);
+            }
+        });
+    }
+
     fn copied(&self, files: u64, size: u64) {
-        self.0.say(&format!("copying: {}, {}", count(files, "file"), bytes(size)));
+        let done = format!("copying: {}, {}", count(files, "file"), bytes(size));
+        let Some(total) = self.total.get().filter(|total| **total > 0) else {
+            return self.bar.say(&done);
+        };
+        self.bar.say(&format!("{done} of {}", bytes(*total)));
+        if let Some(bar) = self.bar.bar.get() {
+            let style = ProgressStyle::with_template("{msg} {bar:30} {percent}%");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_length(*total);
+            // A file may grow while it is copied.
+            bar.set_position(size.min(*total));
+        }
+    }
+}
+
+impl Drop for CopyBar {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
     }
 }
 
