@@ -124,11 +124,12 @@ impl Tine {
         Ok(operation)
     }
 
-    /// Takes back an adoption or a renaming. The session is known by its name: it may have another id or place by now.
-    pub(crate) fn name_back(&self, operation: &Operation) -> Result<()> {
+    /// The session whose name an operation changed, if that can be taken back. It is known by its name: it may have another
+    /// id or place by now.
+    pub(crate) fn check_name_back(&self, operation: &Operation) -> Result<Option<SessionKey>> {
         let effects = &operation.effects;
         let Some((key, old)) = &effects.named else {
-            return Ok(());
+            return Ok(None);
         };
         let key: SessionKey = key.clone().into();
         let now_at = match &effects.new_name {
@@ -136,24 +137,36 @@ impl Tine {
             None => Some(key),
         };
         let key = now_at.ok_or(Error::NotUndoable { id: operation.id, state: "overtaken by another name".into() })?;
-        if let Some(old) = old
-            && !self.is_free(old)?
-        {
-            return Err(Error::NameTaken(old.clone()));
+        match old {
+            Some(old) if !self.is_free(old)? => Err(Error::NameTaken(old.clone())),
+            _ => Ok(Some(key)),
         }
-        if let Some(old) = old {
-            self.release_name(old)?;
+    }
+
+    /// Takes back an adoption or a renaming.
+    pub(crate) fn name_back(&self, operation: &mut Operation) -> Result<()> {
+        let key = match self.check_name_back(operation) {
+            // It has its old name already; only that was not noted before this was cut off.
+            Err(Error::NotUndoable { .. }) => None,
+            other => other?,
+        };
+        if let Some(key) = key {
+            let old = operation.effects.named.as_ref().and_then(|(_, old)| old.as_ref());
+            if let Some(old) = old {
+                self.release_name(old)?;
+            }
+            let now = self.context().clock.now();
+            self.registry().set_name(&key, old, now)?;
+            if operation.effects.noted_parent {
+                self.registry().forget_parent(key.agent, &key.id)?;
+            }
+            let title = operation.effects.old_title.clone().or_else(|| old.map(ToString::to_string));
+            if let (Some(title), Ok(session)) = (title, self.outside_session(&key.path)) {
+                self.show_title(&session, &title);
+            }
         }
-        let now = self.context().clock.now();
-        self.registry().set_name(&key, old.as_ref(), now)?;
-        if effects.noted_parent {
-            self.registry().forget_parent(key.agent, &key.id)?;
-        }
-        let title = effects.old_title.clone().or_else(|| old.as_ref().map(ToString::to_string));
-        if let (Some(title), Ok(session)) = (title, self.outside_session(&key.path)) {
-            self.show_title(&session, &title);
-        }
-        self.registry().end_operation(operation.id, "undone", None)
+        operation.effects.undoing = None;
+        self.registry().end_operation(operation.id, "undone", Some(&operation.effects))
     }
 
     /// Writes a title for the agent's own list. That it cannot be written is no reason to fail.

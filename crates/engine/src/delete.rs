@@ -86,13 +86,15 @@ impl Tine {
         Ok(operation)
     }
 
-    /// Brings back what an operation moved into the trash.
-    pub(crate) fn restore(&self, operation: &Operation) -> Result<()> {
+    /// Refuses to bring back what is not in the trash any more, or what has something in its way. What is back already is
+    /// neither: an attempt before this one may have failed half-way.
+    pub(crate) fn check_restore(&self, operation: &Operation) -> Result<()> {
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
         let moved = &operation.effects.moved;
-        if let Some(taken) = moved.iter().find(|moved| moved.from.symlink_metadata().is_ok()) {
+        if let Some(taken) = moved.iter().find(|moved| is_there(&moved.from) && is_there(&moved.to)) {
             return Err(Error::ThereAgain { id: operation.id, path: taken.from.clone() });
         }
-        let is_gone = |moved: &Moved| moved.to.symlink_metadata().is_err();
+        let is_gone = |moved: &Moved| !is_there(&moved.from) && !is_there(&moved.to);
         if moved.first().is_some_and(is_gone) {
             self.registry().end_operation(operation.id, "purged", None)?;
             return Err(Error::TrashGone(operation.id));
@@ -100,13 +102,19 @@ impl Tine {
         for gone in moved.iter().filter(|moved| is_gone(moved)) {
             self.warn(format!("{} is not in the trash any more and stays away", gone.from.display()));
         }
-        put_back(operation.id, moved)?;
+        Ok(())
+    }
+
+    /// Brings back what an operation moved into the trash.
+    pub(crate) fn restore(&self, operation: &mut Operation) -> Result<()> {
+        put_back(operation.id, &operation.effects.moved)?;
         let _ = fs::remove_dir(self.trash().join(operation.id.to_string()));
-        if let Some(transcript) = moved.first() {
+        if let Some(transcript) = operation.effects.moved.first() {
             self.enlist(&transcript.from);
         }
         self.give_name_back(&operation.effects)?;
-        self.registry().end_operation(operation.id, "undone", None)
+        operation.effects.undoing = None;
+        self.registry().end_operation(operation.id, "undone", Some(&operation.effects))
     }
 
     /// Puts a session back into the agent's own list, where the agent keeps one.

@@ -574,6 +574,9 @@ pub enum Error {
         /// What became of it.
         state: String,
     },
+    /// An operation that somebody else is taking back.
+    #[error("operation {0} is being undone")]
+    BeingUndone(i64),
     /// Somebody went on in the fork.
     #[error("the session that operation {id} made has grown since")]
     HasGrown {

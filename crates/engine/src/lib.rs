@@ -5,6 +5,7 @@
 
 mod adopt;
 mod catalog;
+mod clean_up;
 mod config;
 mod context;
 mod delete;

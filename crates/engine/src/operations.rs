@@ -1,7 +1,8 @@
 //! The log of changes that tine made, what each one made on disk, and how it is taken back.
 //!
 //! An operation is begun before anything is written and ended when all is in place. One that was begun by a process that
-//! no longer runs was cut off; what it made is removed by whichever tine looks next.
+//! no longer runs was cut off; what it made is removed by whichever tine looks next. Likewise, an operation that is taken
+//! back is begun again, with a note of that, and whichever tine looks next goes on with it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -70,6 +71,45 @@ pub struct Effects {
     pub noted_parent: bool,
     /// Size and time of the transcript when it was complete; tells whether it has grown since.
     pub stamp: Option<(u64, i64)>,
+    /// How far it is with taking all of that back, where somebody is at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undoing: Option<Undoing>,
+}
+
+/// What an operation is called while it is being undone. For the registry it is one that was begun and not ended, so
+/// that what holds for those holds for it.
+pub(crate) const UNDOING: &str = "undoing";
+
+/// An undo that was begun.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Undoing {
+    /// Since when, in milliseconds.
+    pub since: i64,
+    /// Whether what somebody went on with is removed as well.
+    pub force: bool,
+    /// What gets another name before it is removed.
+    pub aside: Vec<Moved>,
+    /// Whether all of that has its other name and is forgotten, so that only removing it is left.
+    pub is_decided: bool,
+}
+
+impl Undoing {
+    /// Whether there is something to go on with.
+    pub(crate) fn is_under_way(&self) -> bool {
+        let is_aside = |moved: &Moved| moved.to != moved.from && moved.to.symlink_metadata().is_ok();
+        self.is_decided || self.aside.iter().any(is_aside)
+    }
+}
+
+/// How an operation is taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reversal {
+    /// What it moved into the trash is brought back.
+    Restore,
+    /// A session gets its old name.
+    Rename,
+    /// What it made is removed.
+    Remove,
 }
 
 /// A session that an agent is about to make under an id that it makes up.
@@ -110,6 +150,15 @@ impl Effects {
     pub(crate) fn note(&mut self, path: &Path) {
         if !self.made.iter().any(|known| known == path) {
             self.made.push(path.to_owned());
+        }
+    }
+
+    /// How they are taken back.
+    pub(crate) fn reversal(&self) -> Reversal {
+        match (self.moved.is_empty(), &self.named) {
+            (false, _) => Reversal::Restore,
+            (true, Some(_)) => Reversal::Rename,
+            (true, None) => Reversal::Remove,
         }
     }
 
@@ -177,7 +226,7 @@ pub struct Operation {
     pub what: String,
     /// When.
     pub at: Timestamp,
-    /// `done`, `failed`, `undone`, `started`, `cleaned` where it was cut off and its remains were removed, or `purged`
+    /// `done`, `failed`, `undoing`, `undone`, `started`, `cleaned` where it was cut off and its remains were removed, or `purged`
     /// where what it moved into the trash is gone for good.
     pub state: String,
     /// What it made.
@@ -315,9 +364,30 @@ impl Registry {
         self.write(|transaction| transaction.execute(query, params![id.as_str(), text(before), text(after)])).map(drop)
     }
 
-    /// Forgets a session and where it came from. Names that it was given are not to be taken back any more.
-    pub(crate) fn forget(&mut self, id: &SessionId, operation: i64) -> Result<()> {
+    /// Notes that an operation is about to be undone. False where somebody else was quicker.
+    pub(crate) fn begin_undo(&mut self, operation: &Operation) -> Result<bool> {
+        let effects = serde_json::to_string(&operation.effects).unwrap_or_default();
+        let query =
+            "UPDATE operations SET state = 'started', process = ?2, effects = ?3 WHERE id = ?1 AND state = 'done'";
+        let begun = self.write(|transaction| transaction.execute(query, params![operation.id, own_process(), effects]));
+        begun.map(|count| count > 0)
+    }
+
+    /// Notes that an operation was not undone after all.
+    pub(crate) fn give_up_undo(&mut self, id: i64) -> Result<()> {
+        let query = "UPDATE operations SET state = 'done', effects = json_remove(effects, '$.undoing') WHERE id = ?1";
+        self.write(|transaction| transaction.execute(query, [id])).map(drop)
+    }
+
+    /// Forgets the session that an operation made, and where it came from, and notes how far its undo is. Names that it was
+    /// given are not to be taken back any more.
+    pub(crate) fn decide_undo(&mut self, operation: &Operation) -> Result<()> {
+        let effects = serde_json::to_string(&operation.effects).unwrap_or_default();
         self.write(|transaction| {
+            transaction.execute("UPDATE operations SET effects = ?2 WHERE id = ?1", params![operation.id, effects])?;
+            let Some(id) = &operation.effects.session else {
+                return Ok(());
+            };
             transaction.execute(
                 "UPDATE operations SET state = 'undone'
                      WHERE state = 'done' AND json_extract(effects, '$.named[0].id') = ?1",
@@ -334,9 +404,8 @@ impl Registry {
             )?;
             transaction.execute("DELETE FROM lineage WHERE id = ?1", [id.as_str()])?;
             transaction.execute("DELETE FROM seeds WHERE id = ?1", [id.as_str()])?;
-            transaction.execute("UPDATE operations SET state = 'undone' WHERE id = ?1", [operation])
+            Ok(())
         })
-        .map(|_| ())
     }
 
     /// Names that are taken, and those that somebody is about to take.
@@ -376,7 +445,11 @@ impl Registry {
             return Ok(Vec::new());
         }
         // Where a system does not tell who runs: no fork takes an hour.
-        let is_old = |operation: &Operation| now.as_second() - operation.at.as_second() > 3600;
+        let began = |operation: &Operation| {
+            let undoing = operation.effects.undoing.as_ref();
+            undoing.map_or(operation.at.as_millisecond(), |undoing| undoing.since)
+        };
+        let is_old = |operation: &Operation| now.as_millisecond() - began(operation) > 3_600_000;
         let of = |operation: Operation| {
             let (_, process) = processes.iter().find(|(id, _)| *id == operation.id)?;
             (can_tell || is_old(&operation)).then(|| (operation, process.clone()))

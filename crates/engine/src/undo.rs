@@ -1,120 +1,155 @@
-//! Taking operations back: those that a person regrets, and those that were cut off.
+//! Taking operations back that a person regrets.
 //!
 //! What somebody went on with is not removed: a session that has grown, moved or is open, one that others need, a
 //! worktree or a copy in which something was changed.
+//!
+//! An undo can be cut off like any other operation. It is noted before anything is touched, and whatever it removes gets
+//! another name first, so what is there under its own name is whole.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::io;
+use std::path::PathBuf;
 
-use agents::SessionFile;
-use transcript::{SessionId, State};
+use transcript::State;
 
 use crate::Tine;
-use crate::delete;
+use crate::delete::Moved;
 use crate::directory;
 use crate::error::{Error, Result};
-use crate::fork::MARK;
 use crate::git::Standing;
-use crate::operations::{Effects, Expected, Operation, stamp_of};
+use crate::operations::{Effects, Operation, Reversal, UNDOING, Undoing, stamp_of};
 use crate::session::Session;
-use crate::signal::{Signal, signal};
-
-/// How long a git is waited for whose tine is gone.
-const ORPHANS_END_WITHIN: Duration = Duration::from_secs(30);
-
-/// How long a process may take to stop that was told to.
-const STILL_WITHIN: Duration = Duration::from_secs(2);
-
-/// By how many milliseconds the time that a file system notes may lag behind the clock.
-const CLOCK_TICK: i64 = 10;
-
-/// What Codex calls whoever talks to its app-server.
-const OF_A_PROGRAM: &str = "vscode";
 
 impl Tine {
-    /// Removes what operations left behind that were cut off. What cannot be removed now keeps nobody from anything else;
-    /// it is tried again by the next run.
-    pub(crate) fn clean_up(&self) -> Result<()> {
-        let cut_off = self.registry().cut_off(self.context().clock.now())?;
-        for (operation, process) in cut_off {
-            // Of several runs at once, one cleans up.
-            if !self.registry().take_over(operation.id, &process)? {
-                continue;
-            }
-            let (id, what) = (operation.id, operation.what.clone());
-            match self.clean_up_after(operation) {
-                Ok(told) => self.warn(told),
-                Err(error) => {
-                    self.warn(format!("`{what}` was cut off, and what it left cannot be put right now: {error}"));
-                    self.registry().give_back(id, &process)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes what one operation left behind, and returns what there is to tell.
-    fn clean_up_after(&self, mut operation: Operation) -> Result<String> {
-        let written = self.end_agents(&operation.effects);
-        if operation.kind == "fork" {
-            self.wait_for_gits(&operation.effects);
-        }
-        // A deletion that was cut off did not happen.
-        delete::put_back(operation.id, &operation.effects.moved)?;
-        self.give_name_back(&operation.effects)?;
-        let mut left = Vec::new();
-        if let Some(worktree) = operation.effects.worktree.take_if(|worktree| {
-            self.git().is_ok_and(|git| git.holds_work(worktree)) || self.is_worked_in(&worktree.path)
-        }) {
-            left.push(worktree.path);
-        }
-        self.find_expected(&mut operation.effects, &written);
-        left.extend(self.remove_effects(&operation.effects));
-        if let (Some(session), true) = (&operation.effects.session, operation.effects.moved.is_empty()) {
-            self.registry().forget_unregistered(session)?;
-        }
-        self.registry().end_operation(operation.id, "cleaned", None)?;
-        let what = &operation.what;
-        Ok(match left.first() {
-            None => format!("`{what}` was cut off; what it had made is removed"),
-            Some(left) => format!("`{what}` was cut off; {} is left, please look", left.display()),
-        })
-    }
-
     /// Takes back an operation: the one that is named, or the last that can be.
     pub fn undo(&self, id: Option<i64>, force: bool) -> Result<Operation> {
-        let operations = self.registry().operations()?;
-        let found = match id {
-            Some(id) => operations.iter().find(|operation| operation.id == id),
-            None => operations.iter().find(|operation| operation.state == "done"),
-        };
-        let mut operation = found.cloned().ok_or(Error::NothingToUndo(id))?;
-        if operation.state != "done" {
-            return Err(Error::NotUndoable { id: operation.id, state: operation.state });
+        loop {
+            let operations = self.registry().operations()?;
+            let found = match id {
+                Some(id) => operations.iter().find(|operation| operation.id == id),
+                None => operations.iter().find(|operation| matches!(operation.state.as_str(), "done" | UNDOING)),
+            };
+            let operation = found.cloned().ok_or(Error::NothingToUndo(id))?;
+            if operation.state == UNDOING {
+                return Err(Error::BeingUndone(operation.id));
+            }
+            if operation.state != "done" {
+                return Err(Error::NotUndoable { id: operation.id, state: operation.state });
+            }
+            let later = operations.iter().filter(|other| other.id > operation.id && other.state == "done");
+            // Where somebody else was quicker, one looks again.
+            if let Some(undone) = self.undo_one(operation.clone(), later, force)? {
+                return Ok(undone);
+            }
         }
-        let since = operation.id;
-        let later = operations.iter().filter(|other| other.id > since && other.state == "done");
-        if !operation.effects.moved.is_empty() {
-            self.restore(&operation)?;
-            return Ok(operation);
+    }
+
+    /// Takes back one operation, unless somebody else is at it by now. All is checked, then noted, then done; from the
+    /// note on, the next run goes on with it if this one is cut off.
+    fn undo_one<'a>(
+        &self,
+        mut operation: Operation,
+        later: impl Iterator<Item = &'a Operation>,
+        force: bool,
+    ) -> Result<Option<Operation>> {
+        let mut aside = Vec::new();
+        match operation.effects.reversal() {
+            Reversal::Restore => self.check_restore(&operation)?,
+            Reversal::Rename => drop(self.check_name_back(&operation)?),
+            Reversal::Remove => {
+                self.leave_to(later, &mut operation)?;
+                self.check_undo(&operation, force)?;
+                self.warn_of_others(&operation.effects);
+                aside = self.aside(&operation);
+            }
         }
-        if operation.effects.named.is_some() {
-            self.name_back(&operation)?;
-            return Ok(operation);
+        let since = self.context().clock.now().as_millisecond();
+        operation.effects.undoing = Some(Undoing { since, force, aside, is_decided: false });
+        if !self.registry().begin_undo(&operation)? {
+            return Ok(None);
         }
-        self.leave_to(later, &mut operation)?;
-        self.check_undo(&operation, force)?;
-        self.leave_to_others(&mut operation.effects);
-        if let Some(left) = self.remove_effects(&operation.effects).into_iter().next() {
-            return Err(Error::NotRemoved(left));
+        if let Err(error) = self.reverse(&mut operation) {
+            // What is aside and could not be moved back is left to the next run.
+            if !operation.effects.undoing.as_ref().is_some_and(Undoing::is_under_way) {
+                self.registry().give_up_undo(operation.id)?;
+            }
+            return Err(error);
         }
-        match &operation.effects.session {
-            Some(session) => self.registry().forget(session, operation.id)?,
-            None => self.registry().end_operation(operation.id, "undone", None)?,
+        Ok(Some(operation))
+    }
+
+    /// Goes on with what was being undone when it was cut off, and returns what there is to tell.
+    pub(crate) fn go_on_undoing(&self, mut operation: Operation) -> Result<String> {
+        let what = operation.what.clone();
+        let undoing = operation.effects.undoing.clone().unwrap_or_default();
+        if operation.effects.reversal() == Reversal::Remove && !undoing.is_decided {
+            // Somebody may have gone on with what was not moved away yet.
+            if let Err(error) = self.check_undo(&operation, undoing.force) {
+                move_back(&undoing.aside)?;
+                self.registry().give_up_undo(operation.id)?;
+                return Ok(format!("`{what}` was not undone, because that was cut off, and now: {error}"));
+            }
         }
-        Ok(operation)
+        self.reverse(&mut operation)?;
+        Ok(format!("`{what}` was being undone, which was cut off; it is undone now"))
+    }
+
+    /// Does the opposite of an operation, from wherever somebody was cut off in that.
+    fn reverse(&self, operation: &mut Operation) -> Result<()> {
+        match operation.effects.reversal() {
+            Reversal::Restore => self.restore(operation),
+            Reversal::Rename => self.name_back(operation),
+            Reversal::Remove => self.take_away(operation),
+        }
+    }
+
+    /// Removes what an operation made. First all of it gets another name, and goes back where that fails; then it is
+    /// forgotten, in one transaction; what is left to do after that needs nobody's decision any more.
+    fn take_away(&self, operation: &mut Operation) -> Result<()> {
+        let mut undoing = operation.effects.undoing.clone().unwrap_or_default();
+        if !undoing.is_decided {
+            let moved = undoing.aside.iter_mut().try_for_each(step_aside);
+            let decided = moved.and_then(|()| {
+                operation.effects.undoing = Some(Undoing { is_decided: true, ..undoing.clone() });
+                self.registry().decide_undo(operation)
+            });
+            if let Err(error) = decided {
+                operation.effects.undoing = Some(undoing.clone());
+                move_back(&undoing.aside)?;
+                return Err(error);
+            }
+        }
+        for moved in &undoing.aside {
+            if directory::remove_tree(&moved.to).is_err() {
+                self.warn(format!("{} could not be removed, please look", moved.to.display()));
+            }
+        }
+        if let (Some(worktree), Ok(git)) = (&operation.effects.worktree, self.git()) {
+            git.forget(worktree);
+        }
+        if let Some(copy) = &operation.effects.copy {
+            copy.tidy_up();
+        }
+        self.clear_away(&operation.effects);
+        operation.effects.undoing = None;
+        self.registry().end_operation(operation.id, "undone", Some(&operation.effects))
+    }
+
+    /// What an undo moves away before it removes it, and where to: beside it, so that a new name is all it takes.
+    fn aside(&self, operation: &Operation) -> Vec<Moved> {
+        let effects = &operation.effects;
+        let mut away = effects.made.clone();
+        let worktree = effects.worktree.as_ref().zip(self.git().ok());
+        let worktree = worktree.filter(|(worktree, git)| git.standing(worktree) == Standing::Itself);
+        away.extend(worktree.map(|(worktree, _)| worktree.path.clone()));
+        away.extend(effects.copy.as_ref().filter(|copy| copy.is_in_place()).map(|copy| copy.path.clone()));
+        let mut aside: Vec<Moved> = Vec::new();
+        for from in away.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
+            let is_free = |to: &PathBuf| to.symlink_metadata().is_err() && aside.iter().all(|moved| moved.to != *to);
+            let names = (1..).map(|number: u32| from.with_file_name(format!(".tine-undo-{}-{number}", operation.id)));
+            aside.extend(names.into_iter().find(is_free).map(|to| Moved { from, to }));
+        }
+        aside
     }
 
     /// What later operations have to do with the effects of an earlier one: a place that was free again may hold the
@@ -133,21 +168,17 @@ impl Tine {
         Ok(())
     }
 
-    /// Leaves what somebody else has by now of a worktree: its branch, or its place.
-    fn leave_to_others(&self, effects: &mut Effects) {
-        let (Some(worktree), Ok(git)) = (effects.worktree.clone(), self.git()) else {
+    /// Tells what somebody else has by now of a worktree, its branch or its place, and what is left alone therefore.
+    fn warn_of_others(&self, effects: &Effects) {
+        let (Some(worktree), Ok(git)) = (&effects.worktree, self.git()) else {
             return;
         };
-        if let Some(tree) = git.elsewhere(&worktree) {
+        if let Some(tree) = git.elsewhere(worktree) {
             self.warn(format!("the branch `{}` is checked out in {}, and stays", worktree.branch, tree.display()));
         }
-        if matches!(git.standing(&worktree), Standing::Other(_)) {
-            self.warn(format!(
-                "{} is not the worktree any more that was made there, and stays",
-                worktree.path.display()
-            ));
-            git.forget(&worktree);
-            effects.worktree = None;
+        if matches!(git.standing(worktree), Standing::Other(_)) {
+            let path = worktree.path.display();
+            self.warn(format!("{path} is not the worktree any more that was made there, and stays"));
         }
     }
 
@@ -214,142 +245,40 @@ impl Tine {
         }
         Ok(())
     }
+}
 
-    /// Removes what an operation made, and returns what is still there.
-    pub(crate) fn remove_effects(&self, effects: &Effects) -> Vec<PathBuf> {
-        for path in &effects.made {
-            let _ = directory::remove_tree(path);
-        }
-        if let (Some(id), Some(transcript)) = (&effects.session, effects.made.first()) {
-            for store in self.stores() {
-                let _ = store.delist(id, transcript);
-            }
-        }
-        if let (Some(worktree), Ok(git)) = (&effects.worktree, self.git()) {
-            git.remove(worktree);
-        }
-        if let Some(copy) = &effects.copy {
-            copy.remove();
-        }
-        for (note, held) in effects.notes.iter().filter(|(note, _)| note.symlink_metadata().is_ok()) {
-            match directory::content_digest(note) {
-                Ok(holds) if holds == *held => drop(fs::remove_file(note)),
-                _ => self.warn(format!("{} came along and was changed since, so it stays", note.display())),
-            }
-        }
-        for folder in &effects.folders {
-            let _ = fs::remove_dir(folder);
-        }
-        let tree = effects.worktree.iter().map(|worktree| &worktree.path);
-        effects.made.iter().chain(tree).filter(|path| path.symlink_metadata().is_ok()).cloned().collect()
+/// Gives something the name under which it waits to be removed. What has it already was moved before.
+fn step_aside(moved: &mut Moved) -> Result<()> {
+    if moved.to.symlink_metadata().is_ok() {
+        return Ok(());
     }
-
-    /// Finds a session that an agent has made under an id of its own, so that it is removed with the rest: by what is in
-    /// it, or because whoever made it was writing to it.
-    pub(crate) fn find_expected(&self, effects: &mut Effects, written: &[PathBuf]) {
-        let Some(expected) = effects.expects.take() else {
-            return;
-        };
-        let named = self.registry().names().unwrap_or_default();
-        let store = self.store(expected.agent);
-        for file in store.discover().files {
-            let is_new = file.stamp.modified / 1_000_000 + 1_000 >= expected.since;
-            let is_named = || named.keys().any(|key| file.is_called(key.id.as_str()));
-            if is_new && !is_named() && is_expected(store, &file, &expected, written) {
-                effects.note(&file.path);
-            }
+    match fs::rename(&moved.from, &moved.to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // A folder of a lower layer of an overlay cannot be renamed, but it can be removed.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            moved.to.clone_from(&moved.from);
+            Ok(())
         }
-    }
-
-    /// What a killed tine had started goes on without it. A git would make its worktree after that was removed, so it is
-    /// waited for.
-    fn wait_for_gits(&self, effects: &Effects) {
-        let (Some(proc), Some(worktree)) = (&self.context().surroundings.proc, &effects.worktree) else {
-            return;
-        };
-        let begun = Instant::now();
-        while begun.elapsed() < ORPHANS_END_WITHIN
-            && !agents::processes_with(proc, None, worktree.path.as_os_str()).is_empty()
-        {
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Ends an agent that makes a fork which nobody will see. Returns the files that it wrote to.
-    pub(crate) fn end_agents(&self, effects: &Effects) -> Vec<PathBuf> {
-        let (Some(proc), Some(mark)) = (&self.context().surroundings.proc, &effects.mark) else {
-            return Vec::new();
-        };
-        let mut written = Vec::new();
-        let begun = Instant::now();
-        loop {
-            let processes = agents::processes_marked(proc, MARK, mark);
-            if processes.is_empty() || begun.elapsed() > ORPHANS_END_WITHIN {
-                return written;
-            }
-            for process in processes {
-                written.extend(end(proc, process));
-            }
-            thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// Whether a process works in a directory.
-    fn is_worked_in(&self, directory: &Path) -> bool {
-        let proc = self.context().surroundings.proc.as_deref();
-        proc.is_some_and(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
+        other => other.map_err(|_| Error::NotRemoved(moved.from.clone())),
     }
 }
 
-/// Whether a session is what a fork that came to nothing has left. A session that was there before is somebody else's,
-/// whoever has it open.
-fn is_expected(store: &dyn agents::Store, file: &SessionFile, expected: &Expected, written: &[PathBuf]) -> bool {
-    let summary = store.scan(&file.path);
-    let created = summary.created.map(|created| created.as_millisecond());
-    let born = || file.stamp.born.map(|born| born / 1_000_000 + CLOCK_TICK);
-    let is_new = created.or_else(born).is_some_and(|began| began >= expected.since);
-    if file.is_called(expected.parent.as_str()) {
-        return false;
-    }
-    // The system tells of open files where they really are.
-    let real = file.path.canonicalize();
-    if is_new && written.iter().any(|path| real.as_ref().is_ok_and(|real| path == real)) {
-        return true;
-    }
-    match &expected.mark {
-        Some(mark) => summary.first_prompt.as_ref().is_some_and(|prompt| prompt.contains(mark)),
-        None => {
-            let is_fork = summary.parent.as_ref().is_some_and(|parent| parent.id == expected.parent);
-            is_new && is_fork && store.client(&file.path).as_deref() == Some(OF_A_PROGRAM)
+/// Gives everything its own name again.
+fn move_back(aside: &[Moved]) -> Result<()> {
+    for Moved { from, to } in aside.iter().filter(|moved| moved.to.symlink_metadata().is_ok() && moved.to != moved.from)
+    {
+        if from.symlink_metadata().is_ok() {
+            return Err(Error::InTheWay(from.clone()));
         }
+        fs::rename(to, from).map_err(|source| Error::CannotWrite { path: from.clone(), source })?;
     }
-}
-
-/// Ends a process that was started for an operation, by whose mark it was found. Returns the files that it wrote to.
-fn end(proc: &Path, process: u32) -> Vec<PathBuf> {
-    // It opens nothing more while it is looked at, and writes nothing afterwards.
-    signal(process, Signal::Stop);
-    let begun = Instant::now();
-    while !agents::is_still(proc, process) && begun.elapsed() < STILL_WITHIN {
-        thread::sleep(Duration::from_millis(1));
-    }
-    let written = agents::written_files(proc, process);
-    signal(process, Signal::Kill);
-    written
+    Ok(())
 }
 
 /// Whether somebody went on in the session since it was made.
 fn has_grown(effects: &Effects) -> bool {
     let now = effects.made.first().and_then(|path| stamp_of(path));
     effects.stamp.zip(now).is_some_and(|(then, now)| then != now)
-}
-
-impl crate::registry::Registry {
-    /// Forgets a session that was registered as started but came to nothing.
-    fn forget_unregistered(&mut self, id: &SessionId) -> Result<()> {
-        let query = "DELETE FROM sessions WHERE id = ?1 AND launch IS NOT NULL";
-        self.write(|transaction| transaction.execute(query, [id.as_str()])).map(|_| ())
-    }
 }
 
 #[cfg(test)]

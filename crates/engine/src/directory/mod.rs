@@ -114,16 +114,27 @@ impl DirectoryCopy {
         !self.path.exists() || digest_of(&self.path).ok() == self.digest
     }
 
-    /// Removes it, complete or not, and what was made above it. What somebody else put to its place is left alone: as
-    /// long as the unfinished copy is there, or was never complete, what stands under the final name is not ours.
+    /// Whether it has its final name. As long as the unfinished copy is there, or was never complete, what stands under the
+    /// final name is not ours.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.digest.is_some() && self.unfinished.symlink_metadata().is_err()
+    }
+
+    /// Removes it, complete or not, and what was made above it. What somebody else put to its place is left alone.
     pub(crate) fn remove(&self) {
-        let is_in_place = self.digest.is_some() && self.unfinished.symlink_metadata().is_err();
+        let is_in_place = self.is_in_place();
         let _ = remove_tree(&self.unfinished);
         if is_in_place {
             let _ = remove_tree(&self.path);
-            if self.was_there {
-                let _ = fs::create_dir(&self.path);
-            }
+        }
+        self.tidy_up();
+    }
+
+    /// Where it is gone, gives back the empty directory that was there, or else removes what was made above it.
+    pub(crate) fn tidy_up(&self) {
+        if self.was_there && self.digest.is_some() {
+            // Something that stands there stays.
+            let _ = fs::create_dir(&self.path);
         }
         // The folder of all clones goes with the last of them; others only where they were made for this one.
         let clones = self.path.parent().filter(|folder| **folder == beside(&self.source, CLONES));

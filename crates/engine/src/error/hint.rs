@@ -225,6 +225,9 @@ impl Error {
                     .into(),
             ),
             Error::NothingToUndo(_) | Error::NotUndoable { .. } => Some("`tine log` lists operations".into()),
+            Error::BeingUndone(_) => {
+                Some("another tine is at it; try again when that is done, or name an operation of `tine log`".into())
+            }
             Error::HasMoved { .. } => Some("`tine delete` moves it into the trash".into()),
             Error::NotRemoved(_) => Some("is the folder read-only? Nothing was forgotten; try again".into()),
             Error::HasGrown { id } => Some(format!("`tine undo {id} --force` removes it all the same")),

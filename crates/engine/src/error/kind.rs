@@ -95,6 +95,7 @@ impl Error {
             Error::CopyDiffers { .. } => "copy_differs",
             Error::NothingToUndo(_) => "nothing_to_undo",
             Error::NotUndoable { .. } => "not_undoable",
+            Error::BeingUndone(_) => "being_undone",
             Error::HasGrown { .. } => "has_grown",
             Error::HasMoved { .. } => "has_moved",
             Error::InTrash { .. } => "in_trash",

@@ -58,6 +58,13 @@ impl Git {
         self.working_trees(&worktree.repository).iter().any(|tree| tree.path == worktree.path && tree.is_locked)
     }
 
+    /// Whether the repository has a worktree with another branch at the same place.
+    pub(super) fn is_anothers(&self, worktree: &Worktree) -> bool {
+        let has_other = |tree: &WorkingTree| tree.branch.as_ref().is_some_and(|branch| *branch != worktree.branch);
+        let trees = self.working_trees(&worktree.repository);
+        trees.iter().any(|tree| tree.path == worktree.path && has_other(tree))
+    }
+
     /// What stands where a worktree was made that was handed over: its place may be another one's by now.
     pub(crate) fn standing(&self, worktree: &Worktree) -> Standing {
         if worktree.path.symlink_metadata().is_err() {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Git;
 use super::status::{Kind, to_path};
-use super::{Git, Standing};
 use crate::directory::{self, Digest};
 use crate::error::{Error, Result};
 
@@ -144,7 +144,7 @@ impl Git {
     /// Removes a worktree that was made and not handed over, or what there is of it, and its branch.
     pub(crate) fn remove(&self, worktree: &Worktree) {
         // Whoever has another branch there came later.
-        if !matches!(self.standing(worktree), Standing::Other(Some(_))) {
+        if !self.is_anothers(worktree) {
             self.remove_entry(worktree);
             // git did not know it yet, or no longer.
             let _ = directory::remove_tree(&worktree.path);
@@ -155,7 +155,7 @@ impl Git {
     /// Makes a repository forget a worktree that is gone, and its branch unless something was committed to it or
     /// somebody has it checked out.
     pub(crate) fn forget(&self, worktree: &Worktree) {
-        if worktree.path.symlink_metadata().is_err() {
+        if worktree.path.symlink_metadata().is_err() && !self.is_anothers(worktree) {
             // Not by `git worktree prune`: that forgets others as well, on a disk that is not there now.
             self.remove_entry(worktree);
         }

@@ -16,7 +16,7 @@ use transcript::{Agent, ParentSource, SessionId, SessionName};
 
 use crate::error::{Error, Result};
 use crate::fork::SeedNote;
-use crate::operations::Operation;
+use crate::operations::{Effects, Operation, UNDOING};
 use crate::private;
 
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
@@ -307,13 +307,15 @@ impl Registry {
             let mut statement = self.connection.prepare(query)?;
             let rows = statement.query_map([], |row| {
                 let effects: String = row.get(5)?;
+                let effects: Effects = serde_json::from_str(&effects).unwrap_or_default();
+                let state: String = row.get(4)?;
                 Ok(Operation {
                     id: row.get(0)?,
                     kind: row.get(1)?,
                     what: row.get(2)?,
                     at: Timestamp::from_millisecond(row.get(3)?).unwrap_or(Timestamp::UNIX_EPOCH),
-                    state: row.get(4)?,
-                    effects: serde_json::from_str(&effects).unwrap_or_default(),
+                    state: if effects.undoing.is_some() { UNDOING.to_owned() } else { state },
+                    effects,
                 })
             })?;
             rows.collect()

@@ -103,6 +103,99 @@ fn a_killed_deletion_happens_or_does_not() {
     }
 }
 
+/// Killed at any moment, an undo is finished by the next run or has not happened; nothing is there by half.
+#[test]
+fn a_killed_undo_happens_or_does_not() {
+    let mut random = Random::new(13);
+    let elsewhere = tempfile::tempdir_in("/dev/shm").unwrap();
+    let world = World::empty();
+    let registry = elsewhere.path().join("tine/registry.db");
+    // The trash is on another disk, too.
+    let command = |words: &[&str]| {
+        let mut command = world.command(words);
+        command.env("TINE_REGISTRY", &registry);
+        command
+    };
+    let run = |words: &[&str]| {
+        let output = command(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    };
+    for number in 0..150 {
+        world.sandbox.write(world.shop.join(format!("folder-{}/{number}", number % 10)), "content");
+    }
+    world.sandbox.git(&world.shop, ["add", "."]);
+    world.sandbox.git(&world.shop, ["commit", "--quiet", "--message", "more"]);
+    long_session(&world, 12).write(&world.sandbox.claude_home());
+    run(&["rename", LOGIN, "mine"]);
+    let beside = || {
+        let entries = fs::read_dir(world.shop.parent().unwrap()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let trees = world.sandbox.git(&world.shop, ["worktree", "list"]);
+        (names, trees, world.sandbox.git(&world.shop, ["branch"]))
+    };
+    let before = (world.agents_files(), beside());
+    let kinds: [&[&str]; 4] = [
+        &["clone", "mine", "other"],
+        &["fork", "mine", "other", "--worktree"],
+        &["fork", "mine", "other"],
+        &["delete", "mine", "--yes"],
+    ];
+    let mut finished = 0;
+    for words in kinds {
+        run(words);
+        let begun = std::time::Instant::now();
+        run(&["undo"]);
+        let whole = usize::try_from(begun.elapsed().as_micros()).unwrap();
+        for round in 0..6 {
+            run(words);
+            let mut child = command(&["undo"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            std::thread::sleep(Duration::from_micros(random.below(whole) as u64));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            finished += usize::from(run(&["list"]).1.contains("it is undone now"));
+            let log: Value = serde_json::from_str(&run(&["log", "--json"]).0).unwrap();
+            match log[0]["state"].as_str().unwrap() {
+                "done" => drop(run(&["undo"])),
+                state => assert_eq!(state, "undone", "{words:?}, {round}: {:#}", log[0]),
+            }
+            assert!(world.agents_files() == before.0, "{words:?}, {round}");
+            assert_eq!(beside(), before.1, "{words:?}, {round}");
+            assert_eq!(unfinished(world.sandbox.root()), [] as [PathBuf; 0], "{words:?}, {round}");
+            assert_eq!(unfinished(elsewhere.path()), [] as [PathBuf; 0], "{words:?}, {round}");
+            let info: Value = serde_json::from_str(&run(&["info", "mine", "--json"]).0).unwrap();
+            assert_eq!(info["id"], LOGIN);
+        }
+    }
+    assert!(finished > 0, "none was cut off in the middle");
+}
+
+/// Two at once said that they had undone the same.
+#[test]
+fn of_several_undos_at_once_each_has_its_own() {
+    let world = World::new();
+    for number in 0..6 {
+        world.json(["fork", LOGIN, &format!("fork-{number}"), "--json"]);
+    }
+    for _ in 0..2 {
+        let children: Vec<Child> = (0..4).map(|_| spawn(&world, &["undo"])).collect();
+        let mut undone = Vec::new();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            let told = text(&output.stderr);
+            match output.status.success() {
+                true => undone.push(told),
+                false => assert!(told.contains("is being undone") || told.contains("nothing to undo"), "{told}"),
+            }
+        }
+        let count = undone.len();
+        undone.sort();
+        undone.dedup();
+        assert!(count > 0 && undone.len() == count, "{undone:?}");
+    }
+}
+
 /// Killed at any moment, a fork is there or it is not; the next run removes what is left of it.
 #[test]
 fn a_killed_fork_is_cleaned_up() {
