@@ -37,4 +37,4 @@ pub use embedder::{Embedder, MODEL};
 pub use error::Error;
 pub use file::{Hit, Key, Nearest, VectorFile, VectorWriter};
 pub use vector::{DIMENSIONS, Vector};
-pub use words::pieces_per_word;
+pub use words::{is_word, pieces_per_word};

@@ -132,6 +132,19 @@ pub fn pieces_per_word(text: &str) -> f32 {
     if words == 0 { 1.0 } else { pieces as f32 / words as f32 }
 }
 
+/// Whether a text is one word that the model knows as a whole: one that is common in its language, and spelt right.
+///
+/// ```
+/// assert!(["outdated", "collection", "Stale"].into_iter().all(meaning::is_word));
+/// assert!(!["colection", "garbage collection", "pgbouncer", ""].into_iter().any(meaning::is_word));
+/// ```
+pub fn is_word(text: &str) -> bool {
+    let mut ids = Vec::new();
+    let mut walk = Words::new(text);
+    let is_one = walk.next(&mut ids).is_some_and(|word| word.range == (0..text.len()) && word.tokens == 1);
+    is_one && ids != [UNKNOWN]
+}
+
 /// Gives what a character becomes; nothing, if it is left out.
 fn normalise(c: char, mut give: impl FnMut(Kind)) {
     if c.is_ascii_alphanumeric() {

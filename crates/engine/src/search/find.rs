@@ -1,6 +1,5 @@
 //! Asking the index: which turns hold the words, and how well.
 
-use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use tantivy::collector::{Collector, SegmentCollector};
@@ -13,8 +12,8 @@ use tantivy::{DocAddress, DocSet, Searcher, SegmentOrdinal, TERMINATED, Term};
 use super::cover::Cover;
 use super::document::normal_path;
 use super::index::{Fields, Words, place_key};
+use super::known::{Known, is_corrected, known_word};
 use super::query::{Asked, Limits, Query};
-use super::slips::Slips;
 use super::turns::Turns;
 use super::words;
 
@@ -30,10 +29,6 @@ const LOOKED_AT: usize = 200;
 const ALL_SAID: f32 = 0.9;
 /// How much a word that was taken for another one counts as one that is nowhere.
 const CORRECTED: f32 = 0.3;
-/// How many words are thought of in the place of one that is nowhere.
-const SIMILAR: usize = 50;
-/// A word of so few letters is corrected only where it is all that was asked.
-const SHORT: usize = 4;
 /// How many hits are put in order at once.
 const AT_ONCE: usize = 500;
 /// With so many sessions that have all words, those that have only some are of no interest.
@@ -140,16 +135,18 @@ pub(super) fn find(
 ) -> tantivy::Result<Hits> {
     let mut found = Hits::default();
     let mut asked: Vec<Asked> = Vec::new();
-    for word in &query.words {
-        match known_word(words.fields, searcher, word)? {
+    let known = query.words.iter().map(|word| known_word(words.fields, searcher, word));
+    let known: Vec<Known> = known.collect::<tantivy::Result<_>>()?;
+    let is_any_there = known.iter().any(|known| matches!(known, Known::Yes));
+    for (word, known) in query.words.iter().zip(known) {
+        match known {
             Known::Yes => asked.push(word.clone()),
-            // A short word is like many others; as one of several, it is rather one that was never said.
-            Known::Like(other) if query.words.len() == 1 || said(word).chars().count() > SHORT => {
+            Known::Like { other, is_proper } if is_corrected(query, word, is_proper && is_any_there) => {
                 found.corrections.push(Correction { asked: said(word), taken: other.clone() });
                 let taken = words::words(&other).into_iter().next();
                 asked.extend(taken.map(|taken| Asked { word: taken, required: word.required }));
             }
-            Known::Like(_) | Known::No => found.unknown.push(said(word)),
+            Known::Like { .. } | Known::No => found.unknown.push(said(word)),
         }
     }
     found.terms =
@@ -214,7 +211,7 @@ fn sessions_of(hits: &[Hit]) -> usize {
     hits.iter().map(|hit| hit.file).collect::<HashSet<u64>>().len()
 }
 
-fn said(asked: &Asked) -> String {
+pub(super) fn said(asked: &Asked) -> String {
     asked.word.whole.clone().unwrap_or_else(|| asked.word.parts.join(" "))
 }
 
@@ -389,85 +386,8 @@ pub(super) fn is_run(word: &words::Word) -> bool {
 }
 
 /// How many of so many pairs have to be there.
-fn needed(pairs: usize) -> usize {
+pub(super) fn needed(pairs: usize) -> usize {
     if pairs <= 2 { pairs } else { pairs.div_ceil(3).max(2) }
-}
-
-enum Known {
-    Yes,
-    Like(String),
-    No,
-}
-
-/// Whether a word is anywhere in the index; else the word that is most like it.
-fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Result<Known> {
-    let count = |field: Field, text: &str| searcher.doc_freq(&Term::from_field_text(field, text));
-    let word = &asked.word;
-    if word.parts.iter().all(|part| words::is_single(part)) {
-        return Ok(Known::Yes);
-    }
-    if let Some(whole) = &word.whole
-        && count(fields.prose, whole)? + count(fields.tools, whole)? > 0
-    {
-        return Ok(Known::Yes);
-    }
-    let mut unknown: Vec<usize> = Vec::new();
-    for (place, part) in word.parts.iter().enumerate() {
-        let root = words::stem(part);
-        let forms = [(fields.prose, part), (fields.tools, part), (fields.stem, &root)];
-        let roots = [(fields.prose, &root), (fields.tools, &root)];
-        let mut is_known = false;
-        for (field, form) in forms.into_iter().chain(roots) {
-            is_known = is_known || count(field, form)? > 0;
-        }
-        if !is_known {
-            unknown.push(place);
-        }
-    }
-    if unknown.is_empty() || is_run(word) && word.parts.len() - unknown.len() >= needed(word.parts.len()) {
-        return Ok(Known::Yes);
-    }
-    // A slip in an identifier is one in a part of it.
-    let mut parts = word.parts.clone();
-    for place in unknown {
-        let others = similar(fields, searcher, &parts[place])?;
-        let Some(mut taken) = others.first() else { return Ok(Known::No) };
-        // Of several words that may be meant, it is the one that makes an identifier which is there.
-        for other in others.iter().take(if parts.len() > 1 { others.len() } else { 0 }) {
-            let whole: String =
-                (0..).zip(&parts).map(|(at, part)| if at == place { other } else { part }.as_str()).collect();
-            if count(fields.prose, &whole)? + count(fields.tools, &whole)? > 0 {
-                taken = other;
-                break;
-            }
-        }
-        parts[place].clone_from(taken);
-    }
-    Ok(Known::Like(parts.join("_")))
-}
-
-/// The words that a slip leads from to this one, two in long words: the fewest slips first, then the most common.
-fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<Vec<String>> {
-    let Some(slips) = Slips::of(word) else { return Ok(Vec::new()) };
-    let mut others: Vec<(usize, Reverse<u32>, String)> = Vec::new();
-    for field in [fields.prose, fields.tools] {
-        for reader in searcher.segment_readers() {
-            let inverted = reader.inverted_index(field)?;
-            let mut stream = inverted.terms().search(&slips).into_stream()?;
-            while stream.advance() {
-                let Some((text, count)) = std::str::from_utf8(stream.key()).ok().zip(slips.count(stream.key())) else {
-                    continue;
-                };
-                others.push((count, Reverse(stream.value().doc_freq), text.to_owned()));
-            }
-        }
-        if !others.is_empty() {
-            break;
-        }
-    }
-    others.sort_unstable();
-    others.truncate(SIMILAR);
-    Ok(others.into_iter().map(|(_, _, text)| text).collect())
 }
 
 /// The given turns, as the index has them; what is not in it any more is left out.

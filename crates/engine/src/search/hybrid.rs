@@ -136,6 +136,11 @@ pub(super) fn rank(
     Ok((grounds, notices))
 }
 
+/// Whether a word is one of the language that the model was taught, as far as its vocabulary goes.
+pub(super) fn is_proper_word(word: &str) -> bool {
+    meaning::is_word(word)
+}
+
 fn damaged(why: &str) -> String {
     format!("the vectors are damaged and will be made anew: {why}")
 }

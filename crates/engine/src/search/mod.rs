@@ -1,7 +1,8 @@
 //! Finding past conversations by their words and by their meaning.
 //!
 //! `words` says what a word is, `query` what was asked (`pieces` takes it apart), `document` what of a turn goes into the
-//! index, `index` keeps it, `update` brings it up to date (`upkeep` when), `find` asks it, and `absent` tells what is nowhere. `results` says
+//! index, `index` keeps it, `update` brings it up to date (`upkeep` when), `find` asks it (`known` for
+//! each word alone), and `absent` tells what is nowhere. `results` says
 //! whose hits they are (`queue` in which order), and `snippet` shows why, by the words that are `wanted`. `vectors` keeps what
 //! the chunks of prose mean, and `hybrid` puts that together with what `find` found; without the feature `semantic`,
 //! `words_only` stands in.
@@ -17,6 +18,7 @@ mod hybrid;
 #[path = "words_only.rs"]
 mod hybrid;
 mod index;
+mod known;
 #[cfg(feature = "semantic")]
 mod language;
 mod pieces;
@@ -243,6 +245,9 @@ impl Tine {
         }
         if answer.results.is_empty() && !answer.no_sessions {
             answer.notices.extend(absent::hindrances(&look, &limits, asked.as_ref()).map_err(failed)?);
+        }
+        if !answer.results.is_empty() {
+            known::keep_what_says_something(query, &mut found.unknown);
         }
         answer.corrections = found.corrections;
         answer.unknown = found.unknown;

@@ -71,9 +71,12 @@ impl Tine {
                 answer.results.push(named(entry, 1.0));
             }
         }
-        if is_id {
-            // Who asks for an id asks for nothing else.
+        if !answer.results.is_empty() {
+            // It was found: none of its parts is a slip.
             (found.corrections, found.unknown) = (Vec::new(), Vec::new());
+        }
+        // Who asks for an id asks for nothing else.
+        if is_id {
             return;
         }
         let mut opened = 0;

@@ -1,10 +1,10 @@
 //! What is asked of `tine search`, and what is answered where it is not what was meant.
 
 use serde_json::json;
-use testkit::build::ClaudeSession;
+use testkit::build::{ClaudeSession, CodexSession};
 
 use crate::search::{found, ids, messages};
-use crate::world::{COOKIE, LOGIN, World};
+use crate::world::{COOKIE, EXPORT, LOGIN, World};
 
 #[test]
 fn the_options_of_a_pasted_command_exclude_nothing() {
@@ -92,6 +92,40 @@ fn of_a_run_without_spaces_only_what_is_missing_is_named() {
     let answer = world.json(["search", "--json", "--engine", "words", "手机上看不到头像"]);
     let told = messages(&answer);
     assert!(told.is_empty() || told.contains("nothing says `上看不到头`"), "{answer}");
+}
+
+#[test]
+fn a_proper_word_is_no_slip_and_what_an_ordinary_one_lacks_is_not_told() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("The connection to the database is updated; its state is detected.").text("It is."))
+        .write(&world.sandbox.claude_home());
+    let asked = |asked: &str| {
+        let answer = world.json(["search", "--json", "--engine", "words", asked]);
+        (answer["results"].as_array().unwrap().len(), messages(&answer))
+    };
+    assert_eq!(asked("garbage collection database rejected outdated stale"), (1, String::new()));
+    // Of few words each is meant; a slip is one, and so is a word that is all that was asked.
+    assert_eq!(asked("database collection"), (1, "nothing says `collection`\n".into()));
+    let corrected = "nothing says `conection`; looked for `connection` instead\n";
+    assert_eq!(asked("why does the database conection garbage collection stop"), (1, corrected.into()));
+    assert_eq!(asked("collection"), (1, "nothing says `collection`; looked for `connection` instead\n".into()));
+    // Nothing was found: every word tells why.
+    assert_eq!(asked("some garbage heap piano"), (0, "nothing says `some` or `garbage` or `heap` or `piano`\n".into()));
+}
+
+#[test]
+fn a_name_that_is_found_has_no_slips_in_it() {
+    let world = World::empty();
+    CodexSession::new(EXPORT)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("Is that right? What is the prize?").text("It is."))
+        .write(&world.sandbox.codex_home());
+    assert_eq!(world.run(["rename", EXPORT, "price-fight"]).code, 0);
+    let answer = world.json(["search", "--json", "--engine", "words", "price-fight"]);
+    let first = &answer["results"][0]["session"]["id"];
+    assert_eq!((first, messages(&answer)), (&json!(EXPORT), String::new()), "{answer}");
 }
 
 #[test]
