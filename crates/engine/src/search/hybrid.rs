@@ -30,6 +30,8 @@ pub(super) const IS_THERE: bool = true;
 const WORDS: f32 = 0.95;
 /// How quickly words lose weight where even the best turn says only a part of the question.
 const STEEP: f32 = 2.5;
+/// What words count for however little of the question is said: one who says some of it, and means none of the rest, is there.
+const FLOOR: f32 = 0.1;
 /// Words decide about a question in another language as long as so much of it is said anywhere.
 const COVERED: f32 = 0.05;
 /// What shares no word with the question has to be this near to it,
@@ -173,7 +175,7 @@ fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
             None => best_cosine * relative * trust,
         };
         hit.part = near.map(|near| near.part);
-        hit.score = share * words + (1.0 - share) * meaning;
+        hit.score = FLOOR * hit.score + (1.0 - FLOOR) * (share * words + (1.0 - share) * meaning);
     }
 }
 
@@ -333,4 +335,35 @@ pub(super) fn status(
         missing,
         bytes: std::fs::metadata(vectors::path(cache)).map_or(0, |metadata| metadata.len()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tantivy::DocAddress;
+
+    use super::*;
+
+    #[test]
+    fn what_words_find_counts_where_most_of_the_question_is_said_nowhere() {
+        let hit = |turn: u32, score: f32| Hit {
+            score,
+            file: 1,
+            turn,
+            offset: 0,
+            at: 0,
+            part: None,
+            address: DocAddress::new(0, turn),
+        };
+        let near = |turn: u32, cosine: f32| ((1, turn), Near { cosine, part: 0 });
+        let meanings = Meanings::from([near(1, 0.3), near(2, 0.33), near(3, 0.4)]);
+        let mut hits = [hit(1, 0.5), hit(2, 0.0), hit(3, 0.0)];
+        // A fifth of what was asked is said by somebody.
+        fuse(&mut hits, &meanings, 0.2_f32.powf(STEEP), 0.2);
+        assert!(hits[0].score > hits[1].score, "{hits:?}");
+        // Other words for all of it are nearer still.
+        assert!(hits[2].score > hits[0].score, "{hits:?}");
+        let mut all = [hit(1, 1.0)];
+        fuse(&mut all, &Meanings::from([near(1, 1.0)]), 0.95, 1.0);
+        assert!((all[0].score - 1.0).abs() < 1e-6, "{all:?}");
+    }
 }
