@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tantivy::collector::{Collector, SegmentCollector};
+use tantivy::collector::{Collector, Count, SegmentCollector};
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, Occur, Query as Matcher, RegexQuery, TermQuery,
 };
@@ -68,6 +68,8 @@ pub(super) struct Hits {
     pub corrections: Vec<Correction>,
     /// Words that are nowhere, with nothing like them.
     pub unknown: Vec<String>,
+    /// Words that must not be there, and without which more would have been found.
+    pub left_out: Vec<String>,
     /// How much of what was asked is said anywhere, from 0 to 1; rare words count more, and a word that is nowhere most.
     pub coverage: f32,
     /// How much of it one turn says, the one that says most.
@@ -196,6 +198,7 @@ pub(super) fn find(
         let more = search(false)?;
         hits.extend(more.into_iter().filter(|hit| !known.contains(&(hit.file, hit.turn))));
     }
+    found.left_out = matcher.left_out(&asked)?;
     if let Some(touched) = &touched {
         hits.retain(|hit| touched.contains(&hit.file));
     }
@@ -247,6 +250,27 @@ type Clause = (Occur, Box<dyn Matcher>);
 impl Match<'_> {
     /// The matcher of everything that was asked.
     fn build(&self, asked: &[Asked], together: bool) -> BooleanQuery {
+        let mut clauses = self.wanted(asked, together);
+        clauses.extend(self.query.without.iter().map(|word| (Occur::MustNot, self.word(word))));
+        BooleanQuery::new(clauses)
+    }
+
+    /// The words that must not be there of which something that is asked for says one. An option of a command that was pasted
+    /// looks like such a word, and nothing else would tell why what has it is not found.
+    fn left_out(&self, asked: &[Asked]) -> tantivy::Result<Vec<String>> {
+        let mut left_out = Vec::new();
+        for word in &self.query.without {
+            let mut clauses = self.wanted(asked, false);
+            clauses.push((Occur::Must, self.word(word)));
+            if self.searcher.search(&BooleanQuery::new(clauses), &Count)? > 0 {
+                left_out.push(said(word));
+            }
+        }
+        Ok(left_out)
+    }
+
+    /// What a turn has to say and what it had better say.
+    fn wanted(&self, asked: &[Asked], together: bool) -> Vec<Clause> {
         let mut clauses: Vec<Clause> = Vec::new();
         let mut wanted: Vec<Clause> = Vec::new();
         for word in asked {
@@ -272,10 +296,7 @@ impl Match<'_> {
         for (file, worth) in &self.files {
             clauses.push((Occur::Should, exact(self.fields.path, &words::exact(file), *worth)));
         }
-        for word in &self.query.without {
-            clauses.push((Occur::MustNot, self.word(word)));
-        }
-        BooleanQuery::new(clauses)
+        clauses
     }
 
     /// The turns that touched the file and used the tool that are asked for; nothing where none is.

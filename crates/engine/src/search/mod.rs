@@ -240,6 +240,7 @@ impl Tine {
             }
         }
         self.results(&look, query, &sessions, &mut found, limit, &mut answer);
+        answer.notices.extend(found.left_out.iter().map(|word| format!("left out what says `{word}`")));
         if query.is_cut {
             answer.notices.push(format!("of so many words, the first {} different ones were looked for", query::MOST));
         }

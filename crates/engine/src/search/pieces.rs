@@ -30,6 +30,7 @@ const FILTERS: [&str; 9] = ["agent", "file", "since", "until", "after", "before"
 /// The parts of a query that is one line.
 pub(super) fn pieces(line: &str) -> Result<Vec<Piece>> {
     let mut pieces: Vec<Piece> = Vec::new();
+    let is_command = line.split(' ').any(is_of_a_command);
     let mut at = 0;
     while let Some(rest) = line.get(at..).filter(|rest| !rest.is_empty()) {
         if rest.starts_with(' ') {
@@ -37,7 +38,7 @@ pub(super) fn pieces(line: &str) -> Result<Vec<Piece>> {
             continue;
         }
         let start = at;
-        let without = is_exclusion(rest);
+        let without = is_exclusion(rest, is_command);
         let required = rest.starts_with('+') && rest.len() > 1 && !rest.starts_with("+ ");
         let inner = usize::from(without || required);
         let body = &rest[inner..];
@@ -81,13 +82,39 @@ pub(super) fn without_filters(line: &str, pieces: &[Piece]) -> String {
     typed.trim().to_owned()
 }
 
-/// Whether a word is one that must not be there: `-windows`. The short options of a command, `-n` or `-ss`, are words.
-fn is_exclusion(rest: &str) -> bool {
+/// Whether a word is one that must not be there: `-windows`. The options of a command are words, `-n` and `-ss` always, and
+/// `-batch` where something else tells that it is a command; so is a number, as `-25308` of an error.
+fn is_exclusion(rest: &str, is_command: bool) -> bool {
     let Some(word) = rest.strip_prefix('-').map(|rest| &rest[..rest.find(' ').unwrap_or(rest.len())]) else {
         return false;
     };
-    let is_option = word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    !word.is_empty() && !word.starts_with('-') && !is_option
+    // Nobody quotes an option.
+    let is_option = is_short_option(word) || is_command && !word.starts_with('"');
+    !word.is_empty() && !word.starts_with('-') && !is_option && !is_number(word)
+}
+
+/// Whether only commands have such a word: a short option, a long one, a setting. Nobody excludes anything in those.
+fn is_of_a_command(word: &str) -> bool {
+    let is_setting = word.split_once('=').is_some_and(|(name, value)| {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '-')
+            && name.chars().all(is_name)
+            && !value.is_empty()
+    });
+    let is_long = word.strip_prefix("--").is_some_and(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
+    is_setting || is_long || word.strip_prefix('-').is_some_and(|word| !word.is_empty() && is_short_option(word))
+}
+
+fn is_short_option(word: &str) -> bool {
+    word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// `25308`, `1.5`, `0x80070005`, and what a message has behind it.
+fn is_number(word: &str) -> bool {
+    let word = word.trim_end_matches(|c: char| c.is_ascii_punctuation());
+    let digits = word.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let is_decimal = word.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b',' | b'_'));
+    !word.is_empty() && (digits.is_some() || is_decimal)
 }
 
 /// Whether a filter begins here. What a message says behind `agent: ` is no value, nor is a URL.

@@ -411,6 +411,15 @@ mod tests {
         assert_eq!(said("agent: connection refused"), "agent connection refused");
         assert_eq!(said("file:///tmp/x.rs"), "file tmp x rs");
         assert_eq!(said("a 5\" display"), "5 display");
+        assert_eq!(said("ffmpeg -vsync cfr -r 30"), "ffmpeg vsync cfr r 30");
+        assert_eq!(said("ldapsearch -LLL dc=corp"), "ldapsearch lll dc corp");
+        assert_eq!(said("gdb -batch --args main"), "gdb batch args main");
+        assert_eq!(said("keychain error -25308, -0x8007"), "keychain error 25308 0x8007");
+        assert_eq!(said("-25308"), "25308");
+        for kept in ["deadlock -bundle", "a=b -\"not this\"", "1+1=2 == -bundle", "deadlock -2fa"] {
+            let query = parse(kept).unwrap();
+            assert_eq!(query.without.len() + query.without_phrases.len(), 1, "{kept}");
+        }
         assert_eq!(parse("login -\"js\" -猫").unwrap().without.len(), 1);
         // The place in a file is not a part of its name.
         for file in ["file:src/transfer.rs:118", "file:src/transfer.rs:118:7", "file:src/transfer.rs:118:7:"] {

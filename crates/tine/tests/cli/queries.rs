@@ -95,6 +95,27 @@ fn of_a_run_without_spaces_only_what_is_missing_is_named() {
 }
 
 #[test]
+fn an_option_of_a_command_hides_nothing_and_what_is_left_out_is_told() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("Run gdb -batch -ex bt on the core.").text("The keychain error is -25308."))
+        .write(&world.sandbox.claude_home());
+    for asked in ["gdb -batch -ex bt", "gdb -batch --args x", "keychain error -25308", "-25308"] {
+        let answer = world.json(["search", "--json", "--engine", "words", "--", asked]);
+        assert_eq!(answer["results"][0]["session"]["id"], LOGIN, "{asked}: {answer}");
+        assert!(!messages(&answer).contains("left out"), "{asked}: {answer}");
+    }
+    let answer = world.json(["search", "--json", "--engine", "words", "--", "gdb -batch"]);
+    assert_eq!(
+        (answer["results"].as_array().unwrap().len(), messages(&answer)),
+        (0, "left out what says `batch`\n".into())
+    );
+    let answer = world.json(["search", "--json", "--engine", "words", "--", "gdb -bundle"]);
+    assert_eq!((answer["results"].as_array().unwrap().len(), messages(&answer)), (1, String::new()));
+}
+
+#[test]
 fn a_proper_word_is_no_slip_and_what_an_ordinary_one_lacks_is_not_told() {
     let world = World::empty();
     ClaudeSession::new(LOGIN)
