@@ -251,8 +251,13 @@ impl Match<'_> {
     /// The matcher of everything that was asked.
     fn build(&self, asked: &[Asked], together: bool) -> BooleanQuery {
         let mut clauses = self.wanted(asked, together);
-        clauses.extend(self.query.without.iter().map(|word| (Occur::MustNot, self.word(word))));
+        clauses.extend(self.query.without.iter().map(|word| (Occur::MustNot, self.unwanted(word))));
         BooleanQuery::new(clauses)
+    }
+
+    /// A word that must not be there: all of it.
+    fn unwanted(&self, word: &Asked) -> Box<dyn Matcher> {
+        self.word(&Asked { required: true, ..word.clone() })
     }
 
     /// The words that must not be there of which something that is asked for says one. An option of a command that was pasted
@@ -261,7 +266,7 @@ impl Match<'_> {
         let mut left_out = Vec::new();
         for word in &self.query.without {
             let mut clauses = self.wanted(asked, false);
-            clauses.push((Occur::Must, self.word(word)));
+            clauses.push((Occur::Must, self.unwanted(word)));
             if self.searcher.search(&BooleanQuery::new(clauses), &Count)? > 0 {
                 left_out.push(said(word));
             }
@@ -345,7 +350,7 @@ impl Match<'_> {
                 let is_run = is_run(word);
                 let occur = if is_run { Occur::Should } else { Occur::Must };
                 let parts: Vec<Clause> = word.parts.iter().map(|part| (occur, term(field, part))).collect();
-                let needed = if is_run { needed(parts.len()) } else { 0 };
+                let needed = if is_run { needed(parts.len(), asked.required) } else { 0 };
                 way(Box::new(BooleanQuery::with_minimum_required_clauses(parts, needed)), boost);
             }
         }
@@ -406,9 +411,14 @@ pub(super) fn is_run(word: &words::Word) -> bool {
         && word.parts.iter().all(|part| !part.is_ascii() && part.chars().count() == 2)
 }
 
-/// How many of so many pairs have to be there.
-pub(super) fn needed(pairs: usize) -> usize {
-    if pairs <= 2 { pairs } else { pairs.div_ceil(3).max(2) }
+/// How many of so many pairs have to be there. A run is a sentence without spaces, as far as anybody knows: of a question,
+/// one word is enough to be found, and more are better. What has to be there is there by more than one.
+fn needed(pairs: usize, is_required: bool) -> usize {
+    match is_required {
+        false => 1,
+        true if pairs <= 2 => pairs,
+        true => pairs.div_ceil(3).max(2),
+    }
 }
 
 /// The given turns, as the index has them; what is not in it any more is left out.

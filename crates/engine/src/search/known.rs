@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
 
-use super::find::{is_run, needed, said};
+use super::find::{is_run, said};
 use super::hybrid;
 use super::index::Fields;
 use super::query::{Asked, Query};
@@ -68,7 +68,7 @@ pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> 
             unknown.push(place);
         }
     }
-    if unknown.is_empty() || is_run(word) && word.parts.len() - unknown.len() >= needed(word.parts.len()) {
+    if unknown.is_empty() || is_run(word) && unknown.len() < word.parts.len() {
         return Ok(Known::Yes);
     }
     // A slip in an identifier is one in a part of it.

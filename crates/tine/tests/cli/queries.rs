@@ -95,6 +95,33 @@ fn of_a_run_without_spaces_only_what_is_missing_is_named() {
 }
 
 #[test]
+fn a_word_inside_of_a_run_without_spaces_is_found() {
+    let world = World::empty();
+    for (number, (id, said)) in (1..).zip([(LOGIN, "缓存雪崩之后数据库很慢。"), (COOKIE, "报表里的日期不对。")])
+    {
+        ClaudeSession::new(id)
+            .cwd(&world.shop)
+            .seed(number)
+            .turn(|turn| turn.prompt(said).text("好的。"))
+            .write(&world.sandbox.claude_home());
+    }
+    for (asked, expected) in [("如何防止雪崩", LOGIN), ("缓存问题", LOGIN), ("报表错误", COOKIE), ("报表错", COOKIE)]
+    {
+        let answer = world.json(["search", "--json", asked]);
+        assert_eq!(answer["results"][0]["session"]["id"], expected, "{asked}: {answer}");
+    }
+    // More of it is better, and what must be there or must not be is more than a part of it.
+    let both = world.json(["search", "--json", "报表缓存雪崩"]);
+    let ids: Vec<&str> =
+        both["results"].as_array().unwrap().iter().map(|one| one["session"]["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [LOGIN, COOKIE], "{both}");
+    for asked in ["+报表错误", "日期 -报表错误"] {
+        let count = world.json(["search", "--json", "--", asked])["results"].as_array().unwrap().len();
+        assert_eq!(count, usize::from(asked.contains('-')), "{asked}");
+    }
+}
+
+#[test]
 fn an_option_of_a_command_hides_nothing_and_what_is_left_out_is_told() {
     let world = World::empty();
     ClaudeSession::new(LOGIN)
