@@ -87,8 +87,12 @@ impl Tine {
                 answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
                 break;
             }
-            opened += 1;
             let at = &look.catalog.entries[entry];
+            // A fork's title is its name where nobody gave it another.
+            if hit.turn == 0 && at.summary.title().is_some_and(is_of_a_fork) {
+                continue;
+            }
+            opened += 1;
             let turns = at.summary.turns.max(1);
             let read = |hit: &Hit| {
                 // A fork that stands for its source counts the shared turns alike, but its file is another.
@@ -168,10 +172,14 @@ impl Tine {
 /// What it is worth that all of these words are in a name. That of a fork says only whose fork it is.
 fn worth_of_name(name: &str, words: &HashSet<&str>) -> Option<f32> {
     let parts: Vec<&str> = name.split('-').collect();
-    let is_fork =
-        name.rsplit_once("-fork-").is_some_and(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
     let has_all = words.iter().all(|word| parts.contains(word));
-    (has_all && !is_fork).then(|| NAMED * words.len() as f32 / parts.len() as f32)
+    (has_all && !is_of_a_fork(name)).then(|| NAMED * words.len() as f32 / parts.len() as f32)
+}
+
+/// Whether a name was made up for a fork, of the words that its source begins with.
+fn is_of_a_fork(name: &str) -> bool {
+    name.rsplit_once("-fork-")
+        .is_some_and(|(source, number)| !source.contains(' ') && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Whether a word may be the beginning of an id. A short one is a word first, and an id where nobody said it.

@@ -177,6 +177,23 @@ fn a_name_that_is_found_has_no_slips_in_it() {
 }
 
 #[test]
+fn names_that_were_made_up_for_forks_find_nothing() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("uploads that time out should be tried again").text("They are."))
+        .write(&world.sandbox.claude_home());
+    for _ in 0..2 {
+        assert_eq!(world.run(["fork", LOGIN, "--in", "none"]).code, 0);
+    }
+    for engine in ["words", "hybrid"] {
+        let answer = world.json(["search", "--json", "--engine", engine, "uploads that time out"]);
+        let results = answer["results"].as_array().unwrap();
+        assert_eq!((results.len(), &results[0]["session"]["id"]), (1, &json!(LOGIN)), "{answer}");
+    }
+}
+
+#[test]
 fn a_title_finds_the_turn_that_it_is_about() {
     let world = World::empty();
     let claude = world.sandbox.claude_home();
