@@ -178,10 +178,8 @@ impl Tine {
             self.warn(format!("the agent's own list keeps the old title: {error}"));
         }
         // A title is nothing that somebody said.
-        if let (Some(before), Some(after)) = (before, operations::stamp_of(&view.path))
-            && before != after
-            && let Err(error) = self.registry().move_stamp(&view.id, before, after)
-        {
+        let moved = before.map(|before| self.registry().move_stamp(&view.id, before, &view.path));
+        if let Some(Err(error)) = moved {
             self.warn(error.to_string());
         }
     }

@@ -21,6 +21,9 @@ use crate::git::Worktree;
 use crate::profile::Profile;
 use crate::registry::{Lineage, Registry, SessionKey};
 
+/// Transcripts of up to so many bytes are compared by what they hold; reading that takes a millisecond or two.
+const READ_AGAIN: u64 = 4 << 20;
+
 /// What an operation makes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Effects {
@@ -71,6 +74,12 @@ pub struct Effects {
     pub noted_parent: bool,
     /// Size and time of the transcript when it was complete; tells whether it has grown since.
     pub stamp: Option<(u64, i64)>,
+    /// A fingerprint of what the transcript held then, where it was not too long to be read for that.
+    #[serde(default)]
+    pub content: Option<String>,
+    /// A fingerprint of the files that lay beside it then.
+    #[serde(default)]
+    pub beside: Option<String>,
     /// How far it is with taking all of that back, where somebody is at it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undoing: Option<Undoing>,
@@ -356,12 +365,17 @@ impl Registry {
         })
     }
 
-    /// Moves on what tells whether a fork has grown, where only tine itself has written to it.
-    pub(crate) fn move_stamp(&mut self, id: &SessionId, before: (u64, i64), after: (u64, i64)) -> Result<()> {
+    /// Moves on what tells whether a fork has grown, where only tine itself has written to its transcript.
+    pub(crate) fn move_stamp(&mut self, id: &SessionId, before: (u64, i64), transcript: &Path) -> Result<()> {
+        let Some(after) = stamp_of(transcript).filter(|after| *after != before) else {
+            return Ok(());
+        };
         let text = |stamp: (u64, i64)| format!("[{},{}]", stamp.0, stamp.1);
-        let query = "UPDATE operations SET effects = json_set(effects, '$.stamp', json(?3)) WHERE state = 'done'
+        let query = "UPDATE operations SET effects = json_set(effects, '$.stamp', json(?3), '$.content', ?4)
+                         WHERE state = 'done'
                          AND json_extract(effects, '$.session') = ?1 AND json_extract(effects, '$.stamp') = ?2";
-        self.write(|transaction| transaction.execute(query, params![id.as_str(), text(before), text(after)])).map(drop)
+        let values = params![id.as_str(), text(before), text(after), content_of(transcript)];
+        self.write(|transaction| transaction.execute(query, values)).map(drop)
     }
 
     /// Notes that an operation is about to be undone. False where somebody else was quicker.
@@ -473,6 +487,13 @@ impl Registry {
 /// Size and time of a transcript, which tell whether somebody has gone on in it.
 pub(crate) fn stamp_of(path: &Path) -> Option<(u64, i64)> {
     fs::metadata(path).ok().map(|metadata| (metadata.len(), agents::stamp(&metadata).modified))
+}
+
+/// A fingerprint of what a transcript holds. A long one is not read for that: no fork should take longer by it.
+pub(crate) fn content_of(path: &Path) -> Option<String> {
+    let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= READ_AGAIN);
+    let content = is_short.then(|| fs::read(path).ok()).flatten()?;
+    Some(format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&content)))
 }
 
 /// This process, as it can be recognised later: its number, when it began, and the namespace that numbers it.

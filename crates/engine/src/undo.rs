@@ -8,16 +8,16 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use transcript::State;
+use transcript::{SessionId, State};
 
 use crate::Tine;
 use crate::delete::Moved;
 use crate::directory;
 use crate::error::{Error, Result};
 use crate::git::Standing;
-use crate::operations::{Effects, Operation, Reversal, UNDOING, Undoing, stamp_of};
+use crate::operations::{Effects, Operation, Reversal, UNDOING, Undoing, content_of, stamp_of};
 use crate::session::Session;
 
 impl Tine {
@@ -135,10 +135,41 @@ impl Tine {
         self.registry().end_operation(operation.id, "undone", Some(&operation.effects))
     }
 
+    /// Whether somebody went on in the session since it was made. That its file was touched says nothing where what it
+    /// holds is known.
+    fn has_grown(&self, effects: &Effects) -> bool {
+        let Some(transcript) = effects.made.first().filter(|path| path.exists()) else {
+            return false;
+        };
+        let has_changed = effects.stamp.zip(stamp_of(transcript)).is_some_and(|(then, now)| match &effects.content {
+            Some(content) => then.0 != now.0 || content_of(transcript).as_ref() != Some(content),
+            None => then != now,
+        });
+        let beside = effects.session.as_ref().zip(effects.beside.as_ref());
+        has_changed || beside.is_some_and(|(id, then)| self.beside(id, transcript) != *then)
+    }
+
+    /// A fingerprint of the files that lie beside a transcript and belong to its session, such as those of subagents.
+    pub(crate) fn beside(&self, id: &SessionId, transcript: &Path) -> String {
+        let mut beside = self.belongings(id, transcript);
+        beside.retain(|path| path != transcript && transcript.parent().is_some_and(|folder| path.starts_with(folder)));
+        directory::sizes_of(&beside)
+    }
+
+    /// Everything that belongs to the session of a transcript.
+    fn belongings(&self, id: &SessionId, transcript: &Path) -> Vec<PathBuf> {
+        let store = self.stores().iter().find(|store| transcript.starts_with(store.home()));
+        store.map(|store| store.belongings(id, transcript)).unwrap_or_default()
+    }
+
     /// What an undo moves away before it removes it, and where to: beside it, so that a new name is all it takes.
     fn aside(&self, operation: &Operation) -> Vec<Moved> {
         let effects = &operation.effects;
         let mut away = effects.made.clone();
+        // What the agent has put beside it since goes as well.
+        if let (Some(id), Some(transcript)) = (&effects.session, effects.made.first().filter(|path| path.exists())) {
+            away.extend(self.belongings(id, transcript).into_iter().filter(|path| !effects.made.contains(path)));
+        }
         let worktree = effects.worktree.as_ref().zip(self.git().ok());
         let worktree = worktree.filter(|(worktree, git)| git.standing(worktree) == Standing::Itself);
         away.extend(worktree.map(|(worktree, _)| worktree.path.clone()));
@@ -208,7 +239,7 @@ impl Tine {
         if force {
             return Ok(());
         }
-        if has_grown(effects) {
+        if self.has_grown(effects) {
             return Err(Error::HasGrown { id: operation.id });
         }
         if let Some(path) = effects.workspace() {
@@ -273,12 +304,6 @@ fn move_back(aside: &[Moved]) -> Result<()> {
         fs::rename(to, from).map_err(|source| Error::CannotWrite { path: from.clone(), source })?;
     }
     Ok(())
-}
-
-/// Whether somebody went on in the session since it was made.
-fn has_grown(effects: &Effects) -> bool {
-    let now = effects.made.first().and_then(|path| stamp_of(path));
-    effects.stamp.zip(now).is_some_and(|(then, now)| then != now)
 }
 
 #[cfg(test)]

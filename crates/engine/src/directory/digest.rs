@@ -89,6 +89,22 @@ impl Digest {
         Ok(())
     }
 
+    fn add_sizes(&mut self, path: &Path) {
+        match fs::symlink_metadata(path) {
+            Ok(metadata) if metadata.is_dir() => {
+                let entries = fs::read_dir(path).into_iter().flatten().flatten();
+                let mut entries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+                entries.sort();
+                entries.iter().for_each(|path| self.add_sizes(path));
+            }
+            Ok(metadata) => {
+                self.add(path.as_os_str().as_encoded_bytes());
+                self.add(&metadata.len().to_le_bytes());
+            }
+            Err(_) => {}
+        }
+    }
+
     pub(crate) fn finish(self) -> String {
         format!("{:016x}", self.0)
     }
@@ -104,6 +120,16 @@ pub(crate) fn digest_of(folder: &Path) -> io::Result<String> {
     let mut digest = Digest::new();
     digest.add_looks(folder)?;
     Ok(digest.finish())
+}
+
+/// The fingerprint of the names and sizes of files, also of those in folders. Empty folders say nothing, and times only
+/// that somebody looked.
+pub(crate) fn sizes_of(paths: &[PathBuf]) -> String {
+    let mut digest = Digest::new();
+    for path in paths {
+        digest.add_sizes(path);
+    }
+    digest.finish()
 }
 
 /// The fingerprint of what a file holds.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use copy::{Copied, copy, copy_one};
 pub use copy::{CopyProgress, size_of};
-pub(crate) use digest::{Digest, content_digest, digest_of};
+pub(crate) use digest::{Digest, content_digest, digest_of, sizes_of};
 
 use crate::error::{Error, Result};
 use crate::git::Git;

@@ -10,7 +10,7 @@ use crate::Tine;
 use crate::directory::CopyProgress;
 use crate::error::{Error, Result};
 use crate::names;
-use crate::operations::{Effects, Expected, NewFork, stamp_of};
+use crate::operations::{Effects, Expected, NewFork, content_of, stamp_of};
 use crate::registry::{Lineage, SessionKey};
 
 /// A fork that was made.
@@ -197,7 +197,8 @@ impl Tine {
         // The transcript stands first: whether the fork has grown is told by it.
         effects.made.retain(|path| *path != made.path && path.exists());
         effects.made.insert(0, made.path.clone());
-        effects.stamp = stamp_of(&made.path);
+        (effects.stamp, effects.content) = (stamp_of(&made.path), content_of(&made.path));
+        effects.beside = Some(self.beside(&made.id, &made.path));
         let begins_alike = plan.method != Method::Seed && !plan.after_compaction;
         let fork = NewFork { key, name: &plan.name, parent, seed, begins_alike, profile: &plan.profile, effects };
         if !self.registry().register_fork(&fork, operation, now)? {

@@ -181,6 +181,36 @@ fn a_title_of_our_own_is_no_growth() {
 }
 
 #[test]
+fn a_transcript_that_was_only_touched_has_not_grown() {
+    let world = World::new();
+    let (_, path) = fork(&world, LOGIN, "touched");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    fs::File::options().append(true).open(&path).unwrap().set_modified(later).unwrap();
+    let told = world.run(["undo"]);
+    assert_eq!(told.code, 0, "{}", told.whole());
+    assert!(!path.exists());
+    let (_, path) = fork(&world, LOGIN, "edited");
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::write(&path, fs::read_to_string(&path).unwrap().replace("14 tests", "15 tests")).unwrap();
+    fs::File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
+    let told = world.run(["undo"]);
+    assert!(told.code == 1 && told.err.contains("has grown since"), "{}", told.whole());
+}
+
+/// Files of a subagent were not seen, and were left when the session was removed.
+#[test]
+fn what_an_agent_put_beside_a_fork_counts_and_goes_with_it() {
+    let world = World::new();
+    let (_, path) = fork(&world, LOGIN, "grown");
+    let folder = path.with_extension("");
+    world.sandbox.write(folder.join("subagents/agent-1.jsonl"), "{}\n");
+    let told = world.run(["undo"]);
+    assert!(told.code == 1 && told.err.contains("has grown since"), "{}", told.whole());
+    assert_eq!(world.run(["undo", "--force"]).code, 0);
+    assert!(!path.exists() && !folder.exists());
+}
+
+#[test]
 fn a_worktree_in_which_somebody_is_stays() {
     let world = World::new();
     let made = world.json(["fork", LOGIN, "tree", "--worktree", "--json"]);
