@@ -259,6 +259,8 @@ fn told_by_git(world: &World, tree: &Path) -> [Vec<u8>; 5] {
 fn what_is_not_committed_is_carried_exactly() {
     let world = World::new();
     let shop = &world.shop;
+    // The session's own branch, of which nothing has to be told.
+    git(&world, shop, ["switch", "--quiet", "--create", "fix/login"]);
     fs::write(shop.join(".gitignore"), "ignored\n").unwrap();
     fs::write(shop.join("ignored"), "").unwrap();
     fs::write(shop.join(".gitattributes"), "crlf.txt text eol=crlf\n").unwrap();
@@ -379,6 +381,7 @@ fn a_sparse_checkout_stays_sparse() {
 fn unmerged_files_are_not_carried() {
     let world = World::new();
     let shop = &world.shop;
+    git(&world, shop, ["switch", "--quiet", "--create", "fix/login"]);
     fs::write(shop.join("README.md"), "stashed\n").unwrap();
     git(&world, shop, ["stash", "--quiet"]);
     fs::write(shop.join("README.md"), "committed\n").unwrap();
