@@ -69,6 +69,10 @@ pub trait Store: Send + Sync {
     }
     /// The same for a part of the conversation.
     fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>>;
+    /// The transcripts of a session's subagents that lie beside its own, with their ids. They may grow while it does not.
+    fn subagents(&self, _path: &Path) -> Vec<(String, PathBuf)> {
+        Vec::new()
+    }
     /// Where a new session of this id that works in `cwd` belongs.
     fn place_for(&self, id: &SessionId, cwd: &Path, now: Timestamp) -> PathBuf;
     /// Writes a copy of a session under a new id to `out`, in constant memory; the source is only read. What an earlier

@@ -95,6 +95,10 @@ impl Store for Claude {
         }))
     }
 
+    fn subagents(&self, path: &Path) -> Vec<(String, PathBuf)> {
+        subagents::transcripts(path)
+    }
+
     fn place_for(&self, id: &SessionId, cwd: &Path, _now: Timestamp) -> PathBuf {
         self.config.join("projects").join(project_folder(cwd)).join(format!("{id}.jsonl"))
     }

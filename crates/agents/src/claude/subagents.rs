@@ -26,6 +26,17 @@ pub(super) struct Subagents {
     by_call: Rc<HashMap<String, Subagent>>,
 }
 
+/// The transcripts of a session's subagents, with their ids.
+pub(super) fn transcripts(transcript: &Path) -> Vec<(String, PathBuf)> {
+    let entries = fs::read_dir(home::side_folder(transcript).join("subagents")).into_iter().flatten().flatten();
+    let found = entries.filter_map(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let id = name.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+        Some((id, entry.path()))
+    });
+    found.collect()
+}
+
 /// What stands beside a subagent's transcript.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -44,7 +44,7 @@ impl tantivy::Document for TurnDocument {
 }
 
 /// What has been read of a transcript.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Progress {
     /// The last turn that is in the index.
     pub turns: u32,
@@ -56,6 +56,8 @@ pub(super) struct Progress {
     pub left_out: (u32, u32),
     /// Whether something was met that only the whole of a transcript has.
     pub has_tools: bool,
+    /// The subagents of the last turn.
+    pub subagents: Vec<String>,
 }
 
 /// Makes documents of one transcript.
@@ -126,9 +128,11 @@ impl<'a> Maker<'a> {
                 progress.turns = number;
                 progress.last = began;
                 progress.left_out = (progress.left_out.0 + progress.left_out.1, 0);
+                progress.subagents.clear();
             }
             match &block.kind {
                 BlockKind::Notice { notice: NoticeKind::Unreadable, .. } => progress.left_out.1 += 1,
+                BlockKind::Subagent { id, .. } => progress.subagents.push(id.to_string()),
                 BlockKind::Notice { .. } | BlockKind::Call { .. } | BlockKind::Output { .. } => {
                     progress.has_tools = true;
                 }

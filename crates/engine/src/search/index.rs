@@ -24,6 +24,7 @@ use transcript::Agent;
 
 use super::document::TurnDocument;
 use super::folder::{self, Folder, SmallMerges, files_of_segment};
+use super::helpers::Helpers;
 use super::words::Same;
 use crate::error::IndexTrouble;
 use crate::private;
@@ -131,6 +132,8 @@ pub(super) type Rows = HashMap<u64, Row, BuildHasherDefault<Same>>;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Table {
     pub rows: Rows,
+    /// The subagents of those that have some.
+    pub helpers: Helpers,
     files: Vec<(String, u64, i64)>,
 }
 

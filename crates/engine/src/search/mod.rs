@@ -1,7 +1,7 @@
 //! Finding past conversations by their words and by their meaning.
 //!
 //! `words` says what a word is, `query` what was asked (`pieces` takes it apart), `document` what of a turn goes into the
-//! index, `index` keeps it, `update` brings it up to date (`upkeep` when), `find` asks it (`known` for
+//! index, `index` keeps it, `update` brings it up to date (`upkeep` when, `helpers` for subagents), `find` asks it (`known` for
 //! each word alone), and `absent` tells what is nowhere. `results` says
 //! whose hits they are (`queue` in which order), and `snippet` shows why, by the words that are `wanted`. `vectors` keeps what
 //! the chunks of prose mean, and `hybrid` puts that together with what `find` found; without the feature `semantic`,
@@ -12,6 +12,7 @@ mod cover;
 mod document;
 mod find;
 mod folder;
+mod helpers;
 #[cfg(feature = "semantic")]
 mod hybrid;
 #[cfg(not(feature = "semantic"))]

@@ -16,7 +16,8 @@ use tantivy::{IndexWriter, Term};
 use transcript::{Agent, SessionId};
 
 use super::document::{Maker, TurnDocument};
-use super::index::{Level, Row, Rows, Trouble, Words, place_key};
+use super::helpers::{self, Change, Helper};
+use super::index::{Level, Row, Table, Trouble, Words, place_key};
 use crate::catalog::{Catalog, Entry, Quiet, own_title};
 use crate::error::IndexTrouble;
 
@@ -81,16 +82,27 @@ struct Sharing {
 
 impl Work {
     /// Compares the catalog with the index.
-    pub(super) fn find(catalog: &mut Catalog, rows: &Rows) -> Work {
+    pub(super) fn find(catalog: &mut Catalog, table: &Table) -> Work {
+        let rows = &table.rows;
         let mut work = Work::default();
         let mut present = HashSet::with_capacity(catalog.entries.len());
         let mut is_same = true;
+        let newest = catalog.entries.iter().map(|entry| entry.stamp.modified).max().unwrap_or(0);
+        let mut changed: HashMap<u64, Change> = HashMap::new();
         // Below a folder that cannot be looked into, nothing is known to be gone.
         let unlisted: HashSet<Agent> = catalog.unreadable.iter().map(|(agent, ..)| *agent).collect();
         for entry in catalog.entries.iter().filter(|entry| entry.is_shown()) {
             let file = entry.file();
             present.insert(file);
-            is_same &= rows.get(&file).is_some_and(|row| is_current(row, entry) && row.level == Level::All);
+            let row = rows.get(&file);
+            is_same &= row.is_some_and(|row| is_current(row, entry) && row.level == Level::All);
+            if let Some(helpers) = table.helpers.get(&file) {
+                let change = helpers::change(helpers, entry.stamp.modified, newest);
+                if change != Change::Nothing {
+                    is_same = false;
+                    changed.insert(file, change);
+                }
+            }
         }
         let is_gone = |file: &u64, row: &Row| !present.contains(file) && !unlisted.contains(&row.agent);
         work.gone = rows.iter().filter(|(file, row)| is_gone(file, row)).map(|(file, _)| *file).collect();
@@ -105,7 +117,7 @@ impl Work {
             let row = rows.get(&file);
             let other_share = row.is_some_and(|row| row.owner != owner || row.shared != shared);
             match row {
-                Some(row) if is_current(row, entry) && !other_share => {
+                Some(row) if is_current(row, entry) && !other_share && !changed.contains_key(&file) => {
                     if row.level < Level::All {
                         work.jobs.push(Job {
                             entry: index,
@@ -120,7 +132,8 @@ impl Work {
                     }
                 }
                 row => {
-                    let grown = row.is_some_and(|row| has_grown(row, entry)) && !other_share;
+                    let is_earlier = changed.get(&file) == Some(&Change::Earlier);
+                    let grown = row.is_some_and(|row| has_grown(row, entry)) && !other_share && !is_earlier;
                     let only_end = grown && row.is_some_and(|row| row.level == Level::All);
                     let known = row.and_then(|row| row.last).filter(|_| grown).unwrap_or(0);
                     work.jobs.push(Job {
@@ -289,6 +302,7 @@ pub(super) fn update(
     for file in &work.gone {
         writer.delete_term(Term::from_field_u64(words.fields.file, *file));
         words.table.rows.remove(file);
+        words.table.helpers.remove(file);
     }
     let run = Run { catalog, stores, until: budget.until, progress };
     if small {
@@ -367,7 +381,8 @@ impl Run<'_> {
             let threads = std::thread::available_parallelism().map_or(1, usize::from).min(portion.len());
             let pending = Arc::new(AtomicUsize::new(0));
             let mut finished = 0;
-            let (fields, rows) = (words.fields, &mut words.table.rows);
+            let fields = words.fields;
+            let Table { rows, helpers, .. } = &mut words.table;
             let known: Vec<Option<Row>> = portion.iter().map(|job| rows.get(&job.file).cloned()).collect();
             std::thread::scope(|scope| {
                 let (sender, receiver) = std::sync::mpsc::channel();
@@ -400,8 +415,12 @@ impl Run<'_> {
                     done += self.catalog.entries[job.entry].stamp.size;
                     self.progress.read(name, done, total);
                     match read {
-                        Ok(row) => {
+                        Ok((row, theirs)) => {
                             rows.insert(job.file, row);
+                            match theirs.is_empty() {
+                                true => helpers.remove(&job.file),
+                                false => helpers.insert(job.file, theirs),
+                            };
                         }
                         // What was read of it before stays, and its row, which tells that it is not up to date.
                         Err(unreadable) => updated.unreadable.push(unreadable),
@@ -432,7 +451,7 @@ impl Run<'_> {
         pending: &Arc<AtomicUsize>,
         sink: &dyn Fn(TurnDocument) -> bool,
         failed: &AtomicBool,
-    ) -> Result<Row, (std::path::PathBuf, std::io::ErrorKind)> {
+    ) -> Result<(Row, Vec<Helper>), (std::path::PathBuf, std::io::ErrorKind)> {
         let entry = &self.catalog.entries[job.entry];
         let summary = &entry.summary;
         let store = self.stores.iter().find(|store| store.agent() == summary.agent);
@@ -444,6 +463,8 @@ impl Run<'_> {
         let from = row
             .filter(|row| !job.anew && !job.only_tools && row.level == level)
             .and_then(|row| Some(Mark { turn: row.turns, offset: row.last? }));
+        // As they are before they are read: what they say meanwhile is noticed the next time.
+        let helpers = helpers::look_up(store.as_ref(), &summary.path);
         let part = Part { from, until: None, prose_only: level == Level::Prose };
         let mut blocks =
             store.read_part(&summary.path, &part, known.as_ref()).map_err(|error| unreadable(error.kind()))?;
@@ -466,7 +487,7 @@ impl Run<'_> {
         // Where there was nothing to leave out for the second pass, there is none.
         let level = if read.complete && !read.has_tools && !blocks.leaves_tools_out() { Level::All } else { level };
         let before = row.filter(|_| from.is_some()).map_or(0, |row| row.left_out.0);
-        Ok(Row {
+        let row = Row {
             agent: summary.agent,
             left_out: (before + read.left_out.0, read.left_out.1),
             size: entry.stamp.size,
@@ -481,7 +502,8 @@ impl Run<'_> {
             title: entry.title_key(),
             shared: job.shared,
             owner: job.owner,
-        })
+        };
+        Ok((row, helpers::settle(helpers, &read.subagents)))
     }
 }
 

@@ -119,8 +119,8 @@ impl Tine {
                 None
             }
         };
-        let none = index::Rows::default();
-        let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table.rows)).missing();
+        let none = index::Table::default();
+        let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table)).missing();
         Ok(self.status_of(Look { catalog, knowledge, words, notices, missing, failed }))
     }
 
@@ -162,9 +162,9 @@ impl Tine {
         let (mut catalog, knowledge) = surveyed?;
         let opened = opened.unwrap_or_else(|_| open());
         knowledge.title_all(&mut catalog.entries);
-        let none = index::Rows::default();
-        let rows = opened.as_ref().map_or(&none, |words| &words.table.rows);
-        let work = Work::find(&mut catalog, rows);
+        let none = index::Table::default();
+        let table = opened.as_ref().map_or(&none, |words| &words.table);
+        let work = Work::find(&mut catalog, table);
         let words = match opened {
             Ok(words) if work.is_empty() => {
                 let missing = Missing::default();
@@ -185,8 +185,8 @@ impl Tine {
         };
         let Some(lock) = lock else {
             let words = words.ok().or_else(|| wait_for_first(&cache));
-            let rows = words.as_ref().map_or(&none, |words| &words.table.rows);
-            let missing = Work::find(&mut catalog, rows).missing();
+            let table = words.as_ref().map_or(&none, |words| &words.table);
+            let missing = Work::find(&mut catalog, table).missing();
             notices.push("another tine is at work on the index".to_owned());
             return Ok(Look { catalog, knowledge, words, notices, missing, failed: None });
         };
@@ -210,7 +210,7 @@ impl Tine {
             }
         };
         let mut bring = |words: &mut Words| {
-            let work = found.take().unwrap_or_else(|| Work::find(&mut catalog, &words.table.rows));
+            let work = found.take().unwrap_or_else(|| Work::find(&mut catalog, &words.table));
             update::update(words, &catalog, &work, self.stores(), budget, indexing)
         };
         let mut updated = bring(&mut words);
@@ -240,7 +240,7 @@ impl Tine {
                 let Ok(before) = Words::open(&cache) else { return Err(error) };
                 failed = Some(error);
                 words = before;
-                Work::find(&mut catalog, &words.table.rows).missing()
+                Work::find(&mut catalog, &words.table).missing()
             }
         };
         Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed })

@@ -429,6 +429,42 @@ fn a_writer_that_was_killed_leaves_no_lock() {
 }
 
 #[test]
+fn what_a_subagent_says_later_is_found_without_a_rebuild() {
+    let world = World::empty();
+    let begun = || {
+        ClaudeSession::new(LOGIN).cwd(&world.shop).turn(|turn| turn.prompt("an apricot").text("yes")).turn(|turn| {
+            turn.prompt("research it").subagent("explore", |sub| sub.prompt("look").text("a quokka")).text("ok")
+        })
+    };
+    let path = begun().write(&world.sandbox.claude_home());
+    let folder = path.with_extension("").join("subagents");
+    let helper = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let helper = helper.into_iter().find(|path| path.extension().is_some_and(|end| end == "jsonl")).unwrap();
+    let said = fs::read_to_string(&helper).unwrap();
+    let goes_on = |word: &str| fs::write(&helper, format!("{said}{}", said.replace("a quokka", word))).unwrap();
+    assert_eq!(found(&world, &["quokka"]), [(LOGIN.to_owned(), 2)]);
+    // In the turn that started it,
+    goes_on("an ibex");
+    assert_eq!(found(&world, &["ibex"]), [(LOGIN.to_owned(), 2)]);
+    // after it, while nothing else is said,
+    let path = begun().turn(|turn| turn.prompt("meanwhile").text("sure")).write(&world.sandbox.claude_home());
+    goes_on("an ibex");
+    assert_eq!(found(&world, &["meanwhile"]), [(LOGIN.to_owned(), 3)]);
+    goes_on("a wombat walks");
+    assert_eq!(found(&world, &["wombat"]), [(LOGIN.to_owned(), 2)]);
+    // and together with a new turn.
+    let before = fs::metadata(&path).unwrap().len();
+    begun()
+        .turn(|turn| turn.prompt("meanwhile").text("sure"))
+        .turn(|turn| turn.prompt("and now?").text("done"))
+        .write(&world.sandbox.claude_home());
+    assert!(fs::metadata(&path).unwrap().len() > before);
+    goes_on("a numbat stands still");
+    assert_eq!(found(&world, &["numbat"]), [(LOGIN.to_owned(), 2)]);
+    assert_eq!(ids(&world, &["wombat"]), [""; 0]);
+}
+
+#[test]
 fn subagents_belong_to_their_parents_turn() {
     let world = World::empty();
     ClaudeSession::new(LOGIN)

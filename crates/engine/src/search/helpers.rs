@@ -1,0 +1,75 @@
+//! Subagents that go on after the turn that started them. What they say belongs to that turn, and their transcripts grow
+//! while that of their session may not.
+//!
+//! They are looked up where a session has some, and only as long as they can be at work: most sessions cost one `stat`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::hash::BuildHasherDefault;
+use std::path::{Path, PathBuf};
+
+use agents::Store;
+use serde::{Deserialize, Serialize};
+
+use super::words::Same;
+
+/// How long before the newest of all sessions one was last written to whose subagents are not looked up any more: a day,
+/// in nanoseconds. None works that long without its session being told.
+const AT_WORK: i64 = 24 * 60 * 60 * 1_000_000_000;
+
+/// A subagent's transcript, as it was when its session was read.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Helper {
+    path: PathBuf,
+    size: u64,
+    modified: i64,
+    /// Whether it was started before the last turn. That one is read again whenever there is something new, earlier ones are
+    /// not.
+    is_earlier: bool,
+}
+
+/// The subagents of sessions, by [`crate::catalog::file_key`].
+pub(super) type Helpers = HashMap<u64, Vec<Helper>, BuildHasherDefault<Same>>;
+
+/// What has become of a session's subagents since it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Change {
+    Nothing,
+    /// One of the last turn said more,
+    InLastTurn,
+    /// or one of an earlier turn.
+    Earlier,
+}
+
+/// The subagents of a session, looked up before it is read.
+pub(super) fn look_up(store: &dyn Store, session: &Path) -> Vec<(String, Helper)> {
+    let helpers = store.subagents(session).into_iter().filter_map(|(id, path)| {
+        let (size, modified) = stamp(&path)?;
+        Some((id, Helper { path, size, modified, is_earlier: true }))
+    });
+    helpers.collect()
+}
+
+/// The same once it is read and known which of them the last turn started.
+pub(super) fn settle(helpers: Vec<(String, Helper)>, of_last_turn: &[String]) -> Vec<Helper> {
+    let settle = |(id, helper): (String, Helper)| Helper { is_earlier: !of_last_turn.contains(&id), ..helper };
+    helpers.into_iter().map(settle).collect()
+}
+
+/// What has changed of a session that was last written to then; `newest` is when any was.
+pub(super) fn change(helpers: &[Helper], modified: i64, newest: i64) -> Change {
+    if newest.saturating_sub(modified) > AT_WORK {
+        return Change::Nothing;
+    }
+    let changes = helpers.iter().map(|helper| match stamp(&helper.path) {
+        Some(stamp) if stamp == (helper.size, helper.modified) => Change::Nothing,
+        _ if helper.is_earlier => Change::Earlier,
+        _ => Change::InLastTurn,
+    });
+    changes.max().unwrap_or(Change::Nothing)
+}
+
+fn stamp(path: &Path) -> Option<(u64, i64)> {
+    let stamp = agents::stamp(&fs::metadata(path).ok()?);
+    Some((stamp.size, stamp.modified))
+}
