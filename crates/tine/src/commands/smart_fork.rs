@@ -188,6 +188,11 @@ fn selection(args: &Args, found: &Found) -> Selection {
 
 /// What keeps a session from being forked as asked. The agent is looked for here, before anybody is asked anything.
 fn refusal(desk: &Desk, args: &Args, place: Place, found: &Found) -> Option<Refusal> {
+    // Where another agent is to go on and is not there, whatever else is wrong with a session is of no use to know.
+    let other = args.shape.agent.filter(|agent| *agent != found.session.view.agent);
+    if let Some(Err(error)) = other.map(|agent| desk.tine.program(agent)) {
+        return Some(Refusal::Engine(error));
+    }
     if !found.can_fork {
         let why = found.warning.clone().unwrap_or_else(|| "there is no turn in it".to_owned());
         return Some(Refusal::Broken(why));

@@ -180,6 +180,14 @@ fn an_agent_that_is_missing_is_told_before_anything_is_asked_or_made() {
     let failed = world.run(["smart-fork", "redirect after login", "--agent", "codex", "--auto"]);
     insta::assert_snapshot!("no such agent", failed.whole());
     assert_eq!(world.agents_files(), before);
+    // Nor does it help to know that the directory of the best one is gone.
+    ClaudeSession::new("a1a1a1a1-0000-4000-8000-000000000000")
+        .cwd(world.shop.join("gone"))
+        .seed(9)
+        .turn(|turn| turn.prompt("The marmalade is too sweet.").text("Less sugar."))
+        .write(&world.sandbox.claude_home());
+    let failed = world.run(["smart-fork", "marmalade", "--agent", "codex", "--auto"]);
+    assert!(failed.code == 1 && failed.err.contains("codex") && !failed.err.contains("no directory"), "{failed:?}");
     // On a terminal the agent would run, and nobody is asked.
     let tmux = testkit::Tmux::new(&world.sandbox);
     let mut command = world.sandbox.command("sh");
