@@ -26,6 +26,11 @@ pub(crate) struct Vocabulary {
     slots: Vec<u16>,
 }
 
+/// Whether a word of small letters is an entry, told without a look at any other.
+pub(crate) fn lists(word: &str) -> bool {
+    WORDS.contains(&format!("\n{word}\n"))
+}
+
 impl Vocabulary {
     /// The one vocabulary. The first call takes well under a millisecond to build the table.
     pub(crate) fn get() -> &'static Vocabulary {
@@ -126,6 +131,15 @@ mod tests {
         let vocabulary = Vocabulary::get();
         for (id, word) in (0..).zip(WORDS.lines()) {
             assert_eq!(vocabulary.find(hash(OUTSET, word.as_bytes()), "", word.as_bytes()), Some(id), "{word}");
+        }
+    }
+
+    #[test]
+    fn words_are_listed_as_a_whole() {
+        let is_plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+        assert!(WORDS.lines().filter(is_plain).all(lists));
+        for piece in ["ation", "colection", "forkx", "x y"] {
+            assert!(!lists(piece), "{piece}");
         }
     }
 

@@ -12,7 +12,7 @@ use std::str::CharIndices;
 use unicode_normalization::char::decompose_canonical;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-use crate::vocabulary::{UNKNOWN, Vocabulary};
+use crate::vocabulary::{self, UNKNOWN, Vocabulary};
 
 /// Longer words, in characters, are unknown to the model, whatever they are.
 const LONGEST: usize = 100;
@@ -139,6 +139,10 @@ pub fn pieces_per_word(text: &str) -> f32 {
 /// assert!(!["colection", "garbage collection", "pgbouncer", ""].into_iter().any(meaning::is_word));
 /// ```
 pub fn is_word(text: &str) -> bool {
+    // Asked of a word or two, by who may need nothing else of the vocabulary: making it takes longer than looking.
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        return vocabulary::lists(&text.to_ascii_lowercase());
+    }
     let mut ids = Vec::new();
     let mut walk = Words::new(text);
     let is_one = walk.next(&mut ids).is_some_and(|word| word.range == (0..text.len()) && word.tokens == 1);
