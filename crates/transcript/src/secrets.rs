@@ -4,10 +4,11 @@
 //! an adversary.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::AhoCorasick;
-use regex::{Captures, Regex};
+use regex::Regex;
 use serde_json::Value;
 
 use crate::BlockKind;
@@ -15,64 +16,74 @@ use crate::BlockKind;
 /// What stands in the place of a secret. Not longer than any secret, so that text never grows.
 pub const MARK: &str = "[secret]";
 
-/// Shapes, each with the texts of which one stands in everything that it finds.
-const SHAPE: [(&[&str], &str); 28] = [
+/// A way in which a secret is known.
+struct Shape {
+    /// Of these texts, one stands in everything that it finds.
+    signs: &'static [&'static str],
+    /// What it looks like, or what stands before it and then, in group 1, the secret.
+    expression: &'static str,
+}
+
+const fn shape(signs: &'static [&'static str], expression: &'static str) -> Shape {
+    Shape { signs, expression }
+}
+
+/// Secrets that are known by what they look like.
+const LOOKS: [Shape; 33] = [
     // Private keys, whole or cut off; in JSON their line breaks are escaped.
-    (
+    shape(
         &["PRIVATE KEY"],
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{16,})*(?:(?:\s|\\[nr])+[A-Za-z0-9+/]{1,15}={1,2})?)",
     ),
     // Anthropic, OpenAI, OpenRouter, Stripe.
-    (&["sk-"], r"\bsk-[A-Za-z0-9][A-Za-z0-9_-]{18,}"),
-    (&["k_live_", "k_test_"], r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    shape(&["sk-"], r"\bsk-[A-Za-z0-9][A-Za-z0-9_-]{18,}"),
+    shape(&["k_live_", "k_test_"], r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     // Amazon, Google, Azure.
-    (&["AKIA", "ASIA", "AROA", "ABIA", "ACCA"], r"\b(?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b"),
-    (&["AIza"], r"\bAIza[A-Za-z0-9_-]{35}"),
-    (&["ya29."], r"\bya29\.[A-Za-z0-9_-]{20,}"),
-    (&["GOCSPX-"], r"\bGOCSPX-[A-Za-z0-9_-]{20,}"),
-    (&["AccountKey="], r"\bAccountKey=[A-Za-z0-9+/=]{40,}"),
+    shape(&["AKIA", "ASIA", "AROA", "ABIA", "ACCA"], r"\b(?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b"),
+    shape(&["AIza"], r"\bAIza[A-Za-z0-9_-]{35}"),
+    shape(&["ya29."], r"\bya29\.[A-Za-z0-9_-]{20,}"),
+    shape(&["GOCSPX-"], r"\bGOCSPX-[A-Za-z0-9_-]{20,}"),
+    shape(&["AccountKey="], r"\bAccountKey=[A-Za-z0-9+/=]{40,}"),
     // Forges and registries.
-    (&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
-    (&["github_pat_"], r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
-    (
+    shape(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
+    shape(&["github_pat_"], r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
+    shape(
         &["glpat-", "glptt-", "glrt-", "gldt-", "glcbt-", "glsoat-"],
         r"\bgl(?:pat|ptt|rt|dt|cbt|soat)-[A-Za-z0-9_-]{20,}",
     ),
-    (&["npm_"], r"\bnpm_[A-Za-z0-9]{30,}"),
-    (&["pypi-"], r"\bpypi-[A-Za-z0-9_-]{40,}"),
-    (&["dckr_pat_"], r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
-    (&["cio"], r"\bcio[A-Za-z0-9]{32}\b"),
-    // Chat, mail, models, payments.
-    (&["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    (&["xapp-"], r"\bxapp-[A-Za-z0-9-]{20,}"),
-    (&["hooks.slack.com/services/"], r"hooks\.slack\.com/services/[A-Za-z0-9/_+-]{20,}"),
-    (&["SG."], r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    (&["hf_"], r"\bhf_[A-Za-z0-9]{30,}"),
-    (&["key-"], r"\bkey-[0-9a-f]{32}\b"),
-    (&["SK"], r"\bSK[0-9a-f]{32}\b"),
-    (&["dop_v1_"], r"\bdop_v1_[0-9a-f]{60,}"),
-    (&["shpat_", "shpca_", "shppa_", "shpss_"], r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    (&[":AA"], r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}"),
-    (&["AGE-SECRET-KEY-1"], r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    (&["hvs."], r"\bhvs\.[A-Za-z0-9_-]{20,}"),
+    shape(&["npm_"], r"\bnpm_[A-Za-z0-9]{30,}"),
+    shape(&["pypi-"], r"\bpypi-[A-Za-z0-9_-]{40,}"),
+    shape(&["dckr_pat_"], r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
+    shape(&["cio"], r"\bcio[A-Za-z0-9]{32}\b"),
+    // Chat, mail, models, payments, services.
+    shape(&["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    shape(&["xapp-"], r"\bxapp-[A-Za-z0-9-]{20,}"),
+    shape(&["hooks.slack.com/services/"], r"hooks\.slack\.com/services/[A-Za-z0-9/_+-]{20,}"),
+    shape(&["SG."], r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    shape(&["hf_"], r"\bhf_[A-Za-z0-9]{30,}"),
+    shape(&["gsk_"], r"\bgsk_[A-Za-z0-9]{40,}"),
+    shape(&["xai-"], r"\bxai-[A-Za-z0-9]{40,}"),
+    shape(&["key-"], r"\bkey-[0-9a-f]{32}\b"),
+    shape(&["SK"], r"\bSK[0-9a-f]{32}\b"),
+    shape(&["dop_v1_"], r"\bdop_v1_[0-9a-f]{60,}"),
+    shape(&["shpat_", "shpca_", "shppa_", "shpss_"], r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    shape(&[":AA"], r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    shape(&["AGE-SECRET-KEY-1"], r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    shape(&["hvs."], r"\bhvs\.[A-Za-z0-9_-]{20,}"),
+    shape(&["lin_api_"], r"\blin_api_[A-Za-z0-9]{30,}"),
+    shape(&["figd_"], r"\bfigd_[A-Za-z0-9_-]{30,}"),
+    shape(&["dp.pt.", "dp.st.", "dp.ct.", "dp.sa."], r"\bdp\.(?:pt|st|ct|sa)\.(?:[A-Za-z0-9_-]+\.)?[A-Za-z0-9]{30,}"),
     // JSON Web Tokens.
-    (&["eyJ"], r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    shape(&["eyJ"], r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
 ];
 
-static SHAPES: LazyLock<Regex> = LazyLock::new(|| Regex::new(&any_shape()).expect("the shapes are legal"));
-
-fn any_shape() -> String {
-    // Word boundaries of ASCII: those of Unicode make the search many times slower wherever there is a letter beyond it.
-    SHAPE.map(|(_, shape)| shape).join("|").replace(r"\b", r"(?-u:\b)")
-}
-
-/// Values that are secret by what they are called; group 1 stays, group 2 goes.
-const NAME: [(&[&str], &str); 6] = [
-    (
+/// Secrets that are known by what they are called or how they are passed on.
+const NAMES: [Shape; 9] = [
+    shape(
         &["authorization"],
-        r#"((?i-u:authorization|proxy-authorization)["']?\s*[:=]\s*["']?(?i-u:bearer|basic|token)\s+)([A-Za-z0-9+/_.~=-]{12,})"#,
+        r#"(?i-u:authorization)["']?\s*[:=]\s*["']?(?i-u:bearer|basic|token)\s+([A-Za-z0-9+/_.~=-]{12,})"#,
     ),
-    (
+    shape(
         &[
             "apikey",
             "api_key",
@@ -86,83 +97,153 @@ const NAME: [(&[&str], &str); 6] = [
             "auth-token",
             "passw",
         ],
-        r#"((?:[A-Za-z0-9]+[_-])*(?i-u:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|password|passwd|client[_-]?secret)\\?["']?\s*[:=]\s*\\?["']?)([^\s"'\\,;)}]{8,})"#,
+        r#"(?i-u:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|password|passwd)\\?["']?\s*[:=]\s*\\?["']?([^\s"'\\,;)}]{8,})"#,
     ),
     // A token that says nothing more of itself is a word of programs as well, so its value has to be longer.
-    (&["token"], r#"((?:[A-Za-z0-9]+[_-])*(?i-u:token)\\?["']?\s*[:=]\s*\\?["']?)([A-Za-z0-9+/_.~-]{16,}=*)"#),
+    shape(&["token"], r#"(?i-u:token)\\?["']?\s*[:=]\s*\\?["']?([A-Za-z0-9+/_.~-]{16,}=*)"#),
     // On a command line.
-    (
+    shape(
         &["--passw", "--token", "--secret", "--api-key", "--access-token", "--auth-token"],
-        r#"(--(?:passw(?:or)?d|token|secret|api-key|access-token|auth-token)[ =]["']?)([^\s"'\\,;)}]{8,})"#,
+        r#"--(?:passw(?:or)?d|token|secret|api-key|access-token|auth-token)[ =]["']?([^\s"'\\,;)}]{8,})"#,
     ),
-    (&["-u "], r#"(-u ["']?[A-Za-z0-9_.@+-]+:)([^\s"'\\:/]{6,})"#),
-    (&["://"], r"([a-z][a-z0-9+.-]*://[^\s/:@]*:)([^\s/@]{4,})@"),
+    shape(&["-u "], r#"-u ["']?[A-Za-z0-9_.@+-]+:([^\s"'\\:/]{6,})"#),
+    shape(&["mysql"], r#"mysql[a-z]* (?:[^\n|;&]* )?-p["']?([^\s"'\\=-][^\s"'\\]{5,})"#),
+    shape(&["sshpass"], r#"sshpass -p ?["']?([^\s"'\\]{6,})"#),
+    // The file `.netrc`.
+    shape(&["machine"], r"machine\s+\S+\s+login\s+\S+\s+password\s+(\S{6,})"),
+    shape(&["://"], r"[a-z0-9+.-]://[^\s/:@]*:([^\s/@]{4,})@"),
 ];
 
-static NAMED: LazyLock<Regex> = LazyLock::new(|| Regex::new(&any_name()).expect("the shapes are legal"));
+const COUNT: usize = LOOKS.len() + NAMES.len();
 
-fn any_name() -> String {
-    NAME.map(|(_, shape)| format!("(?:{shape})")).join("|")
+/// A set of shapes, a bit for each: first the looks, then the names.
+type Shapes = u64;
+
+const LOOK: Shapes = (1 << LOOKS.len()) - 1;
+const _: () = assert!(COUNT <= Shapes::BITS as usize);
+
+/// The expression of a shape. Most texts have the signs of none, the others of one or two: to make all of them would take
+/// longer than many a search.
+fn expression(number: usize) -> &'static Regex {
+    static MADE: [OnceLock<Regex>; COUNT] = [const { OnceLock::new() }; COUNT];
+    MADE[number].get_or_init(|| {
+        let shape = LOOKS.iter().chain(&NAMES).nth(number).expect("one of them");
+        // Word boundaries of ASCII: those of Unicode make the search many times slower wherever there is a letter beyond it.
+        Regex::new(&shape.expression.replace(r"\b", r"(?-u:\b)")).expect("the shapes are legal")
+    })
 }
 
-/// What stands in everything that is found, whatever its case: first the shapes, then the names. Most texts hold none of
-/// it, and to know that takes less than to make an expression of all shapes.
-static SIGNS: LazyLock<[AhoCorasick; 2]> = LazyLock::new(|| {
-    let signs = |all: &[(&[&str], &str)], any_case: bool| {
-        let signs = all.iter().flat_map(|(signs, _)| signs.iter());
-        AhoCorasick::builder().ascii_case_insensitive(any_case).build(signs).expect("there are few")
+/// What stands in everything that is found: of the names, whatever its case.
+struct Signs {
+    all: AhoCorasick,
+    /// Which shape each of them is a sign of.
+    shapes: Vec<usize>,
+}
+
+static SIGNS: LazyLock<[Signs; 2]> = LazyLock::new(|| {
+    let signs = |shapes: &[Shape], first: usize, any_case: bool| {
+        let all = shapes.iter().flat_map(|shape| shape.signs);
+        let numbers = (first..).zip(shapes).flat_map(|(number, shape)| shape.signs.iter().map(move |_| number));
+        Signs {
+            all: AhoCorasick::builder().ascii_case_insensitive(any_case).build(all).expect("there are few"),
+            shapes: numbers.collect(),
+        }
     };
-    [signs(&SHAPE, false), signs(&NAME, true)]
+    [signs(&LOOKS, 0, false), signs(&NAMES, LOOKS.len(), true)]
 });
 
-/// Whether a text may hold a secret.
-fn is_suspicious(text: &str) -> bool {
-    let [shapes, names] = &*SIGNS;
-    let goes_on = |sign: aho_corasick::Match| {
-        let rest = &text.as_bytes()[sign.end()..];
-        match text.as_bytes()[sign.start()] {
-            // A password in an address.
-            b':' => {
-                rest.iter().take_while(|byte| !byte.is_ascii_whitespace() && **byte != b'/').any(|byte| *byte == b'@')
-            }
-            // A user with a password, and other options that tell by their names what follows.
-            b'-' if text.as_bytes()[sign.range()].starts_with(b"-u") => {
-                rest.iter().take_while(|byte| !byte.is_ascii_whitespace()).any(|byte| *byte == b':')
-            }
-            b'-' => true,
-            // The rest of a name, quotes, blanks, and what a value is given by.
-            _ => {
-                let is_name = |byte: &&u8| byte.is_ascii_alphabetic() || b"_-".contains(byte);
-                let is_between = |byte: &&u8| !byte.is_ascii_graphic() || b"\\\"'".contains(byte);
-                let next = rest.iter().skip_while(is_name).find(|byte| !is_between(byte));
-                next.is_some_and(|byte| b":=".contains(byte))
+/// The shapes that a text may have, by their signs.
+fn suspected(text: &str) -> Shapes {
+    let [looks, names] = &*SIGNS;
+    let bits = |signs: &Signs, goes_on: &dyn Fn(&[u8], &[u8]) -> bool| {
+        let is_one =
+            |sign: &aho_corasick::Match| goes_on(&text.as_bytes()[sign.range()], &text.as_bytes()[sign.end()..]);
+        // Nearly every text has none; only one that has is asked for all of them.
+        match signs.all.find_iter(text).any(|sign| is_one(&sign)) {
+            false => 0,
+            true => {
+                let all = signs.all.find_overlapping_iter(text).filter(is_one);
+                all.fold(0, |bits: Shapes, sign| bits | 1 << signs.shapes[sign.pattern().as_usize()])
             }
         }
     };
-    shapes.is_match(text) || names.find_iter(text).any(goes_on)
+    bits(looks, &|_, _| true) | bits(names, &is_followed)
 }
 
-/// Any of them. Nearly every text holds none, and one pass tells; what may stand before a name is of no interest to it.
-static ANY: LazyLock<Regex> = LazyLock::new(|| {
-    let names = any_name().replace(r"(?:[A-Za-z0-9]+[_-])*", "").replace(r"[a-z][a-z0-9+.-]*://", "://");
-    Regex::new(&format!("{}|{names}", any_shape())).expect("the shapes are legal")
-});
+/// Whether a secret may follow a sign of a name.
+fn is_followed(sign: &[u8], rest: &[u8]) -> bool {
+    let word = || rest.iter().take_while(|byte| !byte.is_ascii_whitespace());
+    match sign {
+        // A password in an address, and a user with one.
+        [b':', ..] => word().take_while(|byte| **byte != b'/').any(|byte| *byte == b'@'),
+        [b'-', b'u' | b'U', ..] => word().any(|byte| *byte == b':'),
+        // Other options, programs and files that tell by their names what follows.
+        [b'-', ..] | [b'm' | b'M', ..] => true,
+        _ if sign.eq_ignore_ascii_case(b"sshpass") => true,
+        // The rest of a name, quotes, blanks, and what a value is given by.
+        _ => {
+            let is_name = |byte: &&u8| byte.is_ascii_alphabetic() || b"_-".contains(byte);
+            let is_between = |byte: &&u8| !byte.is_ascii_graphic() || b"\\\"'".contains(byte);
+            let next = rest.iter().skip_while(is_name).find(|byte| !is_between(byte));
+            next.is_some_and(|byte| b":=".contains(byte))
+        }
+    }
+}
 
 /// Replaces every secret in `text`, and tells how many there were.
 pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
     let mut count = 0;
-    if !is_suspicious(text) || !ANY.is_match(text) {
-        return (Cow::Borrowed(text), 0);
-    }
-    let shaped = SHAPES.replace_all(text, |_: &Captures<'_>| {
-        count += 1;
-        MARK
-    });
-    let named = match &shaped {
-        Cow::Borrowed(text) => mask_named(text, &mut count),
-        Cow::Owned(text) => Cow::Owned(mask_named(text, &mut count).into_owned()),
+    let suspects = suspected(text);
+    let masked = match replace(text, suspects & LOOK, |_| true, &mut count) {
+        Cow::Borrowed(text) => replace(text, suspects & !LOOK, is_random, &mut count),
+        Cow::Owned(text) => Cow::Owned(replace(&text, suspected(&text) & !LOOK, is_random, &mut count).into_owned()),
     };
-    (named, count)
+    (masked, count)
+}
+
+/// Replaces what has one of these shapes, from left to right, where it `is_secret`.
+fn replace<'a>(text: &'a str, shapes: Shapes, is_secret: fn(&str) -> bool, count: &mut usize) -> Cow<'a, str> {
+    let (mut masked, mut copied) = (String::new(), 0);
+    let shapes = (0..COUNT).filter(|number| shapes & 1 << number != 0);
+    let mut next: Vec<(usize, Place)> =
+        shapes.filter_map(|number| Some((number, Place::find(text, 0, number)?))).collect();
+    while let Some((_, first)) = next.iter().min_by_key(|(_, place)| place.start) {
+        let value = first.value.clone();
+        let at = if is_secret(&text[value.clone()]) {
+            *count += 1;
+            masked.push_str(&text[copied..value.start]);
+            masked.push_str(MARK);
+            copied = value.end;
+            value.end
+        } else {
+            // What was taken for the value may be the name of another one: `secret: password=...`.
+            value.start
+        };
+        next.retain_mut(|(number, place)| {
+            place.start >= at || Place::find(text, at, *number).map(|behind| *place = behind).is_some()
+        });
+    }
+    match copied {
+        0 => Cow::Borrowed(text),
+        _ => Cow::Owned(masked + &text[copied..]),
+    }
+}
+
+/// Where a shape was found: where it begins, and the secret.
+struct Place {
+    start: usize,
+    value: Range<usize>,
+}
+
+impl Place {
+    fn find(text: &str, from: usize, number: usize) -> Option<Place> {
+        let expression = expression(number);
+        if number < LOOKS.len() {
+            return expression.find_at(text, from).map(|found| Place { start: found.start(), value: found.range() });
+        }
+        let found = expression.captures_at(text, from)?;
+        Some(Place { start: found.get(0)?.start(), value: found.get(1)?.range() })
+    }
 }
 
 /// Replaces every secret in the texts of a block, and tells how many there were.
@@ -206,27 +287,6 @@ pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
     }
 }
 
-fn mask_named<'a>(text: &'a str, count: &mut usize) -> Cow<'a, str> {
-    let (mut masked, mut copied, mut at) = (String::new(), 0, 0);
-    while let Some(found) = NAMED.captures_at(text, at) {
-        let value = (2..found.len()).step_by(2).find_map(|group| found.get(group));
-        let Some(value) = value else { break };
-        if is_random(value.as_str()) {
-            *count += 1;
-            masked.push_str(&text[copied..value.start()]);
-            masked.push_str(MARK);
-            (copied, at) = (value.end(), value.end());
-        } else {
-            // What was taken for the value may be the name of another one: `secret: password=...`.
-            at = value.start();
-        }
-    }
-    match copied {
-        0 => Cow::Borrowed(text),
-        _ => Cow::Owned(masked + &text[copied..]),
-    }
-}
-
 /// Whether a value looks made up by a machine or a careful person, and not like a name in a program.
 fn is_random(value: &str) -> bool {
     let has = |test: fn(&char) -> bool| value.chars().any(|c| test(&c));
@@ -249,17 +309,16 @@ mod tests {
     #[test]
     fn whatever_has_one_of_the_shapes_has_one_of_its_signs() {
         let mut runner = TestRunner::deterministic();
-        for (_, shape) in SHAPE.iter().chain(&NAME) {
-            let (unbounded, shape) = (shape.replace(r"\b", "").replace("*?", "*"), Regex::new(shape).unwrap());
-            let secrets = string_regex(&unbounded).unwrap();
+        for (number, Shape { expression: shape, .. }) in LOOKS.iter().chain(&NAMES).enumerate() {
+            let secrets = string_regex(&shape.replace(r"\b", "").replace("*?", "*")).unwrap();
             for _ in 0..100 {
                 let secret = secrets.new_tree(&mut runner).unwrap().current();
-                assert!(shape.is_match(&secret), "{shape}: {secret:?}");
-                assert!(is_suspicious(&secret), "{shape}: {secret:?}");
+                assert!(expression(number).is_match(&secret), "{shape}: {secret:?}");
+                assert!(suspected(&secret) & 1 << number != 0, "{shape}: {secret:?}");
             }
         }
         for harmless in ["the secret of the token is the password", "https://example.invalid/a@b", "keys: api, key"] {
-            assert!(!is_suspicious(harmless), "{harmless}");
+            assert_eq!(suspected(harmless), 0, "{harmless}");
         }
     }
 
@@ -278,6 +337,11 @@ mod tests {
             key("glpat-", 20),
             key("npm_", 36),
             key("hf_", 34),
+            key("gsk_", 52),
+            key("xai-", 64),
+            key("lin_api_", 40),
+            key("figd_", 40),
+            key("dp.pt.", 43),
             format!("{}.{}.{}", key("eyJ", 20), key("eyJ", 20), key("", 30)),
             format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----", key("", 60)),
             format!("-----BEGIN OPENSSH PRIVATE KEY-----\\n{}", key("", 60)),
@@ -298,11 +362,17 @@ mod tests {
         named(r#"{"token":"abcdefabcdef12342"}"#, r#"{"token":"[secret]"}"#);
         named("GITHUB_TOKEN=abcdefabcdef12343 make", "GITHUB_TOKEN=[secret] make");
         named("login --password hunter2hunter2 --now", "login --password [secret] --now");
+        named("mysql -h db -u app -phunter2hunter2 shop", "mysql -h db -u app -p[secret] shop");
+        named("mysqldump -phunter2hunter2 shop", "mysqldump -p[secret] shop");
+        named("sshpass -p 'hunter2hunter2' ssh host", "sshpass -p '[secret]' ssh host");
+        named("machine h login me\n\tpassword hunter2hunter2", "machine h login me\n\tpassword [secret]");
         named("curl -u app:hunter2hunter2 url", "curl -u app:[secret] url");
         named(
             "postgres://app:s3cretpw@db/x and password=hunter22",
             "postgres://app:[secret]@db/x and password=[secret]",
         );
+        let several = format!("a token={} b {} c {} d", key("", 20), key("hf_", 34), key("ghp_", 36));
+        named(&several, "a token=[secret] b [secret] c [secret] d");
         let cut_off = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\nand what else was said", key("", 60));
         named(&cut_off, "[secret]\nand what else was said");
         for text in [
@@ -311,6 +381,8 @@ mod tests {
             "git push -u origin main:main",
             "docker run -u 1000:1000 --token-file x",
             "let password = read_password();",
+            "mysql -p shop2 && mkdir -p a1b2c3d4",
+            "the machine has no login; its password is a1b2c3d4",
             "password: $PASSWORD1",
             "api_key = config.api_key",
             "https://example.invalid:8080/a@b",

@@ -30,7 +30,7 @@ use crate::error::IndexTrouble;
 use crate::private;
 
 /// Changes with every change of what is indexed or how; another number means another folder.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]

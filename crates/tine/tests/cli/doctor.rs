@@ -27,7 +27,7 @@ fn the_search_index_is_looked_at() {
     assert_eq!(index(), ("note".into(), "4 sessions, the meaning of 4 not known yet".into()));
     world.run(["index"]);
     assert_eq!(index(), ("good".into(), "4 sessions".into()));
-    let folder = world.sandbox.root().join("cache/tine/index/words-3");
+    let folder = world.sandbox.root().join("cache/tine/index/words-4");
     let terms = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
     let terms = terms.into_iter().find(|path| path.extension().is_some_and(|end| end == "term")).unwrap();
     std::fs::write(terms, "x").unwrap();

@@ -26,7 +26,7 @@ fn cache(world: &World) -> PathBuf {
 }
 
 fn files(world: &World) -> Vec<PathBuf> {
-    fs::read_dir(cache(world).join("index/words-3")).unwrap().flatten().map(|entry| entry.path()).collect()
+    fs::read_dir(cache(world).join("index/words-4")).unwrap().flatten().map(|entry| entry.path()).collect()
 }
 
 fn with_extension(world: &World, wanted: &str) -> PathBuf {
@@ -72,7 +72,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing_behind() {
             .turn(|turn| turn.prompt("pomegranate").text(words))
             .write(&world.sandbox.claude_home());
     }
-    let script = "mount -t tmpfs -o size=400k none \"$1\" && { \"$2\" index --words; echo code $?; ls \"$1/index/words-3\"; \
+    let script = "mount -t tmpfs -o size=400k none \"$1\" && { \"$2\" index --words; echo code $?; ls \"$1/index/words-4\"; \
                   \"$2\" index --words --json; echo code $?; }";
     let output = in_own_mounts(&world, script);
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -113,7 +113,7 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
     assert!(status["notices"].to_string().contains("damaged"), "{status}");
     anew(&ask(&world, "cranberry"));
     // A lock that is none.
-    let lock = cache(&world).join("index/words-3/.tantivy-meta.lock");
+    let lock = cache(&world).join("index/words-4/.tantivy-meta.lock");
     fs::remove_file(&lock).unwrap();
     fs::create_dir(&lock).unwrap();
     anew(&ask(&world, "cranberry"));
@@ -139,7 +139,7 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
 fn what_did_not_get_to_the_disk_is_noticed_after_the_next_start() {
     let world = World::empty();
     grown(&world);
-    let boot = cache(&world).join("index/words-3/.boot");
+    let boot = cache(&world).join("index/words-4/.boot");
     assert!(boot.exists());
     for kind in ["idx", "pos", "term", "del"] {
         let path = with_extension(&world, kind);

@@ -271,7 +271,7 @@ fn vectors_are_private() {
     let lines: Vec<&str> = told.lines().collect();
     assert!(lines[0].starts_with("3 sessions, ") && lines[0].ends_with(" KB, complete"), "{told}");
     assert!(lines[1].starts_with("8 vectors, ") && lines[1].ends_with(" KB, complete"), "{told}");
-    assert_eq!(lines[2..], ["[ROOT]/cache/tine/index/words-3"]);
+    assert_eq!(lines[2..], ["[ROOT]/cache/tine/index/words-4"]);
 }
 
 /// What stands in a tool's output word for word comes before what says a part of it in an answer.

@@ -37,7 +37,7 @@ fn cache(world: &World) -> PathBuf {
 }
 
 fn index(world: &World) -> PathBuf {
-    cache(world).join("index/words-3")
+    cache(world).join("index/words-4")
 }
 
 #[test]
