@@ -41,10 +41,12 @@ use std::time::{Duration, Instant};
 
 pub use find::Correction;
 use find::Hits;
+use index::Words;
 pub use qmd::{DEFAULT_COLLECTION, RECENT};
 pub use query::{Engine, Limits, Now, Query, time as query_time, without_line};
 use results::Sessions;
 pub use snippet::Snippet;
+use tantivy::Searcher;
 use update::Budget;
 pub use update::{IndexProgress, Missing};
 pub use upkeep::IndexStatus;
@@ -210,7 +212,13 @@ impl Tine {
             return Err(Error::NoMeaning);
         }
         let budget = Budget { tools: false, until: Some(Instant::now() + BEFORE) };
-        let mut look = self.look(budget, progress, indexing)?;
+        let ask = |words: &Words| -> tantivy::Result<(Searcher, Hits)> {
+            let searcher = words.reader()?.searcher();
+            let mut found = find::find(words, &searcher, query, &limits, limit)?;
+            absent::missing(words.fields, &searcher, &mut found.unknown)?;
+            Ok((searcher, found))
+        };
+        let (mut look, asked) = self.look_and_ask(budget, progress, indexing, ask)?;
         let sessions = Sessions::of(&look, &limits);
         let mut answer = Answer {
             query: query.text.clone(),
@@ -225,34 +233,30 @@ impl Tine {
             errors: Vec::new(),
             remains: None,
         };
-        let mut found = Hits::default();
-        let mut asked = None;
         let failed = |error: tantivy::TantivyError| self.trouble(error.into());
-        if let Some(words) = &look.words {
-            let searcher = asked.insert(words.reader().map_err(failed)?.searcher());
-            found = find::find(words, searcher, query, &limits, limit).map_err(failed)?;
-            absent::missing(words.fields, searcher, &mut found.unknown).map_err(failed)?;
-            if let Some(question) = question {
-                let asked = hybrid::Asked { question, query, limits: &limits, sessions: &sessions };
-                let ranked = hybrid::rank(self, asked, words, searcher, &mut look.catalog, &mut found);
-                let (grounds, notices) = ranked.map_err(failed)?;
-                answer.grounds = grounds;
-                look.notices.extend(notices);
-            }
+        let asked = look.words.as_ref().map(|words| asked.unwrap_or_else(|| ask(words))).transpose().map_err(failed)?;
+        let (searcher, mut found) = asked.unzip();
+        let found = found.get_or_insert_default();
+        if let (Some(words), Some(searcher), Some(question)) = (&look.words, &searcher, question) {
+            let asked = hybrid::Asked { question, query, limits: &limits, sessions: &sessions };
+            let ranked = hybrid::rank(self, asked, words, searcher, &mut look.catalog, found);
+            let (grounds, notices) = ranked.map_err(failed)?;
+            answer.grounds = grounds;
+            look.notices.extend(notices);
         }
-        self.results(&look, query, &sessions, &mut found, limit, &mut answer);
+        self.results(&look, query, &sessions, found, limit, &mut answer);
         answer.notices.extend(found.left_out.iter().map(|word| format!("left out what says `{word}`")));
         if query.is_cut {
             answer.notices.push(format!("of so many words, the first {} different ones were looked for", query::MOST));
         }
         if answer.results.is_empty() && !answer.no_sessions {
-            answer.notices.extend(absent::hindrances(&look, &limits, asked.as_ref()).map_err(failed)?);
+            answer.notices.extend(absent::hindrances(&look, &limits, searcher.as_ref()).map_err(failed)?);
         }
         if !answer.results.is_empty() {
             known::keep_what_says_something(query, &mut found.unknown);
         }
-        answer.corrections = found.corrections;
-        answer.unknown = found.unknown;
+        answer.corrections = std::mem::take(&mut found.corrections);
+        answer.unknown = std::mem::take(&mut found.unknown);
         answer.notices.splice(0..0, std::mem::take(&mut look.notices));
         answer.notices.extend(look.failed.take().map(|error| error.to_string()));
         answer.remains = Some(Remains { _look: look });

@@ -150,17 +150,37 @@ impl Tine {
 
     /// One look at the sessions and the index, which is brought up to date as far as the budget goes.
     pub(super) fn look(&self, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
+        self.look_and_ask(budget, progress, indexing, |_| ()).map(|(look, _)| look)
+    }
+
+    /// The same, and what the index says to a question. It is asked while the sessions are looked at; there is no answer
+    /// where that was in vain, because the index had to be brought up to date first.
+    pub(super) fn look_and_ask<T: Send>(
+        &self,
+        budget: Budget,
+        progress: &dyn Progress,
+        indexing: &dyn IndexProgress,
+        ask: impl Fn(&Words) -> T + Sync,
+    ) -> Result<(Look, Option<T>)> {
         let cache = self.context().paths.cache.clone();
         let mut notices = Vec::new();
         // Who builds it to its end wants to know that it is whole; a search has no time for that.
         let is_thorough = budget.until.is_none();
         let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
         let (surveyed, opened) = thread::scope(|scope| {
-            let opening = scope.spawn(|| if is_thorough { open() } else { open().and_then(Words::with_segments) });
+            let opening = scope.spawn(|| {
+                let words = open().and_then(|words| if is_thorough { Ok(words) } else { words.with_segments() })?;
+                let answer = ask(&words);
+                Ok((words, answer))
+            });
             (self.survey(progress), opening.join())
         });
         let (mut catalog, knowledge) = surveyed?;
-        let opened = opened.unwrap_or_else(|_| open());
+        let (opened, answer) = match opened {
+            Ok(Ok((words, answer))) => (Ok(words), Some(answer)),
+            Ok(Err(trouble)) => (Err(trouble), None),
+            Err(_) => (open(), None),
+        };
         knowledge.title_all(&mut catalog.entries);
         let none = index::Table::default();
         let table = opened.as_ref().map_or(&none, |words| &words.table);
@@ -168,7 +188,7 @@ impl Tine {
         let words = match opened {
             Ok(words) if work.is_empty() => {
                 let missing = Missing::default();
-                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: None });
+                return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed: None }, answer));
             }
             other => other,
         };
@@ -180,7 +200,8 @@ impl Tine {
             Err(error) => {
                 let Ok(words) = words else { return Err(error) };
                 let missing = work.missing();
-                return Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed: Some(error) });
+                let failed = Some(error);
+                return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, answer));
             }
         };
         let Some(lock) = lock else {
@@ -188,7 +209,7 @@ impl Tine {
             let table = words.as_ref().map_or(&none, |words| &words.table);
             let missing = Work::find(&mut catalog, table).missing();
             notices.push("another tine is at work on the index".to_owned());
-            return Ok(Look { catalog, knowledge, words, notices, missing, failed: None });
+            return Ok((Look { catalog, knowledge, words, notices, missing, failed: None }, answer));
         };
         // Whoever had the lock before may have done the work.
         let (opened, mut found) = match words {
@@ -243,7 +264,7 @@ impl Tine {
                 Work::find(&mut catalog, &words.table).missing()
             }
         };
-        Ok(Look { catalog, knowledge, words: Some(words), notices, missing, failed })
+        Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, None))
     }
 
     /// Removes what older versions left; newer ones keep theirs.
