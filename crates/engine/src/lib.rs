@@ -72,7 +72,8 @@ pub use registry::{Lineage, Registry, SessionKey};
 pub use resolve::Selection;
 pub use search::{
     Answer, Asking, Correction, DEFAULT_COLLECTION, Engine, EngineError, Found, Grounds, IndexProgress, IndexStatus,
-    Limits, Missing, Now, Query, RECENT, Snippet, VectorStatus, query_time, without_line,
+    Limits, Missing, Now, Query, RECENT, Snippet, VectorStatus, distrust_index, is_panic_caught, query_time,
+    without_line,
 };
 use session::Knowledge;
 pub use session::{Details, Listing, Session};

@@ -114,6 +114,9 @@ fn sign_in_query(kind: ErrorKind, message: &str) -> Option<String> {
 /// Makes a panic a short report and the exit code of a bug.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        if engine::is_panic_caught() {
+            return;
+        }
         let mut stderr = io::stderr().lock();
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let payload = panic.payload();
@@ -129,6 +132,9 @@ pub(crate) fn report_panics() {
             text::one_line(&message)
         );
         let _ = writeln!(stderr, "hint: please report it with the command that you ran and this place: {place}");
+        if engine::distrust_index() {
+            let _ = writeln!(stderr, "hint: the search index is verified before it is used again, so do try again");
+        }
         std::process::exit(BUG);
     }));
 }

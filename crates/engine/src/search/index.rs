@@ -25,6 +25,7 @@ use transcript::Agent;
 use super::document::TurnDocument;
 use super::folder::{self, Folder, SmallMerges, files_of_segment};
 use super::helpers::Helpers;
+use super::stumble;
 use super::words::Same;
 use crate::error::IndexTrouble;
 use crate::private;
@@ -281,6 +282,7 @@ impl Words {
             }
         }
         drop(lock);
+        stumble::trusted(&folder);
         Ok(Words { index, fields, table, folder, name, reader: None })
     }
 
@@ -453,6 +455,11 @@ fn note_boot(folder: &Path) {
     if let Some(boot) = boot() {
         let _ = private::open_file(&folder.join(BOOT)).and_then(|mut file| file.write_all(boot.as_bytes()));
     }
+}
+
+/// Lets everything be looked at the next time. Tells whether it will be.
+pub(super) fn forget_boot(folder: &Path) -> bool {
+    fs::remove_file(folder.join(BOOT)).is_ok()
 }
 
 /// Compares every file with its checksum.

@@ -29,6 +29,7 @@ mod queue;
 mod results;
 mod slips;
 mod snippet;
+mod stumble;
 mod turns;
 mod update;
 mod upkeep;
@@ -46,6 +47,7 @@ pub use qmd::{DEFAULT_COLLECTION, RECENT};
 pub use query::{Engine, Limits, Now, Query, time as query_time, without_line};
 use results::Sessions;
 pub use snippet::Snippet;
+pub use stumble::{distrust_index, is_panic_caught};
 use tantivy::Searcher;
 use update::Budget;
 pub use update::{IndexProgress, Missing};
@@ -193,15 +195,14 @@ impl Tine {
     }
 
     fn search_whole(&self, asking: Asking<'_>) -> Result<Answer> {
-        match self.search_once(asking) {
-            Err(Error::Index { trouble: IndexTrouble::Damaged, message, .. }) => {
-                let notice = self.remove_damaged(&message)?;
-                let mut answer = self.search_once(asking)?;
-                answer.notices.splice(0..0, notice);
-                Ok(answer)
-            }
-            answered => answered,
-        }
+        let why = match stumble::catch(|| self.search_once(asking)) {
+            Ok(Err(Error::Index { trouble: IndexTrouble::Damaged, message, .. })) | Err(message) => message,
+            Ok(answered) => return answered,
+        };
+        let notice = self.remove_damaged(&why)?;
+        let mut answer = self.search_once(asking)?;
+        answer.notices.splice(0..0, notice);
+        Ok(answer)
     }
 
     fn search_once(&self, asking: Asking<'_>) -> Result<Answer> {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::index::{self, Trouble, Words, WriteLock};
 use super::update::{self, Budget, IndexProgress, Missing, Updated, Work};
-use super::{BEFORE, VectorStatus, hybrid};
+use super::{BEFORE, VectorStatus, hybrid, stumble};
 use crate::catalog::{Catalog, Progress};
 use crate::error::{Error, IndexTrouble, Result};
 use crate::session::Knowledge;
@@ -167,8 +167,10 @@ impl Tine {
         // Who builds it to its end wants to know that it is whole; a search has no time for that.
         let is_thorough = budget.until.is_none();
         let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
+        let is_caught = stumble::is_panic_caught();
         let (surveyed, opened) = thread::scope(|scope| {
             let opening = scope.spawn(|| {
+                stumble::is_caught_as(is_caught);
                 let words = open().and_then(|words| if is_thorough { Ok(words) } else { words.with_segments() })?;
                 let answer = ask(&words);
                 Ok((words, answer))

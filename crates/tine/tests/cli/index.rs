@@ -134,6 +134,38 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
     }
 }
 
+#[test]
+fn damage_that_tantivy_panics_over_is_mended_by_who_meets_it() {
+    let world = World::empty();
+    for number in 0..4 {
+        // More words than are verified at every opening.
+        let words: String = (number * 9000..(number + 1) * 9000).map(|number| format!("word{number} ")).collect();
+        ClaudeSession::new(&format!("{number:08x}-0000-4000-8000-000000000000"))
+            .cwd(&world.shop)
+            .seed(number)
+            .turn(|turn| turn.prompt("pomegranate").text(words))
+            .write(&world.sandbox.claude_home());
+    }
+    let mut rebuilt = 0;
+    for from_end in (200..360).step_by(10) {
+        assert_eq!(world.run(["index", "--words"]).code, 0);
+        let terms = files(&world).into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "term"));
+        let path = terms.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
+        let times = fs::metadata(&path).unwrap().modified().unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        let place = bytes.len() - from_end;
+        bytes[place] ^= 0xff;
+        fs::write(&path, bytes).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
+        let answer = ask(&world, "pomegranate");
+        if answer["errors"].to_string().contains("built anew") {
+            rebuilt += 1;
+            assert_eq!(ids(&answer).len(), 4, "{answer}");
+        }
+    }
+    assert!(rebuilt > 0, "some of it has to be of consequence");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn what_did_not_get_to_the_disk_is_noticed_after_the_next_start() {

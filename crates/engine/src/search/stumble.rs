@@ -1,0 +1,48 @@
+//! tantivy trusts its own files: over one that is not as it was written, it may panic. Who asks the index therefore catches
+//! that and takes it for damage, until a look at every byte shows that there is none and that it was a bug.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::index;
+
+thread_local! {
+    static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The index that this process has opened.
+static OPENED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Whether a panic of this thread is caught, so that nobody has to hear of it.
+pub fn is_panic_caught() -> bool {
+    IS_CAUGHT.get()
+}
+
+/// For a panic that nobody catches: lets whoever opens the index next look at every byte of it first. Tells whether there
+/// is one.
+pub fn distrust_index() -> bool {
+    OPENED.get().is_some_and(|folder| index::forget_boot(folder))
+}
+
+/// Notes which index is trusted.
+pub(super) fn trusted(folder: &Path) {
+    OPENED.get_or_init(|| folder.to_owned());
+}
+
+/// Says of this thread what [`is_panic_caught`] said of the one that waits for it.
+pub(super) fn is_caught_as(is_caught: bool) {
+    IS_CAUGHT.set(is_caught);
+}
+
+/// Works with the index, and gives what a panic said.
+pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    let before = IS_CAUGHT.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    IS_CAUGHT.set(before);
+    done.map_err(|payload| {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default()
+    })
+}
