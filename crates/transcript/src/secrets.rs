@@ -11,7 +11,7 @@ use aho_corasick::AhoCorasick;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::BlockKind;
+use crate::{BlockKind, text};
 
 /// What stands in the place of a secret. Not longer than any secret, so that text never grows.
 pub const MARK: &str = "[secret]";
@@ -29,56 +29,85 @@ const fn shape(signs: &'static [&'static str], expression: &'static str) -> Shap
 }
 
 /// Secrets that are known by what they look like.
-const LOOKS: [Shape; 33] = [
+const LOOKS: [Shape; 62] = [
     // Private keys, whole or cut off; in JSON their line breaks are escaped.
     shape(
         &["PRIVATE KEY"],
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nr])+[A-Za-z0-9+/=]{16,})*(?:(?:\s|\\[nr])+[A-Za-z0-9+/]{1,15}={1,2})?)",
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nrt])+(?:(?:Version|Comment|Hash|Charset|Proc-Type|DEK-Info): [^\n\\]*|(?:[0-9]+(?:\s|\\t)+|[^\s\\]{0,80}[:→|](?:\s|\\t)*)?[A-Za-z0-9+/=]{16,}))*(?:(?:\s|\\[nr])+[A-Za-z0-9+/]{1,15}={1,2})?)",
     ),
     // Anthropic, OpenAI, OpenRouter, Stripe.
-    shape(&["sk-"], r"\bsk-[A-Za-z0-9][A-Za-z0-9_-]{18,}"),
-    shape(&["k_live_", "k_test_"], r"\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+    shape(&["sk-"], r"sk-[A-Za-z0-9][A-Za-z0-9_-]{18,}"),
+    shape(&["k_live_", "k_test_"], r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}"),
     // Amazon, Google, Azure.
-    shape(&["AKIA", "ASIA", "AROA", "ABIA", "ACCA"], r"\b(?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b"),
-    shape(&["AIza"], r"\bAIza[A-Za-z0-9_-]{35}"),
-    shape(&["ya29."], r"\bya29\.[A-Za-z0-9_-]{20,}"),
-    shape(&["GOCSPX-"], r"\bGOCSPX-[A-Za-z0-9_-]{20,}"),
-    shape(&["AccountKey="], r"\bAccountKey=[A-Za-z0-9+/=]{40,}"),
+    shape(&["AKIA", "ASIA", "AROA", "ABIA", "ACCA"], r"(?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}\b"),
+    shape(&["AIza"], r"AIza[A-Za-z0-9_-]{35}"),
+    shape(&["ya29."], r"ya29\.[A-Za-z0-9_-]{20,}"),
+    shape(&["GOCSPX-"], r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+    shape(&["AccountKey="], r"AccountKey=[A-Za-z0-9+/=]{40,}"),
     // Forges and registries.
-    shape(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"\bgh[pousr]_[A-Za-z0-9]{30,}"),
-    shape(&["github_pat_"], r"\bgithub_pat_[A-Za-z0-9_]{30,}"),
+    shape(&["ghp_", "gho_", "ghu_", "ghs_", "ghr_"], r"gh[pousr]_[A-Za-z0-9]{30,}"),
+    shape(&["github_pat_"], r"github_pat_[A-Za-z0-9_]{30,}"),
     shape(
         &["glpat-", "glptt-", "glrt-", "gldt-", "glcbt-", "glsoat-"],
-        r"\bgl(?:pat|ptt|rt|dt|cbt|soat)-[A-Za-z0-9_-]{20,}",
+        r"gl(?:pat|ptt|rt|dt|cbt|soat)-[A-Za-z0-9_-]{20,}",
     ),
-    shape(&["npm_"], r"\bnpm_[A-Za-z0-9]{30,}"),
-    shape(&["pypi-"], r"\bpypi-[A-Za-z0-9_-]{40,}"),
-    shape(&["dckr_pat_"], r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
-    shape(&["cio"], r"\bcio[A-Za-z0-9]{32}\b"),
+    shape(&["npm_"], r"npm_[A-Za-z0-9]{30,}"),
+    shape(&["pypi-"], r"pypi-[A-Za-z0-9_-]{40,}"),
+    shape(&["dckr_pat_"], r"dckr_pat_[A-Za-z0-9_-]{20,}"),
+    shape(&["cio"], r"cio[A-Za-z0-9]{32}\b"),
     // Chat, mail, models, payments, services.
-    shape(&["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"], r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}"),
-    shape(&["xapp-"], r"\bxapp-[A-Za-z0-9-]{20,}"),
+    shape(&["xoxa-", "xoxb-", "xoxe-", "xoxo-", "xoxp-", "xoxr-", "xoxs-"], r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+    shape(&["xapp-"], r"xapp-[A-Za-z0-9-]{20,}"),
     shape(&["hooks.slack.com/services/"], r"hooks\.slack\.com/services/[A-Za-z0-9/_+-]{20,}"),
-    shape(&["SG."], r"\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
-    shape(&["hf_"], r"\bhf_[A-Za-z0-9]{30,}"),
-    shape(&["gsk_"], r"\bgsk_[A-Za-z0-9]{40,}"),
-    shape(&["xai-"], r"\bxai-[A-Za-z0-9]{40,}"),
-    shape(&["key-"], r"\bkey-[0-9a-f]{32}\b"),
-    shape(&["SK"], r"\bSK[0-9a-f]{32}\b"),
-    shape(&["dop_v1_"], r"\bdop_v1_[0-9a-f]{60,}"),
-    shape(&["shpat_", "shpca_", "shppa_", "shpss_"], r"\bshp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
-    shape(&[":AA"], r"\b[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}"),
-    shape(&["AGE-SECRET-KEY-1"], r"\bAGE-SECRET-KEY-1[A-Z0-9]{50,}"),
-    shape(&["hvs."], r"\bhvs\.[A-Za-z0-9_-]{20,}"),
-    shape(&["lin_api_"], r"\blin_api_[A-Za-z0-9]{30,}"),
-    shape(&["figd_"], r"\bfigd_[A-Za-z0-9_-]{30,}"),
-    shape(&["dp.pt.", "dp.st.", "dp.ct.", "dp.sa."], r"\bdp\.(?:pt|st|ct|sa)\.(?:[A-Za-z0-9_-]+\.)?[A-Za-z0-9]{30,}"),
+    shape(&["SG."], r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}"),
+    shape(&["hf_"], r"hf_[A-Za-z0-9]{30,}"),
+    shape(&["gsk_"], r"gsk_[A-Za-z0-9]{40,}"),
+    shape(&["xai-"], r"xai-[A-Za-z0-9]{40,}"),
+    shape(&["key-"], r"key-[0-9a-f]{32}\b"),
+    shape(&["SK"], r"SK[0-9a-f]{32}\b"),
+    shape(&["dop_v1_"], r"dop_v1_[0-9a-f]{60,}"),
+    shape(&["shpat_", "shpca_", "shppa_", "shpss_"], r"shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}"),
+    shape(&[":AA"], r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,}"),
+    shape(&["AGE-SECRET-KEY-1"], r"AGE-SECRET-KEY-1[A-Z0-9]{50,}"),
+    shape(&["hvs."], r"hvs\.[A-Za-z0-9_-]{20,}"),
+    shape(&["lin_api_"], r"lin_api_[A-Za-z0-9]{30,}"),
+    shape(&["figd_"], r"figd_[A-Za-z0-9_-]{30,}"),
+    shape(&["dp.pt.", "dp.st.", "dp.ct.", "dp.sa."], r"dp\.(?:pt|st|ct|sa)\.(?:[A-Za-z0-9_-]+\.)?[A-Za-z0-9]{30,}"),
+    shape(&["whsec_"], r"whsec_[A-Za-z0-9+/=]{24,}"),
+    shape(&["/api/webhooks/"], r"/api/webhooks/[0-9]+/[A-Za-z0-9_-]{30,}"),
+    shape(&["dapi"], r"dapi[0-9a-f]{32}"),
+    shape(&["ntn_", "secret_"], r"(?:ntn|secret)_[A-Za-z0-9]{40,}"),
+    shape(&["pplx-"], r"pplx-[A-Za-z0-9]{40,}"),
+    shape(&["r8_"], r"r8_[A-Za-z0-9]{30,}"),
+    shape(&["NRAK-"], r"NRAK-[A-Z0-9]{20,}"),
+    shape(&["PMAK-"], r"PMAK-[0-9a-f-]{40,}"),
+    shape(&["EAAA"], r"EAAA[A-Za-z0-9_-]{50,}"),
+    shape(&["sq0csp-", "sq0atp-"], r"sq0(?:csp|atp)-[A-Za-z0-9_-]{20,}"),
+    shape(&["ATATT3"], r"ATATT3[A-Za-z0-9_=-]{50,}"),
+    shape(&["rubygems_"], r"rubygems_[0-9a-f]{40,}"),
+    shape(&["glsa_", "glc_"], r"gl(?:sa|c)_[A-Za-z0-9_+/=]{30,}"),
+    shape(&["pul-"], r"pul-[0-9a-f]{40}"),
+    shape(&["fo1_"], r"fo1_[A-Za-z0-9_-]{40,}"),
+    shape(&["sbp_"], r"sbp_[0-9a-f]{40}"),
+    shape(&["sk.eyJ"], r"sk\.eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{16,}"),
+    shape(&["pscale_"], r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{30,}"),
+    shape(&[".atlasv1."], r"[A-Za-z0-9]{10,}\.atlasv1\.[A-Za-z0-9_-]{40,}"),
+    shape(&["sntrys_", "sntryu_"], r"sntry[su]_[A-Za-z0-9_=+/.-]{40,}"),
+    shape(&["dt0c01."], r"dt0c01\.[A-Z0-9]{20,}\.[A-Z0-9]{60,}"),
+    shape(&["GR1348941"], r"GR1348941[A-Za-z0-9_-]{20,}"),
+    shape(&["tskey-"], r"tskey-[a-z]+-[A-Za-z0-9-]{16,}"),
+    shape(&["HRKU-"], r"HRKU-[A-Za-z0-9_-]{30,}"),
+    shape(&["xkeysib-"], r"xkeysib-[0-9a-f]{40,}(?:-[A-Za-z0-9]+)?"),
+    shape(&["ABSK"], r"ABSK[A-Za-z0-9+/=]{80,}"),
+    shape(&[":APA91b"], r"AAAA[A-Za-z0-9_-]{7}:APA91b[A-Za-z0-9_-]{100,}"),
+    shape(&["CCIPAT_"], r"CCIPAT_[A-Za-z0-9_]{30,}"),
+    shape(&["Q~"], r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,}"),
     // JSON Web Tokens.
-    shape(&["eyJ"], r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    shape(&["eyJ"], r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
 ];
 
 /// Secrets that are known by what they are called or how they are passed on.
-const NAMES: [Shape; 9] = [
+const NAMES: [Shape; 14] = [
     shape(
         &["authorization"],
         r#"(?i-u:authorization)["']?\s*[:=]\s*["']?(?i-u:bearer|basic|token)\s+([A-Za-z0-9+/_.~=-]{12,})"#,
@@ -96,11 +125,28 @@ const NAMES: [Shape; 9] = [
             "auth_token",
             "auth-token",
             "passw",
+            "passphrase",
+            "signing_key",
+            "signing-key",
+            "signingkey",
+            "encryption_key",
+            "encryption-key",
+            "encryptionkey",
+            "private_key",
+            "private-key",
+            "privatekey",
+            "sharedaccesskey",
         ],
-        r#"(?i-u:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?token|auth[_-]?token|password|passwd)\\?["']?\s*[:=]\s*\\?["']?([^\s"'\\,;)}]{8,})"#,
+        r#"(?i-u:(?:api|signing|encryption|private)[_-]?key|secret(?:[_-]?(?:access[_-]?)?key(?:[_-]?base)?)?|sharedaccesskey|access[_-]?token|auth[_-]?token|password|passwd|passphrase)\\?["']?\s*[:=]\s*\\?["']?([^\s"'\\,;)}]{8,})"#,
     ),
     // A token that says nothing more of itself is a word of programs as well, so its value has to be longer.
     shape(&["token"], r#"(?i-u:token)\\?["']?\s*[:=]\s*\\?["']?([A-Za-z0-9+/_.~-]{16,}=*)"#),
+    // The same word stands for a directory.
+    shape(&["pwd"], r#"(?i-u:pwd)\\?["']?\s*[:=]\s*\\?["']?([^\s"'\\,;)}/~.$][^\s"'\\,;)}]{7,})"#),
+    shape(&["password is ", "passphrase is "], r#"(?i-u:password|passphrase) is ["'`]?([^\s"'`\\,;)}]{8,})"#),
+    shape(&["cookie"], r#"(?i-u:cookie)["']?\s*:\s*["']?[^\s=;]+=([^\s;"'\\]{16,})"#),
+    shape(&["auth\"", "auth\\\"", "_auth"], r#"(?i-u:_auth\\?"?|auth\\?")\s*[:=]\s*\\?"?([A-Za-z0-9+/]{20,}=*)"#),
+    shape(&["?sig=", "&sig="], r"(?i-u:[?&]sig=)([A-Za-z0-9%+/]{30,})"),
     // On a command line.
     shape(
         &["--passw", "--token", "--secret", "--api-key", "--access-token", "--auth-token"],
@@ -117,7 +163,7 @@ const NAMES: [Shape; 9] = [
 const COUNT: usize = LOOKS.len() + NAMES.len();
 
 /// A set of shapes, a bit for each: first the looks, then the names.
-type Shapes = u64;
+type Shapes = u128;
 
 const LOOK: Shapes = (1 << LOOKS.len()) - 1;
 const _: () = assert!(COUNT <= Shapes::BITS as usize);
@@ -155,19 +201,17 @@ static SIGNS: LazyLock<[Signs; 2]> = LazyLock::new(|| {
 /// The shapes that a text may have, by their signs.
 fn suspected(text: &str) -> Shapes {
     let [looks, names] = &*SIGNS;
-    let bits = |signs: &Signs, goes_on: &dyn Fn(&[u8], &[u8]) -> bool| {
-        let is_one =
-            |sign: &aho_corasick::Match| goes_on(&text.as_bytes()[sign.range()], &text.as_bytes()[sign.end()..]);
-        // Nearly every text has none; only one that has is asked for all of them.
-        match signs.all.find_iter(text).any(|sign| is_one(&sign)) {
-            false => 0,
-            true => {
-                let all = signs.all.find_overlapping_iter(text).filter(is_one);
-                all.fold(0, |bits: Shapes, sign| bits | 1 << signs.shapes[sign.pattern().as_usize()])
-            }
-        }
-    };
-    bits(looks, &|_, _| true) | bits(names, &is_followed)
+    let shape = |signs: &Signs, sign: aho_corasick::Match| 1 << signs.shapes[sign.pattern().as_usize()];
+    let is_followed =
+        |sign: &aho_corasick::Match| is_followed(&text.as_bytes()[sign.range()], &text.as_bytes()[sign.end()..]);
+    let named = names.all.find_overlapping_iter(text).filter(is_followed);
+    let mut shapes: Shapes = named.fold(0, |shapes, sign| shapes | shape(names, sign));
+    // Nearly every text has none of the others, which is sooner known than which.
+    if looks.all.is_match(text) {
+        let look = looks.all.find_overlapping_iter(text);
+        shapes = look.fold(shapes, |shapes, sign| shapes | shape(looks, sign));
+    }
+    shapes
 }
 
 /// Whether a secret may follow a sign of a name.
@@ -179,6 +223,7 @@ fn is_followed(sign: &[u8], rest: &[u8]) -> bool {
         [b'-', b'u' | b'U', ..] => word().any(|byte| *byte == b':'),
         // Other options, programs and files that tell by their names what follows.
         [b'-', ..] | [b'm' | b'M', ..] => true,
+        [.., b'=' | b' '] => true,
         _ if sign.eq_ignore_ascii_case(b"sshpass") => true,
         // The rest of a name, quotes, blanks, and what a value is given by.
         _ => {
@@ -190,8 +235,22 @@ fn is_followed(sign: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Replaces every secret in `text`, and tells how many there were.
+/// Replaces every secret in `text`, and tells how many there were. Where control sequences stand inside of one, none of them
+/// stays: whoever shows the text without them would show the secret.
 pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
+    let (masked, count) = mask_plain(text);
+    if text.as_bytes().contains(&0x1b) {
+        let cleaned = text::clean(text);
+        if let (Cow::Owned(cleaned), more) = mask_plain(&cleaned)
+            && more > count
+        {
+            return (Cow::Owned(cleaned), more);
+        }
+    }
+    (masked, count)
+}
+
+fn mask_plain(text: &str) -> (Cow<'_, str>, usize) {
     let mut count = 0;
     let suspects = suspected(text);
     let masked = match replace(text, suspects & LOOK, |_| true, &mut count) {
@@ -239,7 +298,14 @@ impl Place {
     fn find(text: &str, from: usize, number: usize) -> Option<Place> {
         let expression = expression(number);
         if number < LOOKS.len() {
-            return expression.find_at(text, from).map(|found| Place { start: found.start(), value: found.range() });
+            let mut from = from;
+            loop {
+                let found = expression.find_at(text, from)?;
+                if is_beginning(text.as_bytes(), found.start()) {
+                    return Some(Place { start: found.start(), value: found.range() });
+                }
+                from = text.ceil_char_boundary(found.start() + 1);
+            }
         }
         let found = expression.captures_at(text, from)?;
         Some(Place { start: found.get(0)?.start(), value: found.get(1)?.range() })
@@ -284,6 +350,28 @@ pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
             let value = serde_json::from_str(&masked).unwrap_or_else(|_| Value::String(masked.into_owned()));
             (Cow::Owned(value), count)
         }
+    }
+}
+
+/// How long an escape is at most.
+const LONGEST: usize = 32;
+
+/// Whether a word may begin here: not behind a letter or a digit, unless that ends an escape, as of a line break in JSON, of a
+/// sign in an address or of a colour.
+fn is_beginning(text: &[u8], at: usize) -> bool {
+    let before = &text[at.saturating_sub(LONGEST)..at];
+    let Some(last) = before.last().filter(|last| last.is_ascii_alphanumeric()) else { return true };
+    let parameters = |byte: &u8| byte.is_ascii_digit() || b";?".contains(byte);
+    match before {
+        [.., b'\\', b'n' | b'r' | b't' | b'b' | b'f'] => true,
+        [.., b'%', high, _] if high.is_ascii_hexdigit() && last.is_ascii_hexdigit() => true,
+        [rest @ .., _] if last.is_ascii_alphabetic() => {
+            let end = rest.iter().rposition(|byte| !parameters(byte)).unwrap_or(0);
+            let sequence = rest.get(..=end).and_then(|rest| rest.strip_suffix(b"["));
+            let begins = |introducer: &&[u8]| sequence.is_some_and(|sequence| sequence.ends_with(introducer));
+            [b"\x1b".as_slice(), b"\\u001b", b"\\u001B", b"\\x1b", b"\\033", b"\\e"].iter().any(begins)
+        }
+        _ => false,
     }
 }
 
@@ -342,6 +430,13 @@ mod tests {
             key("lin_api_", 40),
             key("figd_", 40),
             key("dp.pt.", 43),
+            key("whsec_", 32),
+            format!("dapi{}", "0123456789abcdef".repeat(2)),
+            key("ntn_", 46),
+            key("glsa_", 40),
+            key("tskey-auth-", 40),
+            format!("{}.atlasv1.{}", key("", 14), key("", 60)),
+            format!("abc8Q~{}", key("", 34)),
             format!("{}.{}.{}", key("eyJ", 20), key("eyJ", 20), key("", 30)),
             format!("-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----", key("", 60)),
             format!("-----BEGIN OPENSSH PRIVATE KEY-----\\n{}", key("", 60)),
@@ -373,6 +468,31 @@ mod tests {
         );
         let several = format!("a token={} b {} c {} d", key("", 20), key("hf_", 34), key("ghp_", 36));
         named(&several, "a token=[secret] b [secret] c [secret] d");
+        named("SECRET_KEY_BASE=0123abcd0123abcd", "SECRET_KEY_BASE=[secret]");
+        named("PRIVATE_KEY=0x0123abcd0123abcd", "PRIVATE_KEY=[secret]");
+        named("passphrase: hunter2hunter2", "passphrase: [secret]");
+        named("the password is hunter2hunter2", "the password is [secret]");
+        named("pwd=hunter2hunter2;", "pwd=[secret];");
+        named("Cookie: session=0123abcd0123abcd; a=b", "Cookie: session=[secret]; a=b");
+        named(r#"{"auth":"0123abcd0123abcd0123"}"#, r#"{"auth":"[secret]"}"#);
+        let signature = key("", 40);
+        named(&format!("https://a/b?sv=1&sig={signature}"), "https://a/b?sv=1&sig=[secret]");
+        let token = key("ghp_", 36);
+        for before in ["\n", r"a\n", r"a\t", r"\\n", "KEY_", "a%3D", "\x1b[01;31m\x1b[K", r"\u001b[1m", "é"] {
+            let (text, expected) = (format!("{before}{token}"), format!("{before}[secret]"));
+            named(&text, &expected);
+        }
+        named(&format!("a{token}"), &format!("a{token}"));
+        // `grep --color` of a part of it.
+        let (start, end) = token.split_at(4);
+        named(&format!("in \x1b[01;31m\x1b[K{start}\x1b[m\x1b[K{end}"), "in [secret]");
+        for prefix in ["    12→", "12\t", "keys/a.pem:", "| "] {
+            let body = key("", 60);
+            let cut_off = format!("x -----BEGIN PRIVATE KEY-----\n{prefix}{body}\n{prefix}{body}\nand then");
+            named(&cut_off, "x [secret]\nand then");
+        }
+        let pgp = format!("-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\n{}\nand then", key("", 60));
+        named(&pgp, "[secret]\nand then");
         let cut_off = format!("-----BEGIN RSA PRIVATE KEY-----\n{}\nand what else was said", key("", 60));
         named(&cut_off, "[secret]\nand what else was said");
         for text in [
@@ -381,8 +501,12 @@ mod tests {
             "git push -u origin main:main",
             "docker run -u 1000:1000 --token-file x",
             "let password = read_password();",
+            "PWD=/home/me/project2",
+            "a task-management-system-for-2027-and-on",
+            "the password is in the file2",
+            "cookie: the-name-of-1 cookie",
             "mysql -p shop2 && mkdir -p a1b2c3d4",
-            "the machine has no login; its password is a1b2c3d4",
+            "the machine has no login; its password, a1b2c3d4",
             "password: $PASSWORD1",
             "api_key = config.api_key",
             "https://example.invalid:8080/a@b",

@@ -327,10 +327,15 @@ pub(super) fn update(
     writer.wait_merging_threads()?;
     let name = words.committed()?;
     words.settle(&name)?;
-    let missing = |job: &&Job| words.table.rows.get(&job.file).is_none_or(|row| !row.complete);
-    let sessions = work.jobs.iter().filter(missing).count();
-    let partly = |job: &&Job| words.table.rows.get(&job.file).is_some_and(|row| row.complete && row.level < Level::All);
-    updated.missing = Missing { sessions, tools: work.jobs.iter().filter(partly).count() };
+    // What is there of a session may be all of what it was before.
+    let level = |job: &Job| {
+        let row = words.table.rows.get(&job.file)?;
+        let is_done =
+            is_current(row, &catalog.entries[job.entry]) && (row.owner, row.shared) == (job.owner, job.shared);
+        is_done.then_some(row.level)
+    };
+    let count = |wanted: Option<Level>| work.jobs.iter().filter(|job| level(job) == wanted).count();
+    updated.missing = Missing { sessions: count(None), tools: count(Some(Level::Prose)) };
     Ok(updated)
 }
 
