@@ -179,8 +179,7 @@ impl Tine {
     /// One look at the disk, and everything that is known beside the session files.
     fn survey(&self, progress: &dyn Progress) -> Result<(catalog::Catalog, Knowledge)> {
         let mut catalog = catalog::refresh(&self.stores, &self.context.paths.cache, progress);
-        for (agent, path, kind) in &catalog.unreadable {
-            let warning = format!("cannot look into {} of {agent}: {kind}", path.display());
+        for warning in catalog.unlisted() {
             let mut warnings = self.warnings.borrow_mut();
             // Some commands look twice.
             if !warnings.contains(&warning) {

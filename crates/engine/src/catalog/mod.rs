@@ -62,6 +62,14 @@ impl Catalog {
         self.cache.load_turn_keys(&mut self.entries);
     }
 
+    /// The folders that could not be looked at, for people.
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = String> {
+        let told = |(agent, path, kind): &(Agent, PathBuf, std::io::ErrorKind)| {
+            format!("cannot look into {} of {agent}: {kind}", path.display())
+        };
+        self.unreadable.iter().map(told)
+    }
+
     /// The sessions of an agent with this id.
     pub(crate) fn with_id<'a>(&'a self, agent: Agent, id: &'a SessionId) -> impl Iterator<Item = &'a Entry> {
         let beginning = crate::session::beginning(id.as_str());

@@ -215,7 +215,13 @@ fn sessions_of(hits: &[Hit]) -> usize {
 }
 
 pub(super) fn said(asked: &Asked) -> String {
-    asked.word.whole.clone().unwrap_or_else(|| asked.word.parts.join(" "))
+    let word = &asked.word;
+    match &word.whole {
+        // Without accents, it would look like another word.
+        _ if !word.said.is_ascii() && !is_run(word) => word.said.to_lowercase(),
+        Some(whole) => whole.clone(),
+        None => word.parts.join(" "),
+    }
 }
 
 /// What counts as this word in a text.

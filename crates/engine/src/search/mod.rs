@@ -81,6 +81,10 @@ pub struct Answer {
     pub unknown: Vec<String>,
     /// What is not in the index yet.
     pub missing: Missing,
+    /// Lines of transcripts that are too long to be searched.
+    pub left_out: u64,
+    /// Folders of agents that could not be looked into, and why.
+    pub unlisted: Vec<String>,
     /// What else there is to say of the index.
     pub notices: Vec<String>,
     /// What was asked before this engine, and why it did not answer.
@@ -230,6 +234,8 @@ impl Tine {
             corrections: Vec::new(),
             unknown: Vec::new(),
             missing: look.missing,
+            left_out: 0,
+            unlisted: look.catalog.unlisted().collect(),
             notices: Vec::new(),
             errors: Vec::new(),
             remains: None,
@@ -255,6 +261,9 @@ impl Tine {
         }
         if !answer.results.is_empty() {
             known::keep_what_says_something(query, &mut found.unknown);
+        }
+        if let Some(words) = look.words.as_ref().filter(|_| !found.unknown.is_empty()) {
+            answer.left_out = words.table.rows.values().map(index::Row::left_out).sum();
         }
         answer.corrections = std::mem::take(&mut found.corrections);
         answer.unknown = std::mem::take(&mut found.unknown);

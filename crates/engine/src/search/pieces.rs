@@ -119,7 +119,8 @@ fn is_number(word: &str) -> bool {
 
 /// Whether a filter begins here. What a message says behind `agent: ` is no value, nor is a URL.
 fn is_filter(body: &str, name: &str) -> bool {
-    let value = body.strip_prefix(name).and_then(|rest| rest.strip_prefix(':'));
+    let is_named = body.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
+    let value = if is_named { body[name.len()..].strip_prefix(':') } else { None };
     value.is_some_and(|value| !value.starts_with(' ') && !value.starts_with("//"))
 }
 

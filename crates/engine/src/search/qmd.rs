@@ -67,6 +67,8 @@ impl Tine {
             missing: Missing::default(),
             notices: Vec::new(),
             errors: Vec::new(),
+            left_out: 0,
+            unlisted: Vec::new(),
             remains: None,
         };
         let filter = Filter { agent: limits.agent, directory: limits.directory.clone() };

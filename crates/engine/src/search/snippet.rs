@@ -11,6 +11,7 @@ use transcript::{BlockKind, Summary, secrets, text};
 use super::hybrid;
 use super::index::NO_OFFSET;
 use super::wanted::{LENGTH, Wanted, Window};
+use super::words;
 
 /// How far a space is looked for.
 const WORD: usize = 40;
@@ -203,14 +204,14 @@ fn values(value: &serde_json::Value, line: &mut String, depth: u8) {
     }
 }
 
-/// In lower case, with single spaces: how phrases are compared.
+/// In lower case, without accents and with single spaces: how phrases are compared.
 fn folded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !out.is_empty() {
             out.push(' ');
         }
-        out.extend(word.chars().flat_map(char::to_lowercase));
+        word.chars().for_each(|c| words::fold(c, &mut out));
     }
     out
 }

@@ -527,6 +527,23 @@ mod tests {
     }
 
     #[test]
+    fn what_there_was_no_time_for_is_missing() {
+        let world = crate::test_world::World::new();
+        let session = testkit::build::ClaudeSession::new("5e55c0de-0000-4000-8000-000000000001").cwd(&world.repository);
+        let session = session.turn(|turn| turn.prompt("a plum").text("yes"));
+        session.write(&world.claude_home());
+        let missing = |time: Option<Duration>| {
+            let status = world.tine().update_index(time, false, &Quiet, &Quiet).unwrap();
+            status.missing.sessions
+        };
+        assert_eq!(missing(Some(Duration::ZERO)), 1);
+        assert_eq!(missing(None), 0);
+        session.turn(|turn| turn.prompt("a pear").text("yes")).write(&world.claude_home());
+        assert_eq!(missing(Some(Duration::ZERO)), 1);
+        assert_eq!(missing(None), 0);
+    }
+
+    #[test]
     fn a_change_anywhere_before_the_mark_is_another_seam() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("transcript");

@@ -175,14 +175,16 @@ fn as_json(answer: &Answer) -> Value {
 
 /// One result for programs.
 pub(crate) fn result(rank: usize, found: &Found) -> Value {
+    let gone = found.session.view.cwd.as_deref().filter(|cwd| !cwd.is_dir());
+    let gone = gone.map(|cwd| format!("the session's directory {} is gone", text::one_line(&cwd.to_string_lossy())));
     json!({
         "rank": rank,
         "score": rounded(found.score),
         "session": found.session.view,
         "turn": found.turn,
         "snippet": found.snippet.text,
-        "can_fork": found.can_fork,
-        "warning": found.warning,
+        "can_fork": found.can_fork && gone.is_none(),
+        "warning": found.warning.as_ref().or(gone.as_ref()),
         "forks": found.forks,
     })
 }
@@ -190,7 +192,9 @@ pub(crate) fn result(rank: usize, found: &Found) -> Value {
 /// Everything that stands beside the results, for programs.
 pub(crate) fn errors(answer: &Answer) -> Vec<Value> {
     let notice = |message| json!({ "engine": answer.engine, "message": message });
-    answer.errors.iter().map(|error| json!(error)).chain(notices(answer).into_iter().map(notice)).collect()
+    // People are told of folders by every command alike.
+    let notices = notices(answer).into_iter().chain(answer.unlisted.iter().cloned());
+    answer.errors.iter().map(|error| json!(error)).chain(notices.map(notice)).collect()
 }
 
 /// Three digits say all there is to say.
@@ -206,13 +210,18 @@ pub(crate) fn nothing_found(answer: &Answer) -> &'static str {
 /// What stands beside the results: nothing of it is a failure.
 pub(crate) fn notices(answer: &Answer) -> Vec<String> {
     let mut notices = answer.notices.clone();
+    let missing = answer.missing;
+    let nothing = if missing == Missing::default() { "nothing says" } else { "nothing that was searched says" };
     for correction in &answer.corrections {
-        notices.push(format!("nothing says `{}`; looked for `{}` instead", correction.asked, correction.taken));
+        notices.push(format!("{nothing} `{}`; looked for `{}` instead", correction.asked, correction.taken));
     }
     if !answer.unknown.is_empty() && !answer.no_sessions {
-        notices.push(format!("nothing says `{}`", answer.unknown.join("` or `")));
+        notices.push(format!("{nothing} `{}`", answer.unknown.join("` or `")));
+        if answer.left_out > 0 {
+            let lines = ui::count(answer.left_out, "line");
+            notices.push(format!("{lines} of transcripts cannot be searched: too long"));
+        }
     }
-    let missing = answer.missing;
     if missing.sessions > 0 {
         let sessions = ui::count(missing.sessions as u64, "session");
         notices.push(format!("{sessions} could not be searched yet; `tine index` reads all"));

@@ -84,10 +84,11 @@ fn secrets_stay_behind() {
         .turn(|turn| {
             turn.prompt(format!("the key is {secret} here"))
                 .tool("Bash", json!({"command": "login", "password": "hunter2hunter2"}), format!("it\n{secret}\n"))
+                .tool("Write", json!({"content": format!("it\n{secret}\n")}), "written")
                 .text("ok")
         })
         .write(&world.sandbox.claude_home());
-    assert_eq!(world.run(["export", "out", "--tools"]).out, "1 written, 0 unchanged, 3 secrets masked\n");
+    assert_eq!(world.run(["export", "out", "--tools"]).out, "1 written, 0 unchanged, 4 secrets masked\n");
     let text = &files(&world)[&format!("claude-{LOGIN}.md")];
     assert!(text.contains("[secret]") && !text.contains("a1b2c3d4") && !text.contains("hunter2"), "{text}");
 }

@@ -208,6 +208,8 @@ fn sessions_of_a_folder_that_cannot_be_listed_stay_in_the_index() {
     fs::rename(&projects, &aside).unwrap();
     fs::write(&projects, "no folder").unwrap();
     world.run(["index"]);
+    let errors = ask(&world, "redirect")["errors"].to_string();
+    assert!(errors.contains("cannot look into") && errors.contains("projects"), "{errors}");
     fs::remove_file(&projects).unwrap();
     fs::rename(&aside, &projects).unwrap();
     let after = world.json(["index", "--status", "--json"]);

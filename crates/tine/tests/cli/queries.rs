@@ -248,3 +248,51 @@ fn a_query_of_a_megabyte_is_refused() {
     assert_eq!(told.code, 1);
     assert!(told.err.contains("too long") && told.err.len() < 500, "{}", told.err);
 }
+
+#[test]
+fn accents_are_found_however_they_are_written() {
+    let world = World::empty();
+    ClaudeSession::new(LOGIN)
+        .cwd(&world.shop)
+        .turn(|turn| turn.prompt("Die Größenprüfung im Café ist naïve").text("Ja."))
+        .write(&world.sandbox.claude_home());
+    for query in [
+        "größenprüfung",
+        "gro\u{308}ßenpru\u{308}fung",
+        "GRÖSSENPRÜFUNG",
+        "grossenprufung",
+        "cafe",
+        "naive",
+        "\"im cafe\u{301} ist\"",
+    ] {
+        let answer = world.json(["search", "--json", "--engine", "words", query]);
+        assert_eq!(answer["results"].as_array().unwrap().len(), 1, "{query}: {answer}");
+        assert_eq!(messages(&answer), "", "{query}");
+    }
+    let answer = world.json(["search", "--json", "--engine", "words", "Übelkeit"]);
+    assert_eq!(messages(&answer), "nothing says `übelkeit`\n");
+}
+
+#[test]
+fn a_filter_is_one_in_capitals_too() {
+    let world = World::new();
+    assert_eq!(ids(&world, &["redirect AGENT:claude"]), [LOGIN]);
+    assert!(ids(&world, &["redirect Agent:codex"]).is_empty());
+}
+
+#[test]
+fn a_session_whose_directory_is_gone_cannot_be_forked() {
+    let world = World::empty();
+    let gone = world.shop.join("gone");
+    ClaudeSession::new(LOGIN)
+        .cwd(&gone)
+        .turn(|turn| turn.prompt("a pomelo").text("yes"))
+        .write(&world.sandbox.claude_home());
+    let result = |world: &World| world.json(["search", "--json", "--engine", "words", "pomelo"])["results"][0].clone();
+    let told = result(&world);
+    assert_eq!(told["can_fork"], json!(false), "{told}");
+    assert!(told["warning"].as_str().unwrap().ends_with("gone is gone"), "{told}");
+    std::fs::create_dir(&gone).unwrap();
+    let told = result(&world);
+    assert_eq!((&told["can_fork"], &told["warning"]), (&json!(true), &json!(null)), "{told}");
+}

@@ -272,6 +272,7 @@ fn secrets_are_neither_indexed_nor_shown() {
         .turn(|turn| {
             turn.prompt(format!("the quince key is {secret} here"))
                 .tool("Bash", json!({"command": format!("curl -H {secret}")}), format!("quince\n{secret}\n"))
+                .tool("Write", json!({"content": format!("quince\n{secret}\n")}), format!("quince \u{1b}[1m{secret}"))
                 .text("ok")
         })
         .write(&world.sandbox.claude_home());
