@@ -68,6 +68,8 @@ impl Failure {
         {
             return ExitCode::SUCCESS;
         }
+        // Where the output cannot be written, nobody would read it there.
+        let as_json = as_json && !matches!(self, Failure::Output(_));
         tell(self.kind(), &self.to_string(), self.hint().as_deref(), as_json);
         ExitCode::from(USER)
     }

@@ -29,7 +29,7 @@ const fn shape(signs: &'static [&'static str], expression: &'static str) -> Shap
 }
 
 /// Secrets that are known by what they look like.
-const LOOKS: [Shape; 62] = [
+const LOOKS: [Shape; 63] = [
     // Private keys, whole or cut off; in JSON their line breaks are escaped.
     shape(
         &["PRIVATE KEY"],
@@ -74,7 +74,7 @@ const LOOKS: [Shape; 62] = [
     shape(&["figd_"], r"figd_[A-Za-z0-9_-]{30,}"),
     shape(&["dp.pt.", "dp.st.", "dp.ct.", "dp.sa."], r"dp\.(?:pt|st|ct|sa)\.(?:[A-Za-z0-9_-]+\.)?[A-Za-z0-9]{30,}"),
     shape(&["whsec_"], r"whsec_[A-Za-z0-9+/=]{24,}"),
-    shape(&["/api/webhooks/"], r"/api/webhooks/[0-9]+/[A-Za-z0-9_-]{30,}"),
+    shape(&[".com/api/webhooks/"], r"discord(?:app)?\.com/api/webhooks/[0-9]+/[A-Za-z0-9_-]{30,}"),
     shape(&["dapi"], r"dapi[0-9a-f]{32}"),
     shape(&["ntn_", "secret_"], r"(?:ntn|secret)_[A-Za-z0-9]{40,}"),
     shape(&["pplx-"], r"pplx-[A-Za-z0-9]{40,}"),
@@ -96,6 +96,7 @@ const LOOKS: [Shape; 62] = [
     shape(&["dt0c01."], r"dt0c01\.[A-Z0-9]{20,}\.[A-Z0-9]{60,}"),
     shape(&["GR1348941"], r"GR1348941[A-Za-z0-9_-]{20,}"),
     shape(&["tskey-"], r"tskey-[a-z]+-[A-Za-z0-9-]{16,}"),
+    shape(&["-us1", "-us2", "-us3", "-us4", "-us5", "-us6", "-us7", "-us8", "-us9"], r"[0-9a-f]{32}-us[1-9][0-9]?\b"),
     shape(&["HRKU-"], r"HRKU-[A-Za-z0-9_-]{30,}"),
     shape(&["xkeysib-"], r"xkeysib-[0-9a-f]{40,}(?:-[A-Za-z0-9]+)?"),
     shape(&["ABSK"], r"ABSK[A-Za-z0-9+/=]{80,}"),
@@ -433,6 +434,7 @@ mod tests {
             key("whsec_", 32),
             format!("dapi{}", "0123456789abcdef".repeat(2)),
             key("ntn_", 46),
+            format!("{}-us12", "0123456789abcdef".repeat(2)),
             key("glsa_", 40),
             key("tskey-auth-", 40),
             format!("{}.atlasv1.{}", key("", 14), key("", 60)),
@@ -477,6 +479,7 @@ mod tests {
         named(r#"{"auth":"0123abcd0123abcd0123"}"#, r#"{"auth":"[secret]"}"#);
         let signature = key("", 40);
         named(&format!("https://a/b?sv=1&sig={signature}"), "https://a/b?sv=1&sig=[secret]");
+        named(&format!("https://discord.com/api/webhooks/123/{}", key("", 60)), "https://[secret]");
         let token = key("ghp_", 36);
         for before in ["\n", r"a\n", r"a\t", r"\\n", "KEY_", "a%3D", "\x1b[01;31m\x1b[K", r"\u001b[1m", "é"] {
             let (text, expected) = (format!("{before}{token}"), format!("{before}[secret]"));

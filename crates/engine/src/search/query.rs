@@ -267,7 +267,11 @@ impl Query {
             "tool" => limits.tool = Some(value.to_owned()),
             _ => limits.file = Some(without_line(value).to_owned()),
         }
-        Ok(())
+        let (since, until) = (limits.since.or(given.since), limits.until.or(given.until));
+        match since.zip(until).is_some_and(|(since, until)| since >= until) {
+            true => Err(wrong("`since:` has to be earlier than `until:`".to_owned())),
+            false => Ok(()),
+        }
     }
 }
 
@@ -479,7 +483,8 @@ mod tests {
         assert!(matches!(parse("how to do it").unwrap_err(), Error::OnlyCommonWords(_)));
         assert!(matches!(parse(&"x ".repeat(600_000)).unwrap_err(), Error::QueryTooLong { .. }));
         assert!(matches!(parse("-only").unwrap_err(), Error::EmptyQuery));
-        assert!(matches!(parse("x since:1d until:2d").unwrap_err(), Error::NoSuchTime { .. }));
+        let backwards = "`since:` has to be earlier than `until:`|x since:1d until:2d|           ^^^^^^^^";
+        check("x since:1d until:2d", backwards);
         let given = Limits { agent: Some(Agent::Claude), ..Limits::default() };
         assert!(matches!(Query::parse("agent:codex x", &given, &now()).unwrap_err(), Error::BadQuery { .. }));
     }
