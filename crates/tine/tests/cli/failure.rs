@@ -77,3 +77,16 @@ fn a_command_line_that_makes_no_sense_is_told_whole() {
     check(&["fork", LOGIN, "Not A Name", "--json"], "bad_name", "a name is made of", "auth-fix");
     check(&["fork", "--json"], "usage", "were not provided: <SESSION[@TURN]>", "--help");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_told_where_it_can() {
+    let world = World::new();
+    for arguments in [&["list", "--json"][..], &["list"], &["search", "redirect", "--json", "--engine", "words"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = world.command(arguments).stdout(full).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(told.contains("cannot write the output"), "{arguments:?}: {told}");
+    }
+}
