@@ -29,6 +29,15 @@ fn files(world: &World) -> Vec<PathBuf> {
     fs::read_dir(cache(world).join("index/words-4")).unwrap().flatten().map(|entry| entry.path()).collect()
 }
 
+/// Changes a file whose size and time stay as they are.
+fn damage(path: &Path, change: impl FnOnce(&mut [u8])) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+    fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+}
+
 fn with_extension(world: &World, wanted: &str) -> PathBuf {
     let is_wanted = |path: &PathBuf| path.extension().is_some_and(|extension| extension == wanted);
     files(world).into_iter().find(is_wanted).unwrap_or_else(|| panic!("no {wanted} in {:?}", files(world)))
@@ -122,13 +131,11 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
         [("idx", 10), ("fast", 10), ("pos", 10), ("pos", 125), ("pos", 117), ("store", 90), ("fieldnorm", 95)]
     {
         let path = with_extension(&world, kind);
-        let times = fs::metadata(&path).unwrap().modified().unwrap();
-        let mut bytes = fs::read(&path).unwrap();
         // The footer tells where everything is; in a small file, nothing is left to chance.
-        let place = bytes.len().saturating_sub(from_end);
-        bytes[place] ^= 0x55;
-        fs::write(&path, bytes).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
+        damage(&path, |bytes| {
+            let place = bytes.len().saturating_sub(from_end);
+            bytes[place] ^= 0x55;
+        });
         anew(&ask(&world, "cranberry"));
         assert_eq!(world.json(["index", "--status", "--json"])["notices"], json!([]));
     }
@@ -151,12 +158,10 @@ fn damage_that_tantivy_panics_over_is_mended_by_who_meets_it() {
         assert_eq!(world.run(["index", "--words"]).code, 0);
         let terms = files(&world).into_iter().filter(|path| path.extension().is_some_and(|kind| kind == "term"));
         let path = terms.max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap();
-        let times = fs::metadata(&path).unwrap().modified().unwrap();
-        let mut bytes = fs::read(&path).unwrap();
-        let place = bytes.len() - from_end;
-        bytes[place] ^= 0xff;
-        fs::write(&path, bytes).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
+        damage(&path, |bytes| {
+            let place = bytes.len() - from_end;
+            bytes[place] ^= 0xff;
+        });
         let answer = ask(&world, "pomegranate");
         if answer["errors"].to_string().contains("built anew") {
             rebuilt += 1;
@@ -175,12 +180,10 @@ fn what_did_not_get_to_the_disk_is_noticed_after_the_next_start() {
     assert!(boot.exists());
     for kind in ["idx", "pos", "term", "del"] {
         let path = with_extension(&world, kind);
-        let times = fs::metadata(&path).unwrap().modified().unwrap();
-        let mut bytes = fs::read(&path).unwrap();
-        let zeros = bytes.len() / 3;
-        bytes[..zeros].fill(0);
-        fs::write(&path, bytes).unwrap();
-        fs::File::options().write(true).open(&path).unwrap().set_modified(times).unwrap();
+        damage(&path, |bytes| {
+            let zeros = bytes.len() / 3;
+            bytes[..zeros].fill(0);
+        });
         fs::write(&boot, "00000000-0000-0000-0000-000000000000\n").unwrap();
         let answer = ask(&world, "cranberry");
         assert_eq!(ids(&answer), [LOGIN], "{kind}: {answer}");
