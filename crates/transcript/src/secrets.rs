@@ -383,8 +383,8 @@ fn is_random(value: &str) -> bool {
         && has(char::is_ascii_digit)
         && has(char::is_ascii_alphabetic)
         && !value.contains("(")
-        && !value.starts_with('$')
-        && !value.starts_with('<')
+        // A variable, a placeholder, the rest of a path as `token::kind_2`.
+        && !value.starts_with(['$', '<', ':'])
 }
 
 #[cfg(test)]
@@ -505,6 +505,8 @@ mod tests {
             "docker run -u 1000:1000 --token-file x",
             "let password = read_password();",
             "PWD=/home/me/project2",
+            "test read::password::of_user_18337 ... ok",
+            "use crate::token::Kind2AndSomeMoreOfIt3;",
             "a task-management-system-for-2027-and-on",
             "the password is in the file2",
             "cookie: the-name-of-1 cookie",
