@@ -30,6 +30,8 @@ pub enum DefectKind {
     UnknownFormat,
     /// A file in a format that its agent wrote once and does not read any more.
     OldFormat,
+    /// A beginning of another conversation in the same file, which is not part of the history.
+    SeparateRoot,
 }
 
 impl DefectKind {
@@ -47,6 +49,7 @@ impl DefectKind {
             DefectKind::MissingSubagent => "a subagent's transcript could not be read",
             DefectKind::UnknownFormat => "the format is not known to this version of tine",
             DefectKind::OldFormat => "the format is an old one, which the agent does not read any more",
+            DefectKind::SeparateRoot => "the file holds another conversation; `tine show SESSION --branches` lists it",
         }
     }
 }
@@ -60,6 +63,18 @@ impl Defects {
     /// Counts one more.
     pub fn add(&mut self, kind: DefectKind) {
         *self.0.entry(kind).or_default() += 1;
+    }
+
+    /// Counts several more.
+    pub fn add_all(&mut self, kind: DefectKind, count: u64) {
+        if count > 0 {
+            *self.0.entry(kind).or_default() += count;
+        }
+    }
+
+    /// Counts none of `kind`.
+    pub fn forget(&mut self, kind: DefectKind) {
+        self.0.remove(&kind);
     }
 
     /// Adds all of another read.

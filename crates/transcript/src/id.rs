@@ -9,10 +9,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// A program that people hold conversations with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Agent {
-    /// Anthropic's Claude Code.
+    /// Anthropic's Claude Code; the one to start where none is named.
+    #[default]
     Claude,
     /// OpenAI's Codex CLI.
     Codex,
@@ -22,7 +24,7 @@ impl Agent {
     /// Every agent that tine knows, in the order in which they are shown.
     pub const ALL: [Agent; 2] = [Agent::Claude, Agent::Codex];
 
-    /// The word for it on the command line and in JSON.
+    /// The word for it on the command line and in JSON, and the name of its program.
     pub fn as_str(self) -> &'static str {
         match self {
             Agent::Claude => "claude",
@@ -131,13 +133,13 @@ impl<'de> Deserialize<'de> for SessionName {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Fewer than two characters or more than 64.
-    #[error("a name has 2 to 64 characters, `{}` has {}", crate::text::one_line(.0), .0.chars().count())]
+    #[error("invalid name `{}`: a name has 2 to 64 characters", crate::text::one_line(.0))]
     Length(String),
     /// A character outside `a-z0-9-`.
-    #[error("a name is made of a-z, 0-9 and -, `{}` has `{}`", crate::text::one_line(.0), .1.escape_default())]
+    #[error("invalid name `{}`: a name has only a-z, 0-9 and -", crate::text::one_line(.0))]
     Character(String, char),
     /// A dash at an end, or two in a row.
-    #[error("a name neither starts nor ends with a dash nor doubles it, as `{}` does", crate::text::one_line(.0))]
+    #[error("invalid name `{}`: a name has no dash at either end and no double dash", crate::text::one_line(.0))]
     Dash(String),
 }
 

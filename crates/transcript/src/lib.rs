@@ -18,6 +18,6 @@ mod view;
 pub use block::{Block, BlockKind, NoticeKind};
 pub use defect::{DefectKind, Defects};
 pub use id::{Agent, IdError, NameError, SessionId, SessionName, UnknownAgent};
-pub use point::{At, PointError, parse_spec};
+pub use point::{At, PointError, Spec, parse_spec};
 pub use summary::{ParentPointer, ParentSource, Summary, TokenUse};
 pub use view::{ParentView, SessionView, State};

@@ -1,4 +1,5 @@
-//! Points in a session: `SESSION@N` is the point after turn N is complete, `SESSION@-1` leaves out the last turn.
+//! Points in a session: `SESSION@N` is the point after turn N is complete, `SESSION@-1` leaves out the last turn. `SESSION@ID`
+//! is another branch of the session, named by the beginning of the id of its last record, and `SESSION@ID@N` a point in it.
 
 use std::fmt;
 
@@ -20,7 +21,7 @@ pub enum PointError {
     #[error("`@{}` is not a turn", crate::text::one_line(.0))]
     NotATurn(String),
     /// The session has fewer turns than that.
-    #[error("there is no turn {asked}")]
+    #[error("turn {asked} not found")]
     OutOfRange {
         /// What was asked for, as it was written.
         asked: String,
@@ -51,11 +52,48 @@ impl fmt::Display for At {
     }
 }
 
+/// A session, perhaps another branch of it, and a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec<'a> {
+    /// The session.
+    pub session: &'a str,
+    /// The beginning of the id of the branch's last record.
+    pub branch: Option<&'a str>,
+    /// The point.
+    pub at: At,
+}
+
+/// Splits `SESSION[@BRANCH][@TURN]` into its parts.
+pub fn parse_spec(spec: &str) -> Result<Spec<'_>, PointError> {
+    if let Some((session, branch)) = split_branch(spec) {
+        return Ok(Spec { session, branch: Some(branch), at: At::End });
+    }
+    let (session, at) = parse_turn(spec)?;
+    match split_branch(session).filter(|_| at != At::End) {
+        Some((session, branch)) => Ok(Spec { session, branch: Some(branch), at }),
+        None => Ok(Spec { session, branch: None, at }),
+    }
+}
+
+/// Splits off a branch: at least four digits and dashes of a UUID, which are not all decimal digits, as those of a turn.
+fn split_branch(spec: &str) -> Option<(&str, &str)> {
+    let (session, branch) = spec.rsplit_once('@')?;
+    let is_hex = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    let digits = branch.trim_start_matches('-');
+    let is_branch = branch.len() >= 4
+        && branch.bytes().all(is_hex)
+        && branch.starts_with(|first: char| first.is_ascii_hexdigit())
+        && !digits.bytes().all(|byte| byte.is_ascii_digit());
+    // A path may hold an `@`.
+    let is_session = !session.contains('/') || session.ends_with(".jsonl");
+    (is_branch && is_session).then_some((session, branch))
+}
+
 /// Splits `SESSION[@TURN]` into its two parts.
 ///
 /// The last `@` counts, and only if something that looks like a number follows it, so that a path with an `@` in
 /// it stays a path.
-pub fn parse_spec(spec: &str) -> Result<(&str, At), PointError> {
+fn parse_turn(spec: &str) -> Result<(&str, At), PointError> {
     let Some((session, turn)) = spec.rsplit_once('@') else {
         return Ok((spec, At::End));
     };
@@ -76,7 +114,17 @@ mod tests {
 
     #[test]
     fn specs_are_split_at_the_turn() {
-        let check = |spec: &str, session: &str, at: At| assert_eq!(parse_spec(spec), Ok((session, at)), "{spec}");
+        let check = |spec: &str, session: &str, at: At| {
+            assert_eq!(parse_spec(spec), Ok(Spec { session, branch: None, at }), "{spec}");
+        };
+        let on_branch = |spec: &str, session: &str, branch: &str, at: At| {
+            assert_eq!(parse_spec(spec), Ok(Spec { session, branch: Some(branch), at }), "{spec}");
+        };
+        on_branch("auth@1f3a", "auth", "1f3a", At::End);
+        on_branch("auth@1f3a5b6c-0000@2", "auth", "1f3a5b6c-0000", At::Turn(2));
+        on_branch("auth@12345678-@-1", "auth", "12345678-", At::BeforeLast(1));
+        on_branch("/home/a@b/x.jsonl@beef", "/home/a@b/x.jsonl", "beef", At::End);
+        check("/home/a@beef", "/home/a@beef", At::End);
         check("auth", "auth", At::End);
         check("auth@3", "auth", At::Turn(3));
         check("auth@-1", "auth", At::BeforeLast(1));

@@ -21,6 +21,11 @@ pub const SEED_MARKER: &str = "[TINE_FORK_SEED]";
 /// What the agent is asked to answer.
 pub const ACKNOWLEDGEMENT: &str = "Ready.";
 
+/// Whether a prompt is a seed.
+pub fn is_seed(prompt: &str) -> bool {
+    prompt.starts_with(SEED_MARKER)
+}
+
 /// What is kept of a tool output that is shortened.
 const KEPT_OF_OUTPUT: usize = 400;
 /// What is kept of a call's arguments that are shortened.

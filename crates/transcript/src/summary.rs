@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::seed::is_seed;
 use crate::{Agent, Defects, SessionId};
 
 /// The facts of one session as its agent's own files tell them.
@@ -67,6 +68,8 @@ pub struct Summary {
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
     pub compacted: bool,
+    /// How many other branches of the transcript say something, such as those given up by a rewind.
+    pub branches: u32,
     /// What was wrong in the files.
     pub defects: Defects,
     /// How the lines are laid out, as far as whoever scanned them noted it. Only a copy that follows at once makes use of
@@ -104,6 +107,7 @@ impl Summary {
             disordered: false,
             mid_turn: false,
             compacted: false,
+            branches: 0,
             defects: Defects::default(),
             layout: None,
         }
@@ -114,13 +118,19 @@ impl Summary {
         self.branch.iter().chain(&self.earlier_branches).any(|known| known == branch)
     }
 
-    /// The title to show: a person's before the agent's before the first prompt.
+    /// The title to show: a person's before the agent's before the first prompt, unless that is a seed.
     pub fn title(&self) -> Option<&str> {
-        [&self.custom_title, &self.agent_title, &self.first_prompt]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .find(|title| !title.trim().is_empty())
+        self.titles().next()
+    }
+
+    /// The title to show beside a name: one that says something else, if there is one.
+    pub fn title_beside(&self, name: Option<&str>) -> Option<&str> {
+        self.titles().find(|title| Some(*title) != name).or(self.title())
+    }
+
+    fn titles(&self) -> impl Iterator<Item = &str> {
+        let titles = [&self.custom_title, &self.agent_title, &self.first_prompt].into_iter().flatten();
+        titles.map(String::as_str).filter(|title| !title.trim().is_empty() && !is_seed(title))
     }
 }
 

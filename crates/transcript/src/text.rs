@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 /// Removes everything that could control a terminal; line breaks stay, tabs become spaces.
 ///
 /// Whole escape sequences go, not just their first byte, so that no remains of them are shown. Bidirectional
-/// overrides go as well, because they make text read as something else than it is.
+/// overrides and invisible characters go as well, because they make text read as something else than it is.
 pub fn clean(text: &str) -> String {
     // Most text is plain, and a listing cleans tens of thousands of pieces.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
@@ -50,7 +50,8 @@ pub fn one_line(text: &str) -> String {
         }
         out.push_str(word);
     }
-    out
+    // Joiners alone are a title that nobody can see.
+    if out.width() == 0 { String::new() } else { out }
 }
 
 /// Cuts a line to `width` columns, with an ellipsis where something is left out. Characters are never split.
@@ -100,11 +101,24 @@ pub fn prefix(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// Control characters, and characters that reorder or hide what is around them.
+/// Whether a text has characters that control a terminal, reorder what is around them, or can't be seen.
+pub fn is_deceptive(text: &str) -> bool {
+    text.chars().any(is_harmful)
+}
+
+/// Control characters, characters that reorder what is around them, and characters that can't be seen.
+///
+/// Joiners (U+200C, U+200D) and variation selectors can't be seen either, but emoji and several scripts need them.
 pub(crate) fn is_harmful(c: char) -> bool {
     c.is_control()
+        // Reorder text, or break the line.
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}')
-        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}')
+        // Take no space, or look like one: two names that look the same could differ in these alone.
+        || matches!(c, '\u{ad}' | '\u{34f}' | '\u{180e}' | '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{fff0}'..='\u{fff8}' | '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}')
+        || matches!(c, '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}')
+        || matches!(c, '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}')
 }
 
 type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
@@ -167,6 +181,27 @@ fn skip_control_string(chars: &mut Chars<'_>) {
     }
 }
 
+/// A number and its word: `1 turn`, `2 turns`.
+pub fn count(number: u64, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
+}
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// How long ago, in at most four columns, or the date where it is long ago: `now`, `5m`, `3h`, `2d`, `2025-11-03`.
+pub fn short_age(time: jiff::Timestamp, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) -> String {
+    let seconds = now.as_second() - time.as_second();
+    match seconds {
+        ..MINUTE => "now".into(),
+        MINUTE..HOUR => format!("{}m", seconds / MINUTE),
+        HOUR..DAY => format!("{}h", seconds / HOUR),
+        _ if seconds < 60 * DAY => format!("{}d", seconds / DAY),
+        _ => time.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,6 +223,21 @@ mod tests {
         check("user\u{202e}gnp.exe", "usergnp.exe");
         check("\u{1b}", "");
         check("e\u{301} 漢字 👩‍👩‍👧", "e\u{301} 漢字 👩‍👩‍👧");
+    }
+
+    #[test]
+    fn invisible_characters_do_not_survive_in_a_title() {
+        let check = |dirty: &str, expected: &str| assert_eq!(one_line(dirty), expected, "{dirty:?}");
+        for invisible in
+            "\u{200b}\u{2060}\u{feff}\u{ad}\u{180e}\u{34f}\u{3164}\u{e0041}\u{202e}\u{2066}\u{206f}".chars()
+        {
+            check(&format!("log{invisible}in {invisible}"), "login");
+            assert!(is_deceptive(&format!("log{invisible}in")), "{invisible:?}");
+        }
+        check("\u{200d}\u{200c}", "");
+        for visible in ["می\u{200c}خواهم", "👩\u{200d}👧", "❤\u{fe0f}", "葛\u{e0100}"] {
+            check(visible, visible);
+        }
     }
 
     #[test]

@@ -65,6 +65,10 @@ pub struct SessionView {
     pub state: State,
     /// The session that it was forked from.
     pub parent: Option<ParentView>,
+    /// Whether it is a fork that has not started: tine keeps the transcript that its agent will be handed, at `path`,
+    /// and `id` is tine's own.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unstarted: bool,
 }
 
 impl SessionView {

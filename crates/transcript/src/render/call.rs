@@ -77,8 +77,13 @@ fn argument(name: &str, value: &Value) -> String {
     if !text.contains('\n') && !text.starts_with(' ') {
         return format!("{name}: {text}").trim_end().to_owned();
     }
-    let indented: Vec<String> = text.lines().map(|line| format!("  {line}").trim_end().to_owned()).collect();
-    format!("{name}:\n{}", indented.join("\n"))
+    let mut indented = format!("{name}:");
+    for line in text.lines() {
+        let line = line.trim_end();
+        indented.push_str(if line.is_empty() { "\n" } else { "\n  " });
+        indented.push_str(line);
+    }
+    indented
 }
 
 fn in_words(value: &Value) -> Option<String> {

@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::ser::Serializer;
 
 use super::turns::{Turns, is_turn_prompt};
-use super::{Renderer, SafeFormatter};
+use super::{Part, Renderer, SafeFormatter};
+use crate::seed::is_seed;
 use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 
 /// Streams `{"session":{…},"turns":[…],"defects":{…}}` and a line break.
@@ -59,9 +60,10 @@ impl<W: Write> Json<W> {
         self.turns_written = true;
         let turn = match &block.kind {
             BlockKind::Prompt { text, .. } if is_turn_prompt(block) => {
-                Turn { number: block.turn, at: block.at, message: block.message.as_deref(), prompt: Some(text) }
+                let message = block.message.as_deref();
+                Turn { number: block.turn, at: block.at, message, prompt: Some(text), seed: is_seed(text) }
             }
-            _ => Turn { number: block.turn, at: block.at, message: None, prompt: None },
+            _ => Turn { number: block.turn, at: block.at, message: None, prompt: None, seed: false },
         };
         self.open_object(&turn, "blocks")?;
         self.lists.push(false);
@@ -70,7 +72,7 @@ impl<W: Write> Json<W> {
 }
 
 impl<W: Write> Renderer for Json<W> {
-    fn begin(&mut self, session: &SessionView) -> io::Result<()> {
+    fn begin(&mut self, session: &SessionView, _part: Part) -> io::Result<()> {
         #[derive(Serialize)]
         struct Document<'a> {
             session: &'a SessionView,
@@ -122,6 +124,9 @@ struct Turn<'a> {
     at: Option<Timestamp>,
     message: Option<&'a str>,
     prompt: Option<&'a str>,
+    /// Whether the prompt is the transcript of another session, which tine handed over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    seed: bool,
 }
 
 /// A block, but for the blocks inside a subagent.

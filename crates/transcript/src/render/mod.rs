@@ -1,7 +1,8 @@
 //! Rendering a stream of blocks for people and programs.
 //!
 //! A renderer writes as blocks arrive and keeps none of them, so the first page is there at once and memory stays
-//! small whatever the size of the session.
+//! small whatever the size of the session. Within a block it writes line by line, and parses long Markdown in segments:
+//! what it needs beyond a few copies of the block doesn't grow with it.
 
 mod call;
 mod html;
@@ -9,6 +10,7 @@ mod json;
 mod markdown;
 mod prose;
 mod safe_json;
+mod segments;
 mod terminal;
 mod turns;
 mod words;
@@ -18,7 +20,7 @@ use std::io;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
-pub use safe_json::{SafeFormatter, to_json_line, to_json_pretty};
+pub use safe_json::{SafeFormatter, to_json_line, to_json_pretty, write_json_array};
 pub use terminal::{Style, Terminal};
 
 use crate::{Block, Defects, SessionView};
@@ -29,12 +31,24 @@ use crate::{Block, Defects, SessionView};
 /// at most one level deeper than the one before it, and only after a [`crate::BlockKind::Subagent`]; where a damaged
 /// file breaks that rule, the block is shown at the deepest level that is open.
 pub trait Renderer {
-    /// Writes what stands before the first block.
-    fn begin(&mut self, session: &SessionView) -> io::Result<()>;
+    /// Writes what stands before the first block; `part` says which turns will follow.
+    fn begin(&mut self, session: &SessionView, part: Part) -> io::Result<()>;
     /// Writes one block.
     fn block(&mut self, block: &Block) -> io::Result<()>;
     /// Writes what stands after the last block.
     fn end(&mut self, defects: &Defects) -> io::Result<()>;
+}
+
+/// Which turns of a session are rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Part {
+    /// All of them.
+    #[default]
+    Whole,
+    /// The first ones, up to and including this.
+    Until(u32),
+    /// This one.
+    Only(u32),
 }
 
 /// How much of the tools is shown.

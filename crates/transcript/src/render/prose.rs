@@ -5,7 +5,8 @@ use pulldown_cmark::{CowStr, Event, Options, Parser, TextMergeStream};
 use crate::text::clean;
 
 /// Tables, task lists and struck-out text are what agents use beyond CommonMark.
-const OPTIONS: Options = Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
+pub(super) const OPTIONS: Options =
+    Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
 /// The events of `markdown`, with clean text in them.
 ///

@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::Tools;
+use super::{Part, Tools};
 use crate::text::{clip, one_line, prefix};
 use crate::{Defects, NoticeKind, ParentSource, ParentView, SessionView};
 
@@ -47,7 +47,7 @@ pub(super) struct Fact {
 }
 
 /// Everything that is known of a session, but for its title and its state.
-pub(super) fn facts(session: &SessionView) -> Vec<Fact> {
+pub(super) fn facts(session: &SessionView, part: Part) -> Vec<Fact> {
     let words = |name, value: Option<String>| value.map(|value| Fact { name, value, verbatim: false });
     let verbatim = |name, value: Option<String>| value.map(|value| Fact { name, value, verbatim: true });
     [
@@ -58,13 +58,29 @@ pub(super) fn facts(session: &SessionView) -> Vec<Fact> {
         verbatim("branch", session.branch.as_deref().map(one_line)),
         words("created", session.created.map(|at| moment(at, &TimeZone::UTC))),
         words("updated", session.updated.map(|at| moment(at, &TimeZone::UTC))),
-        words("turns", Some(session.turns.to_string())),
+        words("turns", whole(session, part).then(|| session.turns.to_string())),
+        words("part", (!whole(session, part)).then(|| turns(session, part))),
         words("parent", session.parent.as_ref().map(parent)),
     ]
     .into_iter()
     .flatten()
     .filter(|fact| !fact.value.is_empty())
     .collect()
+}
+
+fn whole(session: &SessionView, part: Part) -> bool {
+    part == Part::Whole || part == Part::Until(session.turns)
+}
+
+/// How many turns a session has, or which of them are rendered: `3 turns`, `turns 1–2 of 3`.
+pub(super) fn turns(session: &SessionView, part: Part) -> String {
+    let all = session.turns;
+    match part {
+        Part::Until(last) if last > 1 && last < all => format!("turns 1–{last} of {all}"),
+        Part::Until(turn) if turn < all => format!("turn {turn} of {all}"),
+        Part::Only(turn) => format!("turn {turn} of {all}"),
+        Part::Whole | Part::Until(_) => format!("{all} turn{}", if all == 1 { "" } else { "s" }),
+    }
 }
 
 /// The parent of a session as it is written on the command line, and how it is known unless that is certain.
@@ -146,6 +162,9 @@ pub(super) fn defects(defects: &Defects) -> Vec<String> {
     };
     defects.iter().map(line).collect()
 }
+
+/// What stands above a prompt that did not come from a person.
+pub(super) const SEED: &str = "Transcript handed over by tine";
 
 /// Whether a block at `depth` is shown at all.
 pub(super) fn shows_depth(tools: Tools, depth: usize) -> bool {

@@ -9,7 +9,7 @@ mod streaming;
 mod terminal_prose;
 
 use jiff::tz::TimeZone;
-use transcript::render::{Html, Json, Markdown, Renderer, Style, Terminal, Tools};
+use transcript::render::{Html, Json, Markdown, Part, Renderer, Style, Terminal, Tools};
 use transcript::{Block, Defects, SessionView};
 
 /// A session and all that is in it.
@@ -41,7 +41,7 @@ impl Conversation {
     fn rendered(&self, renderer: impl FnOnce(&mut Vec<u8>) -> Box<dyn Renderer + '_>) -> String {
         let mut out = Vec::new();
         let mut renderer = renderer(&mut out);
-        renderer.begin(&self.session).unwrap();
+        renderer.begin(&self.session, Part::Whole).unwrap();
         for block in &self.blocks {
             renderer.block(block).unwrap();
         }

@@ -38,6 +38,7 @@ pub(crate) fn session() -> SessionView {
             turn: Some(4),
             source: ParentSource::Tine,
         }),
+        unstarted: false,
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 use jiff::tz::TimeZone;
-use transcript::render::{Html, Json, Markdown, Renderer, Style, Terminal, Tools};
+use transcript::render::{Html, Json, Markdown, Part, Renderer, Style, Terminal, Tools};
 
 use crate::sample::conversation;
 
@@ -48,7 +48,7 @@ fn renderers(pipe: impl Fn() -> Pipe) -> Vec<(Pipe, Box<dyn Renderer>)> {
 fn a_block_is_written_when_it_arrives() {
     let conversation = conversation();
     for (pipe, mut renderer) in renderers(|| Pipe { written: Rc::default(), breaks_at: usize::MAX }) {
-        renderer.begin(&conversation.session).unwrap();
+        renderer.begin(&conversation.session, Part::Whole).unwrap();
         for block in &conversation.blocks {
             let before = pipe.written.borrow().len();
             renderer.block(block).unwrap();
@@ -63,7 +63,7 @@ fn a_broken_pipe_is_passed_on() {
     let conversation = conversation();
     for breaks_at in (0..3000).step_by(37) {
         for (_, mut renderer) in renderers(|| Pipe { written: Rc::default(), breaks_at }) {
-            let mut result = renderer.begin(&conversation.session);
+            let mut result = renderer.begin(&conversation.session, Part::Whole);
             for block in &conversation.blocks {
                 result = result.and_then(|()| renderer.block(block));
             }

@@ -5,11 +5,14 @@
 mod page;
 mod prose;
 
+use std::fmt;
 use std::io::{self, Write};
 
-use self::page::{escaped, foot, head, time};
+use self::page::{Escaped, escaped, foot, head, time};
+use super::segments::segments;
 use super::turns::{Turns, is_turn_prompt};
-use super::{Renderer, Tools, call, words};
+use super::{Part, Renderer, Tools, call, words};
+use crate::seed::is_seed;
 use crate::text::clean;
 use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 
@@ -41,7 +44,7 @@ impl<W: Write> Html<W> {
         Html { writer, tools, turns: Turns::default(), turn_is_open: false, subagents: 0, call: None }
     }
 
-    fn line(&mut self, html: &str) -> io::Result<()> {
+    fn line(&mut self, html: impl fmt::Display) -> io::Result<()> {
         writeln!(self.writer, "{html}")
     }
 
@@ -71,27 +74,40 @@ impl<W: Write> Html<W> {
             return self.line("<section class=\"turn\" id=\"turn-0\">");
         }
         let time = block.at.map(|at| format!(" {}", time(at))).unwrap_or_default();
-        self.line(&format!("<section class=\"turn\" id=\"turn-{number}\">"))?;
-        self.line(&format!("<h2><a href=\"#turn-{number}\">Turn {number}</a>{time}</h2>"))
+        self.line(format_args!("<section class=\"turn\" id=\"turn-{number}\">"))?;
+        self.line(format_args!("<h2><a href=\"#turn-{number}\">Turn {number}</a>{time}</h2>"))
     }
 
     fn prompt(&mut self, text: &str, label: Option<&str>) -> io::Result<()> {
         let label = label.map(|label| format!("<p class=\"label\">{label}</p>")).unwrap_or_default();
-        let text = escaped(words::trimmed(&clean(text)));
-        self.line(&format!("<div class=\"prompt\" role=\"group\" aria-label=\"Prompt\">{label}<p>{text}</p></div>"))
+        let text = clean(text);
+        let text = Escaped(words::trimmed(&text));
+        self.line(format_args!("<div class=\"prompt\" role=\"group\" aria-label=\"Prompt\">{label}<p>{text}</p></div>"))
     }
 
     fn answer(&mut self, text: &str) -> io::Result<()> {
-        let html = prose::rendered(&clean(text));
-        if html.trim().is_empty() { Ok(()) } else { self.line(&format!("<div class=\"prose answer\">\n{html}</div>")) }
+        let text = clean(text);
+        let mut is_open = false;
+        for segment in segments(&text) {
+            let html = prose::rendered(&segment);
+            if !is_open && html.trim().is_empty() {
+                continue;
+            }
+            if !std::mem::replace(&mut is_open, true) {
+                self.line("<div class=\"prose answer\">")?;
+            }
+            self.writer.write_all(html.as_bytes())?;
+        }
+        if is_open { self.line("</div>") } else { Ok(()) }
     }
 
     /// Something long behind one line.
     fn folded(&mut self, class: &str, summary: &str, prose: &str) -> io::Result<()> {
-        let html = prose::rendered(&clean(prose));
-        self.line(&format!(
-            "<details class=\"step {class}\"><summary>{summary}</summary>\n<div class=\"prose\">\n{html}</div>\n</details>"
-        ))
+        self.line(format_args!("<details class=\"step {class}\"><summary>{summary}</summary>\n<div class=\"prose\">"))?;
+        for segment in segments(&clean(prose)) {
+            self.writer.write_all(prose::rendered(&segment).as_bytes())?;
+        }
+        self.line("</div>\n</details>")
     }
 
     fn call(&mut self, id: &str, name: &str, input: &serde_json::Value) -> io::Result<()> {
@@ -101,29 +117,33 @@ impl<W: Write> Html<W> {
             line = format!("{line} <code>{}</code>", escaped(&telling));
         }
         if self.tools == Tools::Brief && call::telling_is_all(input) {
-            return self.line(&format!("<div class=\"step line\">{line}</div>"));
+            return self.line(format_args!("<div class=\"step line\">{line}</div>"));
         }
-        self.line(&format!("<details class=\"step\"><summary>{line}</summary>"))?;
+        self.line(format_args!("<details class=\"step\"><summary>{line}</summary>"))?;
         self.call = Some(id.to_owned());
         let arguments = call::all_arguments(input);
-        if arguments.is_empty() { Ok(()) } else { self.line(&format!("<pre>{}</pre>", escaped(arguments.trim_end()))) }
+        if arguments.is_empty() {
+            Ok(())
+        } else {
+            self.line(format_args!("<pre>{}</pre>", Escaped(arguments.trim_end())))
+        }
     }
 
     fn output(&mut self, output: &Output<'_>) -> io::Result<()> {
         if self.call.as_deref() != Some(output.call) {
             self.close_call()?;
             let tool = escaped(&output.tool);
-            self.line(&format!("<details class=\"step\"><summary><b>{tool}</b> <span>output</span></summary>"))?;
+            self.line(format_args!("<details class=\"step\"><summary><b>{tool}</b> <span>output</span></summary>"))?;
         }
         self.call = None;
         let failed = if output.error { " failed" } else { "" };
         if let Some(outcome) = &output.outcome {
-            self.line(&format!("<p class=\"label{failed}\">{}</p>", escaped(outcome)))?;
+            self.line(format_args!("<p class=\"label{failed}\">{}</p>", escaped(outcome)))?;
         }
         let text = clean(output.text);
         match text.trim_end() {
             "" => self.line("<p class=\"label\">no output</p>")?,
-            text => self.line(&format!("<pre class=\"output{failed}\">{}</pre>", escaped(text)))?,
+            text => self.line(format_args!("<pre class=\"output{failed}\">{}</pre>", Escaped(text)))?,
         }
         self.line("</details>")
     }
@@ -131,7 +151,7 @@ impl<W: Write> Html<W> {
     fn failure(&mut self, output: &Output<'_>) -> io::Result<()> {
         let (tool, first) = (escaped(&output.tool), escaped(&words::first_line(output.text)));
         let outcome = output.outcome.as_deref().unwrap_or("failed");
-        self.line(&format!("<div class=\"step line failed\"><b>{tool} {outcome}</b> <code>{first}</code></div>"))
+        self.line(format_args!("<div class=\"step line failed\"><b>{tool} {outcome}</b> <code>{first}</code></div>"))
     }
 
     fn notice(&mut self, kind: NoticeKind, text: &str) -> io::Result<()> {
@@ -141,30 +161,32 @@ impl<W: Write> Html<W> {
         let text = text.trim();
         if self.tools == Tools::Full && text.contains('\n') {
             let first = escaped(&words::first_line(text));
-            return self.line(&format!(
+            return self.line(format_args!(
                 "<details class=\"step\"><summary><b>{label}</b> <code>{first}</code></summary><pre>{}</pre></details>",
-                escaped(text)
+                Escaped(text)
             ));
         }
         let line = escaped(&words::short_line(text));
         let told = if line.is_empty() { label.to_owned() } else { format!("{label}: {line}") };
-        self.line(&format!("<p class=\"{class}\">{told}</p>"))
+        self.line(format_args!("<p class=\"{class}\">{told}</p>"))
     }
 
     fn subagent(&mut self, label: &str) -> io::Result<()> {
         let line = format!("<b>Subagent</b> <span>{}</span>", escaped(label));
         if self.tools == Tools::Brief {
-            return self.line(&format!("<div class=\"step line\">{line}</div>"));
+            return self.line(format_args!("<div class=\"step line\">{line}</div>"));
         }
         self.subagents += 1;
-        self.line(&format!("<details class=\"step subagent\"><summary>{line}</summary>\n<div class=\"nested\">"))
+        self.line(format_args!("<details class=\"step subagent\"><summary>{line}</summary>\n<div class=\"nested\">"))
     }
 
     fn content(&mut self, block: &Block) -> io::Result<()> {
         let full = self.tools == Tools::Full;
         match &block.kind {
             BlockKind::Prompt { text, steer: true } => self.prompt(text, Some("Added while the agent was at work")),
-            BlockKind::Prompt { text, .. } if is_turn_prompt(block) => self.prompt(text, None),
+            BlockKind::Prompt { text, .. } if is_turn_prompt(block) => {
+                self.prompt(text, is_seed(text).then_some(words::SEED))
+            }
             BlockKind::Prompt { text, .. } => self.prompt(text, Some("Prompt")),
             BlockKind::Answer { text, .. } => self.answer(text),
             BlockKind::Thinking { text } if full && !text.trim().is_empty() => {
@@ -182,7 +204,7 @@ impl<W: Write> Html<W> {
                 }
             }
             BlockKind::Media { media_type, bytes } => {
-                self.line(&format!("<p class=\"notice\">[{}]</p>", escaped(&words::media(media_type, *bytes))))
+                self.line(format_args!("<p class=\"notice\">[{}]</p>", escaped(&words::media(media_type, *bytes))))
             }
             BlockKind::Compaction { summary } => {
                 self.line("<p class=\"compaction\">history compacted</p>")?;
@@ -198,8 +220,8 @@ impl<W: Write> Html<W> {
 }
 
 impl<W: Write> Renderer for Html<W> {
-    fn begin(&mut self, session: &SessionView) -> io::Result<()> {
-        head(&mut self.writer, session)
+    fn begin(&mut self, session: &SessionView, part: Part) -> io::Result<()> {
+        head(&mut self.writer, session, part)
     }
 
     fn block(&mut self, block: &Block) -> io::Result<()> {

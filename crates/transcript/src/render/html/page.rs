@@ -1,11 +1,12 @@
 //! What stands around the turns: the head of the page with its style, the facts of the session, the foot.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use crate::render::words;
+use crate::render::{Part, words};
 use crate::{Defects, SessionView};
 
 const STYLE: &str = include_str!("style.css");
@@ -14,7 +15,7 @@ const STYLE: &str = include_str!("style.css");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// Writes everything up to the first turn.
-pub(super) fn head<W: Write>(writer: &mut W, session: &SessionView) -> io::Result<()> {
+pub(super) fn head<W: Write>(writer: &mut W, session: &SessionView, part: Part) -> io::Result<()> {
     let title = escaped(&words::title(session));
     write!(
         writer,
@@ -27,7 +28,7 @@ pub(super) fn head<W: Write>(writer: &mut W, session: &SessionView) -> io::Resul
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{title}</h1>\n\
          <dl class=\"facts\">\n"
     )?;
-    for fact in words::facts(session) {
+    for fact in words::facts(session, part) {
         let value = escaped(&fact.value);
         let value = if fact.verbatim { format!("<code>{value}</code>") } else { value };
         writeln!(writer, "<dt>{}</dt><dd>{value}</dd>", fact.name)?;
@@ -55,16 +56,26 @@ pub(super) fn time(at: Timestamp) -> String {
 
 /// `text` as the content of an element or of an attribute in quotes.
 pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
+    Escaped(text).to_string()
+}
+
+/// A long text as the content of an element, without a copy of it.
+pub(super) struct Escaped<'a>(pub(super) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(['&', '<', '>', '"', '\'']) {
+            let (plain, escape) = match part.as_bytes().last() {
+                Some(b'&') => (&part[..part.len() - 1], "&amp;"),
+                Some(b'<') => (&part[..part.len() - 1], "&lt;"),
+                Some(b'>') => (&part[..part.len() - 1], "&gt;"),
+                Some(b'"') => (&part[..part.len() - 1], "&quot;"),
+                Some(b'\'') => (&part[..part.len() - 1], "&#39;"),
+                _ => (part, ""),
+            };
+            formatter.write_str(plain)?;
+            formatter.write_str(escape)?;
         }
+        Ok(())
     }
-    out
 }

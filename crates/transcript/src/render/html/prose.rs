@@ -7,12 +7,13 @@ use pulldown_cmark::{CowStr, Event, Tag, TagEnd, html};
 
 use super::page::escaped;
 use crate::render::prose::{events, safe_target};
+use crate::render::segments::Segment;
 use crate::text::one_line;
 
-/// The HTML of clean `markdown`.
-pub(super) fn rendered(markdown: &str) -> String {
+/// The HTML of a segment of clean Markdown.
+pub(super) fn rendered(segment: &Segment<'_>) -> String {
     let mut safe = Safe::default();
-    for event in events(markdown) {
+    for event in events(&segment.text) {
         safe.take(event);
     }
     let mut out = String::new();
@@ -107,11 +108,21 @@ fn start_of_address(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::render::segments::segments;
+    use crate::render::segments::tests::check_segments;
+
+    fn html_of(markdown: &str) -> String {
+        segments(markdown).map(|segment| rendered(&segment)).collect()
+    }
+
+    #[test]
+    fn long_answers_look_the_same_in_segments() {
+        check_segments(|segments| segments.map(|segment| rendered(&segment)).collect::<String>());
+    }
 
     #[test]
     fn markdown_cannot_bring_markup_of_its_own() {
-        let check =
-            |markdown: &str, expected: &str| assert_eq!(rendered(markdown).trim_end(), expected, "{markdown:?}");
+        let check = |markdown: &str, expected: &str| assert_eq!(html_of(markdown).trim_end(), expected, "{markdown:?}");
         check("a <b>x</b>", "<p>a &lt;b&gt;x&lt;/b&gt;</p>");
         check("<script>\nalert(1)\n</script>", "<p class=\"raw\">&lt;script&gt;\nalert(1)\n&lt;/script&gt;</p>");
         check("[x](javascript:alert(1))", "<p><span class=\"target\" title=\"javascript:alert(1)\">x</span></p>");
@@ -139,8 +150,7 @@ mod tests {
     #[test]
     fn addresses_in_text_are_links() {
         let link = |address: &str| format!("<a href=\"{address}\" rel=\"noopener noreferrer\">{address}</a>");
-        let check =
-            |markdown: &str, expected: &str| assert_eq!(rendered(markdown).trim_end(), expected, "{markdown:?}");
+        let check = |markdown: &str, expected: &str| assert_eq!(html_of(markdown).trim_end(), expected, "{markdown:?}");
         check("see https://a.b/c?d=1, then", &format!("<p>see {}, then</p>", link("https://a.b/c?d=1")));
         check("(http://a) https://", &format!("<p>({}) {}</p>", link("http://a"), link("https://")));
         check("`https://a`", "<p><code>https://a</code></p>");

@@ -11,7 +11,8 @@ use jiff::tz::TimeZone;
 
 use self::syntax::{closed, code_span, escaped, fenced};
 use super::turns::{Turns, is_turn_prompt};
-use super::{Renderer, Tools, call, words};
+use super::{Part, Renderer, Tools, call, words};
+use crate::seed::is_seed;
 use crate::text::clean;
 use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 
@@ -49,13 +50,19 @@ impl<W: Write> Markdown<W> {
     }
 
     fn piece(&mut self, piece: Piece, depth: usize, text: &str) -> io::Result<()> {
+        self.open(piece, depth)?;
+        text.lines().try_for_each(|line| self.line(depth, line))
+    }
+
+    /// Begins a piece; its lines follow.
+    fn open(&mut self, piece: Piece, depth: usize) -> io::Result<()> {
         if let Some((last, last_depth)) = self.last
             && (last, last_depth, piece) != (Piece::Item, depth, Piece::Item)
         {
             self.line(depth.min(last_depth), "")?;
         }
         self.last = Some((piece, depth));
-        text.lines().try_for_each(|line| self.line(depth, line))
+        Ok(())
     }
 
     fn line(&mut self, depth: usize, line: &str) -> io::Result<()> {
@@ -69,10 +76,14 @@ impl<W: Write> Markdown<W> {
     }
 
     fn quote(&mut self, depth: usize, text: &str) -> io::Result<()> {
+        self.open(Piece::Paragraph, depth)?;
+        // A quote without text is a quote still.
         let text = clean(text);
-        let quoted = |line: &str| if line.is_empty() { ">".to_owned() } else { format!("> {line}") };
-        let lines: Vec<String> = words::trimmed(&text).lines().map(quoted).collect();
-        self.paragraph(depth, if lines.is_empty() { ">".to_owned() } else { lines.join("\n") }.as_str())
+        let text = words::trimmed(&text);
+        let lines = if text.is_empty() { "\n" } else { text }.lines();
+        lines
+            .map(|line| if line.is_empty() { ">".to_owned() } else { format!("> {line}") })
+            .try_for_each(|line| self.line(depth, &line))
     }
 
     fn answer(&mut self, depth: usize, text: &str) -> io::Result<()> {
@@ -152,9 +163,9 @@ impl<W: Write> Markdown<W> {
 }
 
 impl<W: Write> Renderer for Markdown<W> {
-    fn begin(&mut self, session: &SessionView) -> io::Result<()> {
+    fn begin(&mut self, session: &SessionView, part: Part) -> io::Result<()> {
         self.paragraph(0, &format!("# {}", escaped(&words::title(session))))?;
-        for fact in words::facts(session) {
+        for fact in words::facts(session, part) {
             let value = if fact.verbatim { code_span(&fact.value) } else { escaped(&fact.value) };
             self.item(0, &format!("{}: {value}", fact.name))?;
         }
@@ -177,6 +188,8 @@ impl<W: Write> Renderer for Markdown<W> {
                     self.paragraph(depth, "*Added while the agent was at work:*")?;
                 } else if !is_turn_prompt(block) {
                     self.paragraph(depth, "*Prompt:*")?;
+                } else if is_seed(text) {
+                    self.paragraph(depth, &format!("*{}:*", words::SEED))?;
                 }
                 self.quote(depth, text)
             }

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use crate::render::segments::segments;
+
 /// A fenced block around `content`; the fence is longer than any run of backticks in it.
 pub(super) fn fenced(language: &str, content: &str) -> String {
     let fence = "`".repeat(longest_run(content).max(2) + 1);
@@ -52,7 +54,9 @@ pub(super) fn closed(markdown: &str) -> Cow<'_, str> {
     if !["```", "~~~", "<"].iter().any(|opener| markdown.contains(opener)) {
         return markdown.into();
     }
-    let Some(open) = open_at_end(markdown) else { return markdown.into() };
+    let last = segments(markdown).last();
+    let last = last.as_ref().map_or("", |segment| &segment.text);
+    let Some(open) = open_at_end(last) else { return markdown.into() };
     let ends = match open {
         Open::Fence(fence) => vec![fence],
         Open::Html => {
@@ -60,9 +64,9 @@ pub(super) fn closed(markdown: &str) -> Cow<'_, str> {
         }
     };
     ends.into_iter()
-        .map(|end| format!("{markdown}\n{end}"))
-        .find(|attempt| open_at_end(attempt).is_none())
-        .map_or_else(|| fenced("", markdown).into(), Cow::from)
+        .find(|end| open_at_end(&format!("{last}\n{end}")).is_none())
+        .map_or_else(|| fenced("", markdown), |end| format!("{markdown}\n{end}"))
+        .into()
 }
 
 /// A block that does not end where the text ends.

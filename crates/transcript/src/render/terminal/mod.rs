@@ -14,9 +14,12 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use self::paint::{Line, Look, Span, painted};
+use self::prose::Layout;
 use self::wrap::{at_columns, at_words};
+use super::segments::segments;
 use super::turns::Turns;
-use super::{Renderer, Tools, call, words};
+use super::{Part, Renderer, Tools, call, words};
+use crate::seed::is_seed;
 use crate::text::{clean, clip, one_line, width};
 use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 
@@ -70,7 +73,13 @@ impl<W: Write> Terminal<W> {
     }
 
     /// Writes lines of one piece, with a blank line before it unless it belongs to the one before.
-    fn piece(&mut self, piece: Piece, depth: usize, lines: Vec<Line>) -> io::Result<()> {
+    fn piece(&mut self, piece: Piece, depth: usize, lines: impl IntoIterator<Item = Line>) -> io::Result<()> {
+        self.open(piece, depth)?;
+        lines.into_iter().try_for_each(|line| self.line(depth, line))
+    }
+
+    /// Begins a piece; its lines follow.
+    fn open(&mut self, piece: Piece, depth: usize) -> io::Result<()> {
         if let Some((last, last_depth)) = self.last {
             match (last, piece) {
                 (Piece::Step, Piece::Step) | (Piece::Rule, Piece::Step | Piece::Paragraph) => {}
@@ -78,7 +87,7 @@ impl<W: Write> Terminal<W> {
             }
         }
         self.last = Some((piece, depth));
-        lines.into_iter().try_for_each(|line| self.line(depth, line))
+        Ok(())
     }
 
     fn line(&mut self, depth: usize, mut line: Line) -> io::Result<()> {
@@ -125,31 +134,34 @@ impl<W: Write> Terminal<W> {
         }
         let time = block.at.map(|at| format!(" · {}", self.time(at))).unwrap_or_default();
         let rule = self.rule(0, &format!("turn {}{time}", block.turn));
-        self.piece(Piece::Rule, 0, vec![rule])
+        self.piece(Piece::Rule, 0, [rule])
     }
 
     fn prompt(&mut self, depth: usize, text: &str, steer: bool) -> io::Result<()> {
         let text = clean(text);
-        let note = if steer { "(added while the agent was at work) " } else { "" };
+        let note = match steer {
+            true => "(added while the agent was at work) ".to_owned(),
+            false if is_seed(&text) => format!("({}) ", words::SEED.to_lowercase()),
+            false => String::new(),
+        };
         let lead = [Span::new("❯ ", Look::CYAN.and(Look::BOLD)), Span::new(note, Look::DIM)];
-        let lines = self.plain_lines(depth, &lead, words::trimmed(&text), Look::BOLD);
-        self.piece(Piece::Paragraph, depth, lines)
+        self.plain(depth, &lead, words::trimmed(&text), Look::BOLD)
     }
 
     fn thinking(&mut self, depth: usize, text: &str) -> io::Result<()> {
         let look = Look::DIM.and(Look::ITALIC);
         let text = clean(text);
         let lead = [Span::new("∴ ", look), Span::new("thinking: ", look)];
-        let lines = self.plain_lines(depth, &lead, words::trimmed(&text), look);
-        self.piece(Piece::Paragraph, depth, lines)
+        self.plain(depth, &lead, words::trimmed(&text), look)
     }
 
     /// Text that is not Markdown, broken at words; its own line breaks and indents stay. Nothing
     /// is written under the mark at the left, and the note stands before the text.
-    fn plain_lines(&self, depth: usize, [mark, note]: &[Span; 2], text: &str, look: Look) -> Vec<Line> {
+    fn plain(&mut self, depth: usize, [mark, note]: &[Span; 2], text: &str, look: Look) -> io::Result<()> {
+        self.open(Piece::Paragraph, depth)?;
         let indent_of_mark = width(&mark.text);
         let room = self.prose_room(depth).saturating_sub(indent_of_mark);
-        let mut lines: Vec<Line> = Vec::new();
+        let mut is_first = true;
         for (index, source) in text.split('\n').enumerate() {
             let indent = (source.len() - source.trim_start_matches(' ').len()).min(room / 2);
             let mut spans = vec![Span::new(source, look)];
@@ -157,23 +169,34 @@ impl<W: Write> Terminal<W> {
                 spans.insert(0, note.clone());
             }
             for mut line in at_words(&spans, room - indent) {
-                let left = if lines.is_empty() { mark.clone() } else { Span::plain(" ".repeat(indent_of_mark)) };
+                let is_first = std::mem::take(&mut is_first);
+                let left = if is_first { mark.clone() } else { Span::plain(" ".repeat(indent_of_mark)) };
                 line.splice(0..0, [left, Span::plain(" ".repeat(indent))]);
-                lines.push(line);
+                self.line(depth, line)?;
             }
         }
-        lines
+        Ok(())
     }
 
     fn prose(&mut self, depth: usize, text: &str) -> io::Result<()> {
-        let lines = prose::laid_out(&clean(text), self.prose_room(depth), self.style.color);
-        if lines.is_empty() { Ok(()) } else { self.piece(Piece::Paragraph, depth, lines) }
+        let text = clean(text);
+        let mut layout = Layout::new(self.prose_room(depth), self.style.color);
+        let mut is_open = false;
+        for segment in segments(&text) {
+            for line in layout.lines_of(&segment) {
+                if !std::mem::replace(&mut is_open, true) {
+                    self.open(Piece::Paragraph, depth)?;
+                }
+                self.line(depth, line)?;
+            }
+        }
+        Ok(())
     }
 
     /// A step on one line, cut to the width.
     fn step(&mut self, depth: usize, text: &str, look: Look) -> io::Result<()> {
         let line = vec![Span::new(clip(text, self.room(depth)), look)];
-        self.piece(Piece::Step, depth, vec![line])
+        self.piece(Piece::Step, depth, [line])
     }
 
     /// Lines of foreign text below a step, broken at the width.
@@ -181,8 +204,7 @@ impl<W: Write> Terminal<W> {
         let text = clean(text);
         let room = self.room(depth).saturating_sub(width(left)).max(2);
         let pieces = text.trim_end().split('\n').flat_map(|line| at_columns(line.trim_end(), room));
-        let lines = pieces.map(|piece| vec![Span::new(format!("{left}{piece}"), Look::DIM)]).collect();
-        self.piece(Piece::Step, depth, lines)
+        self.piece(Piece::Step, depth, pieces.map(|piece| vec![Span::new(format!("{left}{piece}"), Look::DIM)]))
     }
 
     fn call(&mut self, depth: usize, id: &str, name: &str, input: &serde_json::Value) -> io::Result<()> {
@@ -223,16 +245,16 @@ impl<W: Write> Terminal<W> {
 }
 
 impl<W: Write> Renderer for Terminal<W> {
-    fn begin(&mut self, session: &SessionView) -> io::Result<()> {
+    fn begin(&mut self, session: &SessionView, part: Part) -> io::Result<()> {
         let room = self.prose_room(0);
-        let mut lines = at_words(&[Span::new(words::title(session), Look::BOLD)], room);
+        let mut lines: Vec<Line> = at_words(&[Span::new(words::title(session), Look::BOLD)], room).collect();
         let time = |at: Option<Timestamp>| at.map(|at| words::moment(at, &self.style.zone));
         let name = session.name.as_ref().map(ToString::to_string);
         let identity = [name, Some(session.agent.product_name().into()), Some(session.id.to_string())];
         let place = [
             session.cwd.as_ref().map(|path| one_line(&path.to_string_lossy())),
             session.branch.as_deref().map(one_line),
-            Some(format!("{} turn{}", session.turns, if session.turns == 1 { "" } else { "s" })),
+            Some(words::turns(session, part)),
             time(session.updated.or(session.created)),
             session.parent.as_ref().map(|parent| format!("forked from {}", words::parent(parent))),
         ];
@@ -278,7 +300,7 @@ impl<W: Write> Renderer for Terminal<W> {
             }
             BlockKind::Compaction { summary } => {
                 let rule = self.rule(depth, "history compacted");
-                self.piece(Piece::Rule, depth, vec![rule])?;
+                self.piece(Piece::Rule, depth, [rule])?;
                 if full { self.prose(depth, summary) } else { Ok(()) }
             }
             BlockKind::Notice { notice, text } => self.notice(depth, *notice, text),
@@ -293,7 +315,7 @@ impl<W: Write> Renderer for Terminal<W> {
         let room = self.prose_room(0);
         let lines = words::defects(defects)
             .into_iter()
-            .flat_map(|line| at_words(&[Span::new(format!("! {line}"), Look::RED)], room))
+            .flat_map(|line| at_words(&[Span::new(format!("! {line}"), Look::RED)], room).collect::<Vec<Line>>())
             .collect::<Vec<Line>>();
         if !lines.is_empty() {
             self.piece(Piece::Paragraph, 0, lines)?;

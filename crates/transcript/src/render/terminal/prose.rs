@@ -6,26 +6,22 @@ use super::paint::{Line, Look, Span};
 use super::table::Table;
 use super::wrap::at_words;
 use crate::render::prose::events;
+use crate::render::segments::Segment;
 use crate::text::{clean, one_line, width};
 
-/// Lays out clean `markdown` in lines of at most `columns`. Code and words that cannot be broken may be longer.
+/// Lays out Markdown in lines of at most `columns`. Code and words that cannot be broken may be longer.
 ///
 /// Without `color`, what a look would tell is told by marks: code by backticks, headings by `#`, struck-out text
 /// by `~~`.
-pub(super) fn laid_out(markdown: &str, columns: usize, color: bool) -> Vec<Line> {
-    let mut layout = Layout { columns, color, ..Layout::default() };
-    for event in events(markdown) {
-        layout.take(event);
-    }
-    layout.flush();
-    layout.lines
-}
-
 #[derive(Default)]
-struct Layout {
+pub(super) struct Layout {
     columns: usize,
     color: bool,
     lines: Vec<Line>,
+    /// Whether there were lines in an earlier segment.
+    has_earlier_lines: bool,
+    /// Whether the segment starts inside a block, so that no blank line belongs before it.
+    continues: bool,
     /// The paragraph, heading or item that is being read.
     inline: Vec<Span>,
     looks: Vec<Look>,
@@ -47,6 +43,21 @@ struct Container {
 }
 
 impl Layout {
+    pub(super) fn new(columns: usize, color: bool) -> Self {
+        Layout { columns, color, ..Layout::default() }
+    }
+
+    /// The lines of the next segment of clean Markdown.
+    pub(super) fn lines_of(&mut self, segment: &Segment<'_>) -> Vec<Line> {
+        self.continues = segment.continues;
+        for event in events(&segment.text) {
+            self.take(event);
+        }
+        self.flush();
+        self.has_earlier_lines |= !self.lines.is_empty();
+        std::mem::take(&mut self.lines)
+    }
+
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(&tag),
@@ -217,7 +228,7 @@ impl Layout {
         }
         for line in source_lines(&inline) {
             let room = self.room();
-            at_words(&line, room).into_iter().for_each(|line| self.line(line));
+            at_words(&line, room).for_each(|line| self.line(line));
         }
     }
 
@@ -225,7 +236,9 @@ impl Layout {
     fn gap(&mut self) {
         self.flush();
         let behind_marker = self.containers.last().is_some_and(|container| container.marker.is_some());
-        if !self.lines.is_empty() && !behind_marker {
+        let is_first = self.lines.is_empty() && !self.has_earlier_lines;
+        let continues = std::mem::take(&mut self.continues);
+        if !is_first && !continues && !behind_marker {
             self.line(Line::new());
         }
     }
@@ -285,4 +298,18 @@ fn source_lines(spans: &[Span]) -> Vec<Line> {
         lines.pop();
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::render::segments::tests::check_segments;
+
+    #[test]
+    fn long_answers_look_the_same_in_segments() {
+        check_segments(|segments| {
+            let mut layout = Layout::new(30, false);
+            segments.flat_map(|segment| layout.lines_of(&segment)).collect::<Vec<Line>>()
+        });
+    }
 }

@@ -78,7 +78,7 @@ fn emphasised(span: &Span, head: bool) -> Span {
 
 /// The text in lines of which all but the first are indented.
 fn hanging(text: &[Span], room: usize) -> Vec<Line> {
-    let mut lines = at_words(text, room.saturating_sub(2));
+    let mut lines: Vec<Line> = at_words(text, room.saturating_sub(2)).collect();
     for line in lines.iter_mut().skip(1) {
         line.insert(0, Span::plain("  "));
     }

@@ -9,49 +9,48 @@ use super::paint::{Line, Look, Span, push};
 ///
 /// A word that is longer than a line stays whole, so that an address can still be copied. Wide characters, as in
 /// Chinese and Japanese, are words of their own, but for marks that may not begin a line.
-pub(super) fn at_words(spans: &[Span], width: usize) -> Vec<Line> {
-    let mut lines = Vec::new();
-    let mut line = Line::new();
-    let mut used = 0;
-    for word in words(spans) {
-        if used > 0 && used + word.gap + word.width > width {
-            lines.push(std::mem::take(&mut line));
-            used = 0;
+pub(super) fn at_words(spans: &[Span], width: usize) -> impl Iterator<Item = Line> {
+    let mut words = words(spans);
+    let mut next: Option<Word> = None;
+    let mut is_first = true;
+    std::iter::from_fn(move || {
+        let mut line = Line::new();
+        let mut used = 0;
+        while let Some(word) = next.take().or_else(|| words.next()) {
+            if used > 0 && used + word.gap + word.width > width {
+                next = Some(word);
+                break;
+            }
+            if used > 0 && word.gap > 0 {
+                push(&mut line, &" ".repeat(word.gap), word.gap_look);
+                used += word.gap;
+            }
+            for span in &word.spans {
+                push(&mut line, &span.text, span.look);
+            }
+            used += word.width;
         }
-        if used > 0 && word.gap > 0 {
-            push(&mut line, &" ".repeat(word.gap), word.gap_look);
-            used += word.gap;
-        }
-        for span in &word.spans {
-            push(&mut line, &span.text, span.look);
-        }
-        used += word.width;
-    }
-    if !line.is_empty() || lines.is_empty() {
-        lines.push(line);
-    }
-    lines
+        let is_empty_text = std::mem::take(&mut is_first);
+        (is_empty_text || !line.is_empty()).then_some(line)
+    })
 }
 
 /// Breaks a line into pieces of at most `width` columns, wherever that is.
-pub(super) fn at_columns(line: &str, width: usize) -> Vec<String> {
-    if line.width() <= width {
-        return vec![line.to_owned()];
-    }
-    let mut pieces = Vec::new();
-    let mut piece = String::new();
-    let mut used = 0;
-    for grapheme in line.graphemes(true) {
-        let columns = grapheme.width();
-        if used + columns > width && used > 0 {
-            pieces.push(std::mem::take(&mut piece));
-            used = 0;
+pub(super) fn at_columns(line: &str, width: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let mut used = 0;
+        for (at, grapheme) in line.grapheme_indices(true) {
+            let columns = grapheme.width();
+            if used + columns > width && used > 0 {
+                rest = Some(&line[at..]);
+                return Some(&line[..at]);
+            }
+            used += columns;
         }
-        piece.push_str(grapheme);
-        used += columns;
-    }
-    pieces.push(piece);
-    pieces
+        rest.take()
+    })
 }
 
 /// Something that is not broken, and the white space before it.
@@ -63,34 +62,36 @@ struct Word {
     gap_look: Look,
 }
 
-fn words(spans: &[Span]) -> Vec<Word> {
-    let mut words: Vec<Word> = Vec::new();
+fn words(spans: &[Span]) -> impl Iterator<Item = Word> {
+    let mut graphemes = spans.iter().flat_map(|span| span.text.graphemes(true).map(|grapheme| (grapheme, span.look)));
     let mut word = Word::default();
     let mut ends_wide = false;
-    for span in spans {
-        for grapheme in span.text.graphemes(true) {
+    std::iter::from_fn(move || {
+        for (grapheme, look) in graphemes.by_ref() {
             let columns = grapheme.width();
-            let wide = columns > 1;
+            let mut ended = None;
             if is_space(grapheme) {
                 if !word.spans.is_empty() {
-                    words.push(std::mem::take(&mut word));
+                    ended = Some(std::mem::take(&mut word));
                 }
                 word.gap += columns;
-                word.gap_look = span.look;
-                continue;
+                word.gap_look = look;
+            } else {
+                let wide = columns > 1;
+                if !word.spans.is_empty() && (wide || ends_wide) && !may_not_begin_a_line(grapheme) {
+                    ended = Some(std::mem::take(&mut word));
+                }
+                push(&mut word.spans, grapheme, look);
+                word.width += columns;
+                ends_wide = wide;
             }
-            if !word.spans.is_empty() && (wide || ends_wide) && !may_not_begin_a_line(grapheme) {
-                words.push(std::mem::take(&mut word));
+            if ended.is_some() {
+                return ended;
             }
-            push(&mut word.spans, grapheme, span.look);
-            word.width += columns;
-            ends_wide = wide;
         }
-    }
-    if !word.spans.is_empty() {
-        words.push(word);
-    }
-    words
+        let last = std::mem::take(&mut word);
+        (!last.spans.is_empty()).then_some(last)
+    })
 }
 
 /// White space at which a line may be broken.
@@ -111,7 +112,6 @@ mod tests {
     fn prose_is_broken_at_words() {
         let check = |text: &str, width: usize, expected: &[&str]| {
             let lines: Vec<String> = at_words(&[Span::plain(text)], width)
-                .into_iter()
                 .map(|line| line.into_iter().map(|span| span.text).collect())
                 .collect();
             assert_eq!(lines, expected, "{text:?} at {width}");
@@ -128,14 +128,17 @@ mod tests {
     #[test]
     fn a_word_of_several_looks_stays_one_word() {
         let spans = [Span::plain("go to "), Span::new("bold", Look::BOLD), Span::plain("ly now")];
-        let lines = at_words(&spans, 9);
-        assert_eq!(lines[1], vec![Span::new("bold", Look::BOLD), Span::plain("ly")]);
+        let second = at_words(&spans, 9).nth(1).unwrap();
+        assert_eq!(second, vec![Span::new("bold", Look::BOLD), Span::plain("ly")]);
     }
 
     #[test]
     fn output_is_broken_at_columns() {
-        assert_eq!(at_columns("abcdef", 4), ["abcd", "ef"]);
-        assert_eq!(at_columns("漢字漢", 3), ["漢", "字", "漢"]);
-        assert_eq!(at_columns("", 4), [""]);
+        let check = |line: &str, width: usize, expected: &[&str]| {
+            assert_eq!(at_columns(line, width).collect::<Vec<_>>(), expected, "{line:?} at {width}");
+        };
+        check("abcdef", 4, &["abcd", "ef"]);
+        check("漢字漢", 3, &["漢", "字", "漢"]);
+        check("", 4, &[""]);
     }
 }
