@@ -11,13 +11,17 @@ use crate::seal::Seal;
 
 /// A session that is to be copied under a new id.
 #[derive(Debug, Clone)]
-pub struct CopyOrder {
+pub struct CopyRequest {
     /// The id of the source.
     pub source_id: SessionId,
     /// The id of the copy.
     pub id: SessionId,
     /// How many turns are kept; all where nothing is said.
     pub turns: Option<u32>,
+    /// The record that the copied branch ends with; the active branch where nothing is said. See [`crate::Branch`].
+    pub tip: Option<u64>,
+    /// Whether records whose parent is missing ([`DefectKind::BrokenLink`]) are linked to the record that they follow.
+    pub relink: bool,
     /// The directory in which the copy will work.
     pub cwd: PathBuf,
     /// The branch that is checked out there.
@@ -32,7 +36,7 @@ pub struct CopyOrder {
 
 /// Something that belongs to a session outside of its transcript: a file or a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Beside {
+pub struct SideFile {
     /// The source's; it need not be there.
     pub from: PathBuf,
     /// Where the copy's is prepared.
@@ -69,7 +73,7 @@ pub struct ReadBack {
 
 impl Copied {
     /// Says in what the copy that was read back differs from what it should be.
-    pub fn compare(&self, found: &ReadBack, order: &CopyOrder) -> Result<(), String> {
+    pub fn compare(&self, found: &ReadBack, order: &CopyRequest) -> Result<(), String> {
         let defects = &found.summary.defects;
         let damaged = [DefectKind::BadLine, DefectKind::TruncatedLine, DefectKind::Unreadable];
         if let Some(fault) = &found.fault {

@@ -12,8 +12,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::copy::{Copied, CopyOrder, ReadBack};
-use crate::{Known, Store};
+use crate::copy::{Copied, CopyRequest, ReadBack};
+use crate::{Adapter, Known};
 
 /// How much is written before the disk is told to begin.
 const FLUSHED_AT_ONCE: u64 = 64 << 20;
@@ -28,9 +28,9 @@ const TOLD_AT_ONCE: u64 = 256 << 10;
 /// Copies `source` into `file`, which lies at `path` and is empty, flushes it and reads it back. What was read is still
 /// to be compared: [`Copied::compare`].
 pub fn write_copy(
-    store: &dyn Store,
+    adapter: &dyn Adapter,
     source: &Path,
-    order: &CopyOrder,
+    order: &CopyRequest,
     known: Option<&Known>,
     (path, file): (&Path, &File),
 ) -> io::Result<(Copied, ReadBack)> {
@@ -40,12 +40,12 @@ pub fn write_copy(
         // Whatever happens, nobody goes on waiting for more.
         let ends = Ends(growing);
         let (to_flush, flushes) = mpsc::channel();
-        let reader = scope.spawn(move || store.read_back(path, source, order, Some(growing)));
+        let reader = scope.spawn(move || adapter.read_back(path, source, order, Some(growing)));
         let flusher = scope.spawn(move || flush(file, &flushes));
         let copied = {
             let _ends = ends;
             let mut out = Outbox::new(file, growing, to_flush);
-            store.copy(source, order, known, &mut out).and_then(|copied| out.flush().map(|()| copied))
+            adapter.copy(source, order, known, &mut out).and_then(|copied| out.flush().map(|()| copied))
         };
         let panicked = |_| io::Error::other("a thread of the copy ended early");
         let read = reader.join().map_err(panicked)?;

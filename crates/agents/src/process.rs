@@ -141,7 +141,7 @@ pub(crate) fn name_of(process: &Path) -> Vec<u8> {
 }
 
 /// The programs of this name that run on a terminal.
-pub fn terminals_of(proc: &Path, program: &str, variable: &str) -> Vec<Terminal> {
+pub(crate) fn terminals_of(proc: &Path, program: &str, variable: &str) -> Vec<Terminal> {
     let found = others(proc, |path| name_of(path).trim_ascii_end() == program.as_bytes());
     let found = found.into_iter().filter(|pid| tty_of(proc, *pid).is_some());
     let terminal = |pid: u32| {
@@ -149,17 +149,6 @@ pub fn terminals_of(proc: &Path, program: &str, variable: &str) -> Vec<Terminal>
         Some(Terminal { directory: fs::read_link(path.join("cwd")).ok()?, mark: variable_of(proc, pid, variable) })
     };
     found.filter_map(terminal).collect()
-}
-
-/// What a variable is in the only program of this name that runs on a terminal in `directory`; nothing where there is none
-/// or several of them.
-pub(crate) fn lone_mark(proc: &Path, program: &str, directory: &Path, variable: &str) -> Option<String> {
-    let found = terminals_of(proc, program, variable);
-    let mut found = found.into_iter().filter(|terminal| terminal.directory == directory);
-    match (found.next()?, found.next()) {
-        (lone, None) => lone.mark,
-        _ => None,
-    }
 }
 
 /// A variable in the environment of a process; nothing where it is empty.
@@ -212,6 +201,14 @@ pub fn written_files(proc: &Path, pid: u32) -> Vec<PathBuf> {
     open.filter(|entry| is_written(&entry.file_name())).filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
 }
 
+/// The processes that a process started, and those that they started, each with when it began.
+pub(crate) fn descendants(proc: &Path, ancestor: u32) -> Vec<(u32, String)> {
+    let pids = fs::read_dir(proc).into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let below = pids.filter(|pid| *pid != ancestor && is_below(proc, *pid, ancestor));
+    below.filter_map(|pid| Some((pid, running_since(proc, pid)?))).collect()
+}
+
 /// Whether a process does nothing more for now: all of its threads are stopped, or it has ended.
 pub fn is_still(proc: &Path, pid: u32) -> bool {
     let threads = fs::read_dir(proc.join(pid.to_string()).join("task")).into_iter().flatten().flatten();
@@ -219,6 +216,24 @@ pub fn is_still(proc: &Path, pid: u32) -> bool {
         let state = stat.rsplit_once(')').map_or("", |(_, fields)| fields.trim_start());
         state.starts_with(['T', 't', 'Z', 'X'])
     })
+}
+
+/// The arguments that a process was given, without its program and a script that the program runs. Nothing where they can't
+/// be read.
+pub fn arguments_of(proc: &Path, pid: u32) -> Option<Vec<String>> {
+    let line = fs::read(proc.join(pid.to_string()).join("cmdline")).ok()?;
+    let line = String::from_utf8(line.strip_suffix(b"\0")?.to_vec()).ok()?;
+    let mut words = line.split('\0');
+    let program = Path::new(words.next()?).file_name()?;
+    if ["node", "bun"].iter().any(|name| program == *name) {
+        words.next();
+    }
+    Some(words.map(str::to_owned).collect())
+}
+
+/// Where a process works.
+pub fn directory_of(proc: &Path, pid: u32) -> Option<PathBuf> {
+    fs::read_link(proc.join(pid.to_string()).join("cwd")).ok()
 }
 
 /// Whether a process was given a word on its command line.

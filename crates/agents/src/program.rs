@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use diagnostics::OrLog;
 use transcript::SessionId;
 
 /// An agent's program, as it is started.
@@ -47,7 +48,7 @@ impl Cancel {
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It did not start.
-    #[error("{} cannot be started: {source}", .program.display())]
+    #[error("cannot start {}: {source}", .program.display())]
     NotStarted {
         /// The program.
         program: PathBuf,
@@ -71,7 +72,7 @@ pub enum ProgramError {
         patience: Duration,
     },
     /// Nobody waits for it any more.
-    #[error("{} was ended, as nobody waited for it", .program.display())]
+    #[error("{} was cancelled", .program.display())]
     Cancelled {
         /// The program.
         program: PathBuf,
@@ -88,7 +89,7 @@ pub enum ProgramError {
 
 /// A fork that the agent itself is to make.
 #[derive(Debug, Clone)]
-pub struct NativeOrder<'a> {
+pub struct ForkRequest<'a> {
     /// The source's transcript.
     pub source: &'a Path,
     /// The id of the source.
@@ -105,7 +106,7 @@ pub struct NativeOrder<'a> {
 
 /// A session that an agent's program made.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct NewSession {
     /// Its id.
     pub id: SessionId,
     /// Its transcript.
@@ -114,7 +115,7 @@ pub struct Made {
 
 /// A session that an agent is to go on in.
 #[derive(Debug, Clone, Copy)]
-pub struct Resumed<'a> {
+pub struct SessionRef<'a> {
     /// Its id.
     pub id: &'a SessionId,
     /// Its transcript.
@@ -125,7 +126,7 @@ pub struct Resumed<'a> {
 #[derive(Debug, Clone)]
 pub struct Message<'a> {
     /// The session to go on in; nothing for a new one.
-    pub session: Option<Resumed<'a>>,
+    pub session: Option<SessionRef<'a>>,
     /// The id of a new session, where the agent lets it be chosen.
     pub id: Option<&'a SessionId>,
     /// The title of a new session.
@@ -140,44 +141,20 @@ pub struct Message<'a> {
 
 /// What an agent answered.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct Reply {
     /// The session in which it was said.
     pub id: SessionId,
     /// The answer.
     pub answer: String,
 }
 
+/// How long an agent may take to end when it is asked to.
+#[cfg(unix)]
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
 /// How long an agent may take to start and to write a file.
 pub(crate) const START_PATIENCE: Duration = Duration::from_secs(120);
 /// How long an agent may take to answer.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(60 * 60);
-
-/// Whether a variable speaks of an agent that runs around us.
-pub fn is_of_a_surrounding_agent(variable: &str) -> bool {
-    // What a person may have set to configure the agent stays.
-    const CONFIGURATION: [&str; 4] =
-        ["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_TMPDIR", "CODEX_HOME", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"];
-    const OF_A_SESSION: [&str; 14] = [
-        "CLAUDECODE",
-        "CLAUDE_PID",
-        "CLAUDE_EFFORT",
-        "CLAUDE_ENV_FILE",
-        "CLAUDE_PROJECT_DIR",
-        "CLAUDE_PLUGIN_ROOT",
-        "CLAUDE_PLUGIN_DATA",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_EXECPATH",
-        "AI_AGENT",
-        "CODEX_THREAD_ID",
-        "CODEX_SESSION_ID",
-        "CODEX_TOOL_CALL_ID",
-        "CODEX_VERSION",
-    ];
-    const BEGINNINGS: [&str; 4] =
-        ["CLAUDE_CODE_SESSION", "CLAUDE_CODE_CHILD", "CLAUDE_CODE_MESSAGING", "CODEX_SANDBOX"];
-    !CONFIGURATION.contains(&variable)
-        && (OF_A_SESSION.contains(&variable) || BEGINNINGS.iter().any(|start| variable.starts_with(start)))
-}
 
 impl Program {
     /// A command of this program in `directory`.
@@ -261,50 +238,45 @@ impl Program {
     }
 }
 
-/// Ends a child that was started here.
+/// Ends a child that was started here: it is asked to, so that it can end what it started itself, and killed if it doesn't.
 pub(crate) fn end(child: &mut Child) {
-    let _ = child.kill();
-    let _ = child.wait();
+    #[cfg(unix)]
+    {
+        use rustix::process::{Pid, Signal, kill_process};
+        let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let asked = pid.is_some_and(|pid| kill_process(pid, Signal::TERM).is_ok());
+        let begun = Instant::now();
+        while asked && begun.elapsed() < ENDS_WITHIN {
+            match child.try_wait() {
+                Ok(None) => thread::sleep(Duration::from_millis(10)),
+                Ok(Some(_)) | Err(_) => break,
+            }
+        }
+    }
+    child.kill().or_log("kill a process");
+    child.wait().or_log("wait for a process");
 }
 
 /// A file for what a program prints: to read from and to print to. It has no name any more, and each end its own place in
 /// it.
-fn printed() -> io::Result<(File, File)> {
+pub(crate) fn printed() -> io::Result<(File, File)> {
     let file = tempfile::NamedTempFile::new()?;
     Ok((file.reopen()?, file.into_file()))
 }
 
-fn text_of(mut printed: File) -> String {
+pub(crate) fn text_of(mut printed: File) -> String {
     let mut bytes = Vec::new();
-    let _ = printed.read_to_end(&mut bytes);
+    printed.read_to_end(&mut bytes).or_log("read what a program printed");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn last_line(text: &str) -> Option<&str> {
+pub(crate) fn last_line(text: &str) -> Option<&str> {
     text.lines().rev().map(str::trim).find(|line| !line.is_empty())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_what_a_running_agent_leaves_is_hidden() {
-        let check = |variable: &str, expected: bool| {
-            assert_eq!(is_of_a_surrounding_agent(variable), expected, "{variable}");
-        };
-        check("CLAUDECODE", true);
-        check("CLAUDE_CODE_SESSION_ID", true);
-        check("CLAUDE_CODE_CHILD_SESSION", true);
-        check("CLAUDE_CODE_MESSAGING_TOKEN", true);
-        check("CODEX_THREAD_ID", true);
-        check("CLAUDE_CONFIG_DIR", false);
-        check("CODEX_HOME", false);
-        check("CLAUDE_CODE_MAX_OUTPUT_TOKENS", false);
-        check("CLAUDE_CODE_USE_BEDROCK", false);
-        check("ANTHROPIC_BASE_URL", false);
-        check("PATH", false);
-    }
 
     #[cfg(unix)]
     #[test]

@@ -5,6 +5,7 @@
 //! the copy is read back, the same pass takes its records apart at the same places: what was carried must give the
 //! same seal, and what was replaced must be what it should be.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
 use memchr::memmem::Finder;
@@ -29,7 +30,7 @@ pub(crate) enum Text<'a> {
 }
 
 /// A value that is another one in the copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Where the value begins and ends in its line.
     pub start: u64,
@@ -38,6 +39,8 @@ pub(crate) struct Change {
     pub lead: u64,
     /// Which of the new values takes its place.
     pub new: usize,
+    /// Whether the new value is sealed, because a reader can't know what it should be.
+    pub sealed: bool,
 }
 
 /// Writes a copy, or reads one back.
@@ -87,7 +90,12 @@ impl<'a> Rewrite<'a> {
     pub(crate) fn replace(&mut self, line: &[u8], value: Raw<'_>, new: usize) {
         let start = value.0.as_ptr().addr() - line.as_ptr().addr();
         debug_assert!(start + value.0.len() <= line.len());
-        self.changes.push(Change { start: start as u64, end: (start + value.0.len()) as u64, lead: 0, new });
+        self.changes.push(Change {
+            start: start as u64,
+            end: (start + value.0.len()) as u64,
+            new,
+            ..Change::default()
+        });
     }
 
     /// Writes a line that is the copy's own and no record of its source.
@@ -107,6 +115,13 @@ impl<'a> Rewrite<'a> {
                 Some(_) => {
                     self.lead(text, change)?;
                     self.block.extend_from_slice(&self.values[change.new]);
+                    if change.sealed {
+                        self.seal.stretch(&self.values[change.new]);
+                    }
+                }
+                None if change.sealed => {
+                    let value = value_of(text, change, u64::MAX)?;
+                    self.seal.stretch(&value);
                 }
                 None if !is_equal(text, change, &self.values[change.new])? => {
                     self.wrong.get_or_insert(change.new);
@@ -226,12 +241,17 @@ impl<'a> Rewrite<'a> {
 }
 
 fn is_equal(text: &Text<'_>, change: &Change, expected: &[u8]) -> io::Result<bool> {
+    Ok(*value_of(text, change, expected.len() as u64 + 1)? == *expected)
+}
+
+/// The value that stands where a change is, or as much of a long one as is asked for.
+fn value_of<'a>(text: &Text<'a>, change: &Change, most: u64) -> io::Result<Cow<'a, [u8]>> {
     match text {
-        Text::Held(bytes) => Ok(bytes[change.start as usize..change.end as usize] == *expected),
+        Text::Held(bytes) => Ok(Cow::Borrowed(&bytes[change.start as usize..change.end as usize])),
         Text::Long { open, .. } => {
             let mut found = Vec::new();
-            open(change.start, change.end)?.take(expected.len() as u64 + 1).read_to_end(&mut found)?;
-            Ok(found == expected)
+            open(change.start, change.end)?.take(most).read_to_end(&mut found)?;
+            Ok(Cow::Owned(found))
         }
     }
 }

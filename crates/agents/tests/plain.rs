@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agents::claude::Claude;
 use agents::codex::Codex;
-use agents::{Blocks, Known, Store, Surroundings};
+use agents::{Adapter, Blocks, Known, Surroundings, Transcripts};
 use serde_json::json;
 use testkit::build::{ClaudeSession, CodexSession, Turn};
 use transcript::Block;
@@ -17,23 +17,23 @@ fn all(mut blocks: Box<dyn Blocks>) -> Vec<Block> {
 }
 
 /// Reads in both ways and returns whether the quick one was possible.
-fn reads_the_same(store: &dyn Store, path: &Path) -> bool {
-    let summary = store.scan(path);
-    let scanned = all(store.read(path, None, None).unwrap());
+fn reads_the_same(adapter: &dyn Adapter, path: &Path) -> bool {
+    let summary = adapter.scan(path);
+    let scanned = all(adapter.read(path, None, None).unwrap());
     assert_eq!(scanned.iter().map(|block| block.turn).max().unwrap_or(0), summary.turns);
     let Some(known) = Known::of(&summary) else {
         return false;
     };
-    assert_eq!(all(store.read(path, None, Some(&known)).unwrap()), scanned);
+    assert_eq!(all(adapter.read(path, None, Some(&known)).unwrap()), scanned);
     for until in 1..=summary.turns {
-        let quick = all(store.read(path, Some(until), Some(&known)).unwrap());
-        assert_eq!(quick, all(store.read(path, Some(until), None).unwrap()), "until turn {until}");
+        let quick = all(adapter.read(path, Some(until), Some(&known)).unwrap());
+        assert_eq!(quick, all(adapter.read(path, Some(until), None).unwrap()), "until turn {until}");
     }
     // What was appended since is not part of what was scanned.
     let mut content = std::fs::read(path).unwrap();
     content.extend(b"{\"type\":\"user\",\"uuid\":\"new\",\"message\":{\"content\":\"later\"}}\n");
     std::fs::write(path, content).unwrap();
-    assert_eq!(all(store.read(path, None, Some(&known)).unwrap()), scanned);
+    assert_eq!(all(adapter.read(path, None, Some(&known)).unwrap()), scanned);
     true
 }
 
@@ -48,8 +48,8 @@ fn rich(turn: Turn) -> Turn {
 #[test]
 fn claude_code() {
     let home = tempfile::tempdir().unwrap();
-    let store = Claude::new(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
-    let plain = |session: ClaudeSession| reads_the_same(&store, &session.write(store.home()));
+    let adapter = Claude::new(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
+    let plain = |session: ClaudeSession| reads_the_same(&adapter, &session.write(adapter.home()));
     let start = || ClaudeSession::new(ID).cwd("/p").turn(rich).turn(|turn| turn.prompt("again").text("yes"));
     assert!(plain(start()));
     assert!(plain(start().compact("a summary").turn(|turn| turn.prompt("after").text("yes"))));
@@ -60,8 +60,8 @@ fn claude_code() {
 #[test]
 fn codex() {
     let home = tempfile::tempdir().unwrap();
-    let store = Codex::new(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
-    let plain = |session: &CodexSession| reads_the_same(&store, &session.write(store.home()));
+    let adapter = Codex::new(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
+    let plain = |session: &CodexSession| reads_the_same(&adapter, &session.write(adapter.home()));
     let tools = |turn: Turn| turn.prompt("look").tool("exec_command", json!({"cmd": "ls"}), "a\nb").text("seen");
     let start = CodexSession::new(THREAD).cwd("/p").turn(tools);
     assert!(plain(&start));

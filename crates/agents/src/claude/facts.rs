@@ -7,11 +7,14 @@ use std::path::Path;
 
 use transcript::{DefectKind, Defects};
 
-use super::copy::is_of_the_source;
 use super::history::Link;
+use super::kept::is_of_the_source;
 use super::layout::Layout;
+use super::long_record::LongRecord;
 use super::record::{Kind, Record, UserPart, key_of};
-use super::scan::{LongRecord, Watch};
+use super::scan::Watch;
+use super::summaries;
+use super::words::string;
 use crate::blocks::Block;
 use crate::fields::Raw;
 use crate::lines::Line;
@@ -38,6 +41,10 @@ pub(super) struct Facts {
     pub relocated: Option<Vec<u8>>,
     pub custom_title: Option<Vec<u8>>,
     pub agent_title: Option<Vec<u8>>,
+    /// Subagents that results name: the record, the call and the subagent's id.
+    pub subagents: Vec<(u64, String, String)>,
+    /// Titles for conversations that end with these records.
+    pub summaries: Vec<(u64, String)>,
     pub compacted: bool,
     /// How the lines are laid out, where somebody wants to know.
     pub layout: Option<Layout>,
@@ -46,7 +53,7 @@ pub(super) struct Facts {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     /// A record of the chain.
-    Chain(Link, Said),
+    Chain(Link, ChainRecord),
     /// A record of the chain that is too long to be looked at.
     Long(Link),
     /// Where the client would go on.
@@ -55,7 +62,7 @@ pub(super) enum Step {
 
 /// What a chain record is to a person, and where it stands.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct ChainRecord {
     pub kind: Kind,
     pub user: Option<UserPart>,
     pub meta: bool,
@@ -135,7 +142,8 @@ impl Facts {
         watch.long(&long, line);
         let record = long.record();
         if record.is_chain() {
-            self.steps.push(Step::Long(link(&record, record.tool_result.is_some(), 0)));
+            let talks = matches!(record.kind, Kind::User | Kind::Assistant);
+            self.steps.push(Step::Long(Link { talks, ..link(&record, record.tool_result.is_some(), 0) }));
         }
     }
 
@@ -160,6 +168,7 @@ impl Facts {
             Kind::LastPrompt => self.steps.extend(value.plain().map(|leaf| Step::LastPrompt(key_of(leaf)))),
             Kind::Relocated => keep(self.relocated.get_or_insert_default(), value.0),
             Kind::CustomTitle => keep(self.custom_title.get_or_insert_default(), value.0),
+            Kind::Summary => self.summaries.extend(summaries::read(record)),
             Kind::AiTitle => keep(self.agent_title.get_or_insert_default(), value.0),
             _ => {}
         }
@@ -171,16 +180,34 @@ impl Facts {
         let (mut message, mut synthetic) = (0, false);
         if record.kind == Kind::Assistant {
             let id = record.message.and_then(|message| message.get(b"id")).and_then(Raw::plain);
-            message = id.map_or(0, crate::fingerprint);
+            message = id.map_or(0, crate::files::fingerprint);
             let model = record.message.and_then(|message| message.get(b"model"));
             synthetic = record.api_error || model.is_some_and(|model| model.0 == b"\"<synthetic>\"");
         }
         self.compacted |= record.logical_parent.is_some() || user == Some(UserPart::Summary);
         self.place(record);
         let Line { offset, len, .. } = *line;
-        let said = Said { kind: record.kind, user, meta: record.meta, synthetic, offset, len };
-        self.steps.push(Step::Chain(link(record, user == Some(UserPart::ToolResult), message), said));
+        let said = ChainRecord { kind: record.kind, user, meta: record.meta, synthetic, offset, len };
+        let talks = match user {
+            Some(part) => matches!(part, UserPart::Prompt | UserPart::ToolResult),
+            None => record.kind == Kind::Assistant && !synthetic,
+        };
+        if user == Some(UserPart::ToolResult) {
+            self.result_of_subagent(record);
+        }
+        let link = link(record, user == Some(UserPart::ToolResult), message);
+        self.steps.push(Step::Chain(Link { talks, ..link }, said));
         user
+    }
+
+    /// Notes the subagent whose result a record is. The fields by which such results begin spare a look at all others.
+    fn result_of_subagent(&mut self, record: &Record<'_>) {
+        const BEGINNINGS: [&[u8]; 3] = [b"{\"status\"", b"{\"isAsync\"", b"{\"agentId\""];
+        let result = record.tool_result.filter(|result| BEGINNINGS.iter().any(|start| result.0.starts_with(start)));
+        let Some(agent) = result.and_then(|result| string(result.get(b"agentId"))) else { return };
+        let content = record.message.and_then(|message| message.get(b"content"));
+        let call = content.and_then(|content| string(content.elements().next()?.get(b"tool_use_id")));
+        self.subagents.push((record.uuid.unwrap_or_default(), call.unwrap_or_default(), agent));
     }
 
     /// Follows directory, branch, version and origin, which most records repeat.
@@ -205,8 +232,15 @@ impl Facts {
 }
 
 fn link(record: &Record<'_>, is_result: bool, message: u64) -> Link {
-    let parent = record.parent.or(record.logical_parent);
-    Link { key: record.uuid.unwrap_or_default(), parent, is_result, message }
+    Link {
+        key: record.uuid.unwrap_or_default(),
+        parent: record.parent.or(record.logical_parent),
+        is_boundary: record.parent.is_none() && record.logical_parent.is_some(),
+        is_summary: record.compact_summary,
+        is_result,
+        message,
+        talks: false,
+    }
 }
 
 fn keep(field: &mut Vec<u8>, value: &[u8]) {

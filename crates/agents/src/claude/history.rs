@@ -2,10 +2,14 @@
 //!
 //! Records form a tree by `parentUuid`; a rewind, a second process or a retry leaves side branches in the file. The
 //! active history runs from the tip to the root:
-//! - The tip is the last leaf in file order; but if the last `last-prompt` names a record that is in the file and is no
-//!   ancestor of that tip, that record is the tip.
+//! - The tip is the last leaf in file order whose branch says something of its own; but if the last `last-prompt` names a
+//!   record that is in the file and is no ancestor of that tip, that record is the tip. A branch without a prompt, an
+//!   answer or a result is no conversation: 1.0.5x hung the records of `/export`, `#memory` and `!command` below the first
+//!   caveat, at the end of the file.
 //! - A compaction boundary has no parent but a logical one; what lies before it stays part of the history that people
-//!   see, so the walk goes on there.
+//!   see, so the walk goes on there. 1.0.x wrote no boundary, only a summary without a parent: it follows the tip of
+//!   what stands before it.
+//! - A link that leads nowhere is joined to the tip of what stands before it.
 //! - Calls that ran in parallel hang their results each below its own call, so only one of them lies on the way to the
 //!   root. The client sends them all; so results of active calls, and further lines of an active message, are
 //!   active as well.
@@ -28,6 +32,28 @@ pub(super) struct History {
     whole: bool,
     /// Ranges of indices in the order of the history; empty where that is the order of the file.
     spans: Vec<Span>,
+}
+
+/// What the links of a file come to.
+#[derive(Debug, Default)]
+pub(super) struct Worked {
+    pub history: History,
+    /// Records whose parent is not in the file, in file order.
+    pub broken: Vec<Broken>,
+    /// The last records of other branches that say something, the latest first.
+    pub branches: Vec<u32>,
+    /// How many beginnings of other conversations, with something said after them, are not part of the history.
+    pub lost_roots: u64,
+}
+
+/// A record whose parent is not in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub child: u32,
+    /// The record that takes the parent's place.
+    pub parent: Option<u32>,
+    /// Whether the missing one is what a compaction boundary goes back to, which clients do not follow.
+    pub is_boundary: bool,
 }
 
 /// Consecutive records, first and last.
@@ -65,7 +91,8 @@ impl History {
 enum Parent {
     Root,
     At(u32),
-    Unknown(u64),
+    /// The id, and the tip of what stands before the record, which takes its place if there is no such record.
+    Unknown(u64, Option<u32>),
 }
 
 /// What the history needs to know of a chain record.
@@ -74,6 +101,12 @@ pub(super) struct Link {
     pub key: u64,
     /// The parent, or what takes its place on a compaction boundary.
     pub parent: Option<u64>,
+    /// Whether the parent is that of a compaction boundary, which a fork leaves behind.
+    pub is_boundary: bool,
+    /// Whether it is the summary of a compaction that names no parent (1.0.x).
+    pub is_summary: bool,
+    /// Whether it is a part of the conversation: a prompt, an answer or a result.
+    pub talks: bool,
     /// Whether it is what a tool gave back.
     pub is_result: bool,
     /// The message that it is a line of, or 0.
@@ -94,7 +127,13 @@ pub(super) struct HistoryBuilder {
     /// Records of the same message as their parent.
     continued: Bits,
     parents: Bits,
+    talks: Bits,
+    boundaries: Bits,
+    /// The tip of the records so far, as far as they are in order.
+    tip: Option<u32>,
     leaf: Option<Leaf>,
+    /// Whether the history ends with that record, whatever else there is.
+    is_chosen: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -111,17 +150,19 @@ impl HistoryBuilder {
 
     /// Adds a chain record and returns its index.
     pub(super) fn push(&mut self, link: Link) -> u32 {
-        let Link { key, parent, is_result, mut message } = link;
+        let Link { key, parent, is_result, mut message, .. } = link;
         let index = self.count;
         self.count += 1;
-        let parent = match parent {
-            None => Parent::Root,
-            Some(parent) => self.find(parent, index).map_or(Parent::Unknown(parent), Parent::At),
+        let parent = match (parent, self.tip) {
+            (None, Some(tip)) if link.is_summary => Parent::At(tip),
+            (None, _) => Parent::Root,
+            (Some(parent), tip) => self.find(parent, index).map_or(Parent::Unknown(parent, tip), Parent::At),
         };
         match parent {
             Parent::At(at) => {
                 self.parents.set(at);
-                let above = self.recent[at as usize % WINDOW].1;
+                // The tip before a summary may be further away than the window reaches; it is of another message then.
+                let above = if index - at <= WINDOW as u32 { self.recent[at as usize % WINDOW].1 } else { 0 };
                 if message != 0 && above == message {
                     self.continued.set(index);
                 } else if is_result {
@@ -129,8 +170,22 @@ impl HistoryBuilder {
                     message = above;
                 }
             }
-            Parent::Unknown(parent) => self.waiting.entry(parent).or_default().push(self.jumps.len()),
+            Parent::Unknown(parent, _) => self.waiting.entry(parent).or_default().push(self.jumps.len()),
             Parent::Root => {}
+        }
+        if link.talks {
+            self.talks.set(index);
+        }
+        if link.is_boundary {
+            self.boundaries.set(index);
+        }
+        let follows = match parent {
+            Parent::At(at) => self.tip == Some(at),
+            Parent::Unknown(..) => true,
+            Parent::Root => self.tip.is_none(),
+        };
+        if link.talks || follows {
+            self.tip = Some(index);
         }
         if index == 0 || parent != Parent::At(index - 1) {
             self.jumps.push((index, parent));
@@ -147,9 +202,21 @@ impl HistoryBuilder {
         index
     }
 
+    /// The latest records, with their ids.
+    pub(super) fn latest(&self) -> Vec<(u32, u64)> {
+        let from = self.count.saturating_sub(WINDOW as u32);
+        (from..self.count).map(|index| (index, self.recent[index as usize % WINDOW].0)).collect()
+    }
+
     /// Notes what a `last-prompt` record says; the last one counts.
     pub(super) fn last_prompt(&mut self, key: u64) {
         self.leaf = Some(Leaf { key, at: self.find(key, self.count) });
+    }
+
+    /// Ends the history with a record of somebody's choice.
+    pub(super) fn choose_tip(&mut self, key: u64) {
+        self.last_prompt(key);
+        self.is_chosen = true;
     }
 
     /// Settles what waited for the record `key`.
@@ -175,32 +242,92 @@ impl HistoryBuilder {
     }
 
     /// Works out the active history. `locate` makes a second pass over the file for the given ids and is called only
-    /// where it is needed. Returns the number of links whose target is nowhere in the file as well.
-    pub(super) fn finish(mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> (History, u64) {
+    /// where it is needed.
+    pub(super) fn finish(mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> Worked {
         if self.count == 0 {
-            return (History::default(), 0);
+            return Worked::default();
         }
         let broken = self.settle(locate);
         // The first record starts the history, whatever it names: a fork's parent may not have been copied.
         let bent = self.jumps.iter().any(|(child, parent)| *child > 0 || matches!(parent, Parent::At(_)));
-        if !bent {
-            return (History { whole: true, ..History::default() }, broken);
+        if !bent && !self.is_chosen {
+            let history = History { whole: true, ..History::default() };
+            return Worked { history, broken, ..Worked::default() };
         }
-        let tip = (0..self.count).rev().find(|index| !self.parents.get(*index)).unwrap_or(self.count - 1);
-        let mut walk = self.walk(tip);
+        let said_below = self.said_below();
+        let mut walk = self.walk(self.last_tip(&said_below));
         if let Some(leaf) = self.leaf.and_then(|leaf| leaf.at)
-            && !walk.active.get(leaf)
+            && (self.is_chosen || !walk.active.get(leaf))
         {
             walk = self.walk(leaf);
         }
         self.rejoin(&mut walk);
+        let is_lost = |root: u32| !walk.active.get(root) && (self.talks.get(root) || said_below.get(root));
+        let roots = self.jumps.iter().filter(|(_, parent)| *parent == Parent::Root);
+        let lost_roots = roots.filter(|(root, _)| is_lost(*root)).count() as u64;
+        let branches = self.branches(&walk, &said_below);
         let spans = if walk.is_ordered() { Vec::new() } else { walk.spans };
         let whole = spans.is_empty() && (0..self.count).all(|index| walk.active.get(index));
-        (History { active: walk.active, whole, spans }, broken)
+        Worked { history: History { active: walk.active, whole, spans }, broken, lost_roots, branches }
     }
 
-    /// Finds the parents that are still unknown.
-    fn settle(&mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> u64 {
+    /// The records below which something is said.
+    fn said_below(&self) -> Bits {
+        let mut below = Bits::default();
+        for index in (0..self.count).filter(|index| self.talks.get(*index)) {
+            let mut above = self.parent_of(index);
+            while let Some(at) = above.filter(|at| !below.get(*at)) {
+                below.set(at);
+                above = self.parent_of(at);
+            }
+        }
+        below
+    }
+
+    /// The records after which nothing more is said on branches that are not active. Results of calls in parallel are on one.
+    fn branches(&self, walk: &Walk, said_below: &Bits) -> Vec<u32> {
+        let mut seen = Bits::default();
+        let mut tips = Vec::new();
+        let is_last = |index: &u32| self.talks.get(*index) && !said_below.get(*index) && !walk.active.get(*index);
+        for tip in (0..self.count).rev().filter(is_last) {
+            // The first line of the message whose calls these are.
+            let mut at = tip;
+            while (self.results.get(at) || self.continued.get(at)) && !seen.get(at) {
+                seen.set(at);
+                match self.parent_of(at) {
+                    Some(parent) => at = parent,
+                    None => break,
+                }
+            }
+            if at == tip || !seen.get(at) {
+                tips.push(tip);
+            }
+            seen.set(at);
+        }
+        tips
+    }
+
+    /// The last leaf whose branch says something that no other branch goes on from; the last leaf if there is none.
+    fn last_tip(&self, said_below: &Bits) -> u32 {
+        let mut silent = Bits::default();
+        let mut says_its_own = |leaf: u32| {
+            let mut at = leaf;
+            while !self.talks.get(at) && !said_below.get(at) && !silent.get(at) {
+                silent.set(at);
+                match self.parent_of(at) {
+                    Some(parent) => at = parent,
+                    None => return false,
+                }
+            }
+            self.talks.get(at) && !said_below.get(at)
+        };
+        let mut leaves = (0..self.count).rev().filter(|index| !self.parents.get(*index));
+        let last = leaves.clone().next().unwrap_or(self.count - 1);
+        leaves.find(|leaf| says_its_own(*leaf)).unwrap_or(last)
+    }
+
+    /// Finds the parents that are still unknown. Returns the records whose parents are nowhere.
+    fn settle(&mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> Vec<Broken> {
         let missing_leaf = self.leaf.filter(|leaf| leaf.at.is_none()).map(|leaf| leaf.key);
         let wanted: HashSet<u64> = self.waiting.keys().copied().chain(missing_leaf).collect();
         // Where all records fit into the window, what was not found there is not in the file.
@@ -208,21 +335,22 @@ impl HistoryBuilder {
             true => HashMap::new(),
             false => locate(&wanted),
         };
-        let mut broken = 0;
-        for (child, parent) in &mut self.jumps {
-            if let Parent::Unknown(key) = *parent {
-                *parent = match found.get(&key) {
-                    Some(at) => Parent::At(*at),
-                    None if *child == 0 => Parent::Root,
-                    // The client goes on with what stands before.
-                    None => {
-                        broken += 1;
-                        Parent::At(*child - 1)
-                    }
-                };
-                if let Parent::At(at) = *parent {
-                    self.parents.set(at);
-                }
+        let mut missing = Vec::new();
+        for jump in 0..self.jumps.len() {
+            let (child, Parent::Unknown(key, before)) = self.jumps[jump] else { continue };
+            match found.get(&key) {
+                Some(at) => self.link(jump, Parent::At(*at)),
+                None => missing.push((jump, child, before)),
+            }
+        }
+        let mut broken = Vec::new();
+        for (jump, child, before) in missing {
+            let parent = before.filter(|before| !self.descends_from(*before, child));
+            self.link(jump, parent.map_or(Parent::Root, Parent::At));
+            // A fork leaves behind what stood before a compaction.
+            let is_boundary = self.boundaries.get(child);
+            if child > 0 || !is_boundary {
+                broken.push(Broken { child, parent, is_boundary });
             }
         }
         if let Some(leaf) = &mut self.leaf
@@ -231,6 +359,18 @@ impl HistoryBuilder {
             leaf.at = found.get(&leaf.key).copied();
         }
         broken
+    }
+
+    fn link(&mut self, jump: usize, parent: Parent) {
+        self.jumps[jump].1 = parent;
+        if let Parent::At(at) = parent {
+            self.parents.set(at);
+        }
+    }
+
+    /// Whether a record that stands before another follows it all the same, which is so only close by.
+    fn descends_from(&self, index: u32, ancestor: u32) -> bool {
+        std::iter::successors(Some(index), |at| self.parent_of(*at)).take(WINDOW).any(|at| at == ancestor)
     }
 
     fn walk(&self, tip: u32) -> Walk {
@@ -262,7 +402,7 @@ impl HistoryBuilder {
         match self.jumps.binary_search_by_key(&index, |(child, _)| *child) {
             Ok(found) => match self.jumps[found].1 {
                 Parent::At(at) => Some(at),
-                Parent::Root | Parent::Unknown(_) => None,
+                Parent::Root | Parent::Unknown(..) => None,
             },
             Err(_) => index.checked_sub(1),
         }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use transcript::SessionId;
 
-use crate::{Discovery, SessionFile, entry_metadata, stamp};
+use crate::files::{entry_metadata, stamp};
+use crate::{Discovery, SessionFile};
 
 /// The longest folder name that stays plain; a longer one is cut there and gets a hash.
 const PLAIN_LENGTH: usize = 200;

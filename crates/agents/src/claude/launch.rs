@@ -4,16 +4,91 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use transcript::SessionId;
 
+use super::Claude;
+use super::chat::ClaudeChat;
 use super::record::{Kind, Record, UserPart};
 use super::scan::scan;
+use crate::chat::{ChatOrder, Protocol};
+use crate::launch::Launch;
 use crate::lines::LineReader;
-use crate::program::{ANSWER_PATIENCE, Made, Message, NativeOrder, Program, ProgramError, START_PATIENCE, Said};
+use crate::program::{
+    ANSWER_PATIENCE, ForkRequest, Message, NewSession, Program, ProgramError, Reply, START_PATIENCE, SessionRef,
+};
+use crate::writer::Writer;
+
+impl Launch for Claude {
+    fn start_command(
+        &self,
+        id: &SessionId,
+        title: &str,
+        _directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String> {
+        command(&["--session-id", id.as_str(), "--name", title], options, prompt)
+    }
+
+    fn resume_command(
+        &self,
+        session: SessionRef<'_>,
+        directory: &Path,
+        options: &[String],
+        prompt: Option<&str>,
+    ) -> Vec<String> {
+        command(&["--resume", &self.handle(session, directory)], options, prompt)
+    }
+
+    fn accepts_ids(&self) -> bool {
+        true
+    }
+
+    fn forked_session(&self, words: &[String]) -> Option<Option<SessionId>> {
+        forked_by(words)
+    }
+
+    fn fork(&self, program: &Program, request: &ForkRequest<'_>) -> Result<NewSession, ProgramError> {
+        let id = request.id.unwrap_or(request.source_id);
+        fork(program, request, &self.path_for(id, request.directory, Timestamp::UNIX_EPOCH))
+    }
+
+    fn send(&self, program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError> {
+        let session = message.session.map(|session| self.handle(session, message.directory));
+        send(program, message, session.as_deref(), &self.config)
+    }
+
+    fn chat(&self, order: ChatOrder) -> Box<dyn Protocol> {
+        Box::new(ClaudeChat::new(order))
+    }
+
+    fn context_window(&self, model: Option<&str>) -> u64 {
+        super::windows::window_of(model)
+    }
+
+    fn context_windows(&self) -> &'static [u64] {
+        super::windows::SIZES
+    }
+}
+
+impl Claude {
+    /// The argument that resumes a session. By id, 2.1.197 only finds sessions of the current directory's project. A path
+    /// works for any session, but the client then continues in the file named by the id inside.
+    fn handle(&self, session: SessionRef<'_>, directory: &Path) -> String {
+        let SessionRef { id, path } = session;
+        let is_here = self.path_for(id, directory, Timestamp::UNIX_EPOCH) == path;
+        if is_here || id_inside(path).as_deref() != Some(id.as_str()) {
+            id.to_string()
+        } else {
+            path.to_string_lossy().into_owned()
+        }
+    }
+}
 
 /// A command for a terminal, with something to say first.
-pub(super) fn command(session: &[&str], options: &[String], prompt: Option<&str>) -> Vec<String> {
+fn command(session: &[&str], options: &[String], prompt: Option<&str>) -> Vec<String> {
     let mut command = vec!["claude".to_owned()];
     command.extend(session.iter().map(|word| (*word).to_owned()));
     command.extend(options.iter().cloned());
@@ -23,7 +98,7 @@ pub(super) fn command(session: &[&str], options: &[String], prompt: Option<&str>
 }
 
 /// The session that a command line forks: `--resume` with an id or the path of a transcript, and `--fork-session`.
-pub(super) fn forked_by(words: &[String]) -> Option<Option<SessionId>> {
+fn forked_by(words: &[String]) -> Option<Option<SessionId>> {
     let options = words.iter().take_while(|word| *word != "--");
     if !options.clone().any(|word| word == "--fork-session") {
         return None;
@@ -46,41 +121,16 @@ pub(super) fn forked_by(words: &[String]) -> Option<Option<SessionId>> {
     Some(id)
 }
 
-/// Adds a title to the end of a transcript, as the client itself does; the last one counts.
-pub(super) fn set_title(id: &SessionId, path: &Path, title: &str) -> io::Result<()> {
-    let record = serde_json::json!({ "type": "custom-title", "customTitle": title, "sessionId": id });
-    let mut file = fs::OpenOptions::new().append(true).read(true).open(path)?;
-    // A last line that was cut off must not swallow the title. One write, because the client may be writing as well.
-    let begins = if ends_with_line_break(&mut file)? { "" } else { "\n" };
-    file.write_all(format!("{begins}{record}\n").as_bytes())
-}
-
-fn ends_with_line_break(file: &mut fs::File) -> io::Result<bool> {
-    use std::io::{Read, Seek, SeekFrom};
-    if file.metadata()?.len() == 0 {
-        return Ok(true);
-    }
-    file.seek(SeekFrom::End(-1))?;
-    let mut last = [0];
-    file.read_exact(&mut last)?;
-    Ok(last == *b"\n")
-}
-
 /// The id in a transcript's first records.
-pub(super) fn id_inside(path: &Path) -> Option<String> {
-    let head = crate::head_of(path)?;
+fn id_inside(path: &Path) -> Option<String> {
+    let head = crate::files::head_of(path)?;
     let mut ids = head.split(|byte| *byte == b'\n').filter_map(|line| crate::Raw(line).get(b"sessionId")?.string());
     ids.next().map(Into::into)
 }
 
 /// Says something in print mode; the words go through standard input, which has no limit. `session` is what it is
 /// resumed by.
-pub(super) fn say(
-    program: &Program,
-    message: &Message<'_>,
-    session: Option<&str>,
-    config: &Path,
-) -> Result<Said, ProgramError> {
+fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config: &Path) -> Result<Reply, ProgramError> {
     let mut command = program.command(message.directory);
     // Of an option that is given twice, the last one counts.
     command.args(message.options).args(["-p", "--input-format", "text", "--output-format", "json"]);
@@ -104,7 +154,7 @@ pub(super) fn say(
         return Err(program.failed(told.result));
     }
     let id = SessionId::new(told.session_id).map_err(|_| program.failed("it named no session"))?;
-    Ok(Said { id, answer: told.result })
+    Ok(Reply { id, answer: told.result })
 }
 
 /// How a conversation in print mode ended.
@@ -131,29 +181,30 @@ fn result_of(told: &str) -> Option<Told> {
 
 /// Lets the client fork. It does so when it is told something; a command that it answers itself costs no request.
 /// What that command left in the fork is taken out afterwards.
-pub(super) fn fork(program: &Program, order: &NativeOrder<'_>, target: &Path) -> Result<Made, ProgramError> {
-    let id = order.id.ok_or_else(|| program.unable("fork without an id"))?;
-    let mut command = program.command(order.directory);
+fn fork(program: &Program, request: &ForkRequest<'_>, target: &Path) -> Result<NewSession, ProgramError> {
+    let id = request.id.ok_or_else(|| program.unable("fork without an id"))?;
+    let mut command = program.command(request.directory);
     // A path, and not the id: 2.1.197 finds sessions of the current directory's project alone.
     // Nobody talks yet: neither hooks nor servers are needed.
     command.args(["--settings", r#"{"disableAllHooks":true}"#]);
-    command.args(["-p", "/cost", "--fork-session", "--strict-mcp-config"]).arg("--resume").arg(order.source);
-    command.args(["--session-id", id.as_str(), "--name", order.title]);
-    let last = order.turns.map(|turns| {
-        last_record(order.source, order.source_id, turns)
+    command.args(["-p", "/cost", "--fork-session", "--strict-mcp-config"]).arg("--resume").arg(request.source);
+    command.args(["--session-id", id.as_str(), "--name", request.title]);
+    let last = request.turns.map(|turns| {
+        last_record(request.source, request.source_id, turns)
             .ok_or_else(|| program.failed(format!("turn {turns} has no end")))
     });
     if let Some(last) = last.transpose()? {
         command.args(["--resume-session-at", &last]);
     }
     program.run(command, "", START_PATIENCE)?;
-    take_out_command(target, order.source).map_err(|error| program.failed(format!("{}: {error}", target.display())))?;
-    Ok(Made { id: id.clone(), path: target.to_owned() })
+    take_out_command(target, request.source)
+        .map_err(|error| program.failed(format!("{}: {error}", target.display())))?;
+    Ok(NewSession { id: id.clone(), path: target.to_owned() })
 }
 
 /// The id of the last record before the turn after `turns`, in the order of the history.
 fn last_record(source: &Path, id: &SessionId, turns: u32) -> Option<String> {
-    let scan = scan(source, id.clone());
+    let scan = scan(source, id.clone(), None);
     let cut = scan.prompts.get(turns as usize).map(|next| scan.history.rank(*next));
     let mut lines = LineReader::open(source, 0, Some(scan.size)).ok()?;
     let (mut index, mut last) = (0, None);

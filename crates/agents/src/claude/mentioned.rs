@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use aho_corasick::AhoCorasick;
 
 use super::subagents::Meta;
-use crate::open_regular;
+use crate::files::open_regular;
 
 /// A file, and the words by one of which it is mentioned.
 struct Candidate {

@@ -18,7 +18,7 @@ struct Job {
 pub(super) fn read(config: &Path) -> Notes {
     let mut notes = Notes::default();
     for job in fs::read_dir(config.join("jobs")).into_iter().flatten().flatten() {
-        let state = crate::read_regular(&job.path().join("state.json")).ok();
+        let state = crate::files::read_regular(&job.path().join("state.json")).ok();
         let Some(job) = state.and_then(|bytes| serde_json::from_slice::<Job>(&bytes).ok()) else {
             continue;
         };

@@ -2,7 +2,7 @@
 //!
 //! The scan has told which records are active and which of them open turns; this pass parses only those.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,18 @@ use jiff::Timestamp;
 use serde_json::Value;
 use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, TokenUse};
 
+use super::long_record::huge_record;
 use super::order::Order;
 use super::record::{Kind, Record, UserPart};
-use super::scan::{Scan, huge_record};
+use super::scan::Scan;
+use super::sidechains::{Root, Sidechains};
 use super::subagents::Subagents;
 use super::tool_result;
+use super::words::{prompt_text, string};
 use crate::fields::Raw;
+use crate::files::open_regular;
 use crate::lines::LineReader;
-use crate::{Blocks, Known, Mark, Part, open_regular};
+use crate::{Blocks, Known, Mark, Part};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -47,6 +51,9 @@ pub(super) struct ClaudeBlocks {
     /// The names of tools whose results are still to come.
     calls: HashMap<String, String>,
     subagents: Subagents,
+    sidechains: Sidechains,
+    /// Where the line that was read last begins.
+    offset: u64,
     /// What the last answer says of the tokens.
     tokens: Option<TokenUse>,
     defects: Defects,
@@ -82,13 +89,15 @@ enum Which {
     Chain,
     /// Every record of a subagent's file.
     Sidechain,
+    /// The records of a sidechain inside of a session's file: the first one, and what follows one of these.
+    Inline(HashSet<u64>),
 }
 
 impl ClaudeBlocks {
     /// Reads a session.
     pub(super) fn session(path: &Path, scan: Scan, part: &Part) -> io::Result<Self> {
         let lines = LineReader::open(path, 0, Some(scan.size))?;
-        let defects = scan.summary.defects.clone();
+        let defects = met_so_far(&scan.summary.defects);
         let order = Order::new(scan.history.spans());
         let history = Which::Active(Box::new(scan));
         let (until, prose_only) = (part.until, part.prose_only);
@@ -99,7 +108,7 @@ impl ClaudeBlocks {
     /// Reads a session whose history is its file.
     pub(super) fn plain(path: &Path, known: &Known, part: &Part) -> io::Result<Self> {
         let lines = LineReader::open(path, part.from.map_or(0, |from| from.offset), Some(known.size))?;
-        let defects = known.defects.clone();
+        let defects = met_so_far(&known.defects);
         let turn = part.from.map_or(0, |from| from.turn.saturating_sub(1));
         let (until, prose_only) = (part.until, part.prose_only);
         let new = Self::new(path, lines, Which::Chain, Subagents::of(path));
@@ -111,6 +120,14 @@ impl ClaudeBlocks {
         let lines = LineReader::new(open_regular(path)?, 0, None);
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
         let new = Self::new(path, lines, Which::Sidechain, parent.subagents.clone());
+        Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
+    }
+
+    /// Reads a subagent that stands inside the session's own file, up to where that was read.
+    fn sidechain(root: &Root, parent: &ClaudeBlocks) -> io::Result<Self> {
+        let lines = LineReader::open(&parent.path, root.offset, Some(parent.offset))?;
+        let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
+        let new = Self::new(&parent.path, lines, Which::Inline(HashSet::new()), parent.subagents.clone());
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
     }
 
@@ -131,6 +148,8 @@ impl ClaudeBlocks {
             ready: VecDeque::new(),
             calls: HashMap::new(),
             subagents,
+            sidechains: Sidechains::default(),
+            offset: 0,
             tokens: None,
             defects: Defects::default(),
             ended: false,
@@ -162,18 +181,22 @@ impl ClaudeBlocks {
                 }
             };
             let offset = line.offset;
+            self.offset = offset;
             let (piece, takes, index) = match line.bytes {
                 Some(bytes) => {
                     let record = Record::of(bytes);
                     let index = self.index;
-                    let takes = record.complete && takes(&self.history, &mut self.index, &record);
+                    let takes = record.complete && takes(&mut self.history, &mut self.index, &record);
+                    if self.depth == 0 && record.complete {
+                        self.sidechains.pass(&record, offset);
+                    }
                     // The line is given up before the next is read, so an active one is copied.
                     (if takes { Piece::Line(bytes.to_vec()) } else { Piece::Huge(0) }, takes, index)
                 }
                 None => {
                     let record = huge_record(&self.path, &line).ok().flatten();
                     let index = self.index;
-                    let takes = record.is_some_and(|record| takes(&self.history, &mut self.index, &record));
+                    let takes = record.is_some_and(|record| takes(&mut self.history, &mut self.index, &record));
                     (Piece::Huge(line.len >> 20), takes, index)
                 }
             };
@@ -223,7 +246,9 @@ impl ClaudeBlocks {
                 self.next_prompt += usize::from(opens);
                 opens
             }
-            Which::Chain | Which::Sidechain => record.kind == Kind::User && record.user_part() == UserPart::Prompt,
+            Which::Chain | Which::Sidechain | Which::Inline(_) => {
+                record.kind == Kind::User && record.user_part() == UserPart::Prompt
+            }
         }
     }
 
@@ -269,7 +294,7 @@ impl ClaudeBlocks {
                     self.push(at, None, BlockKind::Notice { notice: NoticeKind::Command, text });
                 }
             }
-            UserPart::Prompt | UserPart::Injected | UserPart::Caveat => {}
+            UserPart::Prompt | UserPart::FromSdk | UserPart::Injected | UserPart::Caveat => {}
         }
     }
 
@@ -310,15 +335,21 @@ impl ClaudeBlocks {
         if self.depth >= DEEPEST {
             return;
         }
-        let Some(found) = self.subagents.started_by(call, agent) else {
+        let inline = self.sidechains.started_by(call);
+        let (kind, nested) = if let Some(found) = self.subagents.started_by(call, agent) {
+            let kind = BlockKind::Subagent { id: found.id, role: found.role, description: found.description };
+            (kind, ClaudeBlocks::subagent(&found.path, self))
+        } else if let Some((root, task)) = inline {
+            let nested = ClaudeBlocks::sidechain(&root, self);
+            (BlockKind::Subagent { id: root.id, role: task.role, description: task.description }, nested)
+        } else {
             if agent.is_some() {
                 self.defects.add(DefectKind::MissingSubagent);
             }
             return;
         };
-        let kind = BlockKind::Subagent { id: found.id, role: found.role, description: found.description };
         self.push(at, None, kind);
-        match ClaudeBlocks::subagent(&found.path, self) {
+        match nested {
             Ok(nested) => self.ready.push_back(Item::Subagent(Box::new(nested))),
             Err(_) => self.defects.add(DefectKind::MissingSubagent),
         }
@@ -344,6 +375,12 @@ impl ClaudeBlocks {
             return;
         }
         for element in content.elements() {
+            if self.depth == 0
+                && let Some(b"Task" | b"Agent") = element.get(b"name").and_then(Raw::plain)
+                && let (Some(call), Some(input)) = (string(element.get(b"id")), element.get(b"input"))
+            {
+                self.sidechains.call(&call, input, self.offset);
+            }
             let kind = match element.get(b"type").and_then(Raw::plain) {
                 Some(b"text") => {
                     let text = string(element.get(b"text")).unwrap_or_default();
@@ -465,10 +502,23 @@ impl Blocks for ClaudeBlocks {
     }
 }
 
+/// What a scan met, without what is met again while reading.
+fn met_so_far(defects: &Defects) -> Defects {
+    let mut defects = defects.clone();
+    defects.forget(DefectKind::MissingSubagent);
+    defects
+}
+
 /// Counts a chain record and tells whether it is part of the history.
-fn takes(history: &Which, index: &mut u32, record: &Record<'_>) -> bool {
+fn takes(history: &mut Which, index: &mut u32, record: &Record<'_>) -> bool {
     match history {
         Which::Sidechain => record.uuid.is_some(),
+        Which::Inline(members) => match record.uuid.filter(|_| record.sidechain) {
+            Some(uuid) if members.is_empty() || record.parent.is_some_and(|parent| members.contains(&parent)) => {
+                members.insert(uuid)
+            }
+            _ => false,
+        },
         Which::Chain => record.is_chain(),
         Which::Active(scan) => {
             if !record.is_chain() {
@@ -478,56 +528,4 @@ fn takes(history: &Which, index: &mut u32, record: &Record<'_>) -> bool {
             scan.history.is_active(*index - 1)
         }
     }
-}
-
-/// The words of a content value: a string, or the text elements of a list. Of a list, what the client put in beside a
-/// person's words is left out.
-pub(super) fn prompt_text(content: Raw<'_>) -> String {
-    if content.0.starts_with(b"\"") {
-        return unwrap_command(content.string().unwrap_or_default().into_owned());
-    }
-    let mut joined = String::new();
-    for element in content.elements() {
-        if element.get(b"type").and_then(Raw::plain) == Some(b"text")
-            && let Some(raw) = element.get(b"text").filter(|text| !is_injected(*text))
-            && let Some(text) = raw.string()
-        {
-            if !joined.is_empty() {
-                joined.push_str("\n\n");
-            }
-            joined.push_str(&text);
-        }
-    }
-    unwrap_command(joined)
-}
-
-fn is_injected(text: Raw<'_>) -> bool {
-    text.0.get(1..).is_some_and(|text| UserPart::of_text(text) == UserPart::Injected)
-}
-
-/// A slash command as it was typed, out of the tags in which the client stores it; other text stays as it is.
-fn unwrap_command(text: String) -> String {
-    let inside = |tag: &str| {
-        let start = text.find(&format!("<{tag}>"))? + tag.len() + 2;
-        let end = text[start..].find(&format!("</{tag}>"))? + start;
-        Some(text[start..end].trim())
-    };
-    if text.starts_with("<command-") {
-        let name = inside("command-name").unwrap_or_default();
-        let arguments = inside("command-args").unwrap_or_default();
-        return format!("{name} {arguments}").trim().to_owned();
-    }
-    for tag in ["local-command-stdout", "local-command-stderr", "bash-stdout", "bash-stderr"] {
-        if text.starts_with(&format!("<{tag}>")) {
-            return inside(tag).unwrap_or_default().to_owned();
-        }
-    }
-    if text.starts_with("<bash-input>") {
-        return inside("bash-input").map(|command| format!("! {command}")).unwrap_or_default();
-    }
-    text
-}
-
-fn string(raw: Option<Raw<'_>>) -> Option<String> {
-    raw?.string().map(std::borrow::Cow::into_owned)
 }

@@ -14,6 +14,8 @@ pub(super) enum Kind {
     LastPrompt,
     CustomTitle,
     AiTitle,
+    /// A title of 1.0 to 2.1.29.
+    Summary,
     Relocated,
     #[default]
     Other,
@@ -29,6 +31,7 @@ impl Kind {
             b"last-prompt" => Kind::LastPrompt,
             b"custom-title" => Kind::CustomTitle,
             b"ai-title" => Kind::AiTitle,
+            b"summary" => Kind::Summary,
             b"relocated" => Kind::Relocated,
             _ => Kind::Other,
         }
@@ -46,6 +49,8 @@ pub(super) struct Record<'a> {
     pub id: Option<Raw<'a>>,
     pub session: Option<Raw<'a>>,
     pub parent: Option<u64>,
+    /// The parent as it is written.
+    pub parent_value: Option<Raw<'a>>,
     /// Whether it names a parent at all, if only to say that there is none.
     pub has_parent: bool,
     /// Set on a compaction boundary, whose `parentUuid` is null.
@@ -65,6 +70,8 @@ pub(super) struct Record<'a> {
     pub content: Option<Raw<'a>>,
     pub tool_result: Option<Raw<'a>>,
     pub forked_from: Option<Raw<'a>>,
+    /// The title in a `summary` record.
+    pub summary: Option<Raw<'a>>,
     /// `leafUuid`, `customTitle`, `aiTitle` or `relocatedCwd`, by the kind of the record.
     pub value: Option<Raw<'a>>,
     /// Whether a field that a copy changes is there twice, which no client writes.
@@ -98,6 +105,7 @@ impl<'a> Record<'a> {
             b"sessionId" => self.repeated |= self.session.replace(value).is_some(),
             b"parentUuid" => {
                 self.has_parent = true;
+                self.parent_value = Some(value);
                 self.parent = value.plain().map(key_of);
             }
             b"logicalParentUuid" => self.logical_parent = value.plain().map(key_of),
@@ -116,6 +124,7 @@ impl<'a> Record<'a> {
             b"content" => self.content = Some(value),
             b"toolUseResult" => self.tool_result = Some(value),
             b"forkedFrom" => self.repeated |= self.forked_from.replace(value).is_some(),
+            b"summary" => self.summary = Some(value),
             b"leafUuid" | b"customTitle" | b"aiTitle" | b"relocatedCwd" => self.value = Some(value),
             _ => {}
         }
@@ -158,8 +167,12 @@ impl<'a> Record<'a> {
                 }
             }
         }
-        let by_system = self.prompt_source.is_some_and(|source| source.0 == b"\"system\"");
-        if part == UserPart::Prompt && (self.meta || by_system) { UserPart::Injected } else { part }
+        let source = self.prompt_source.and_then(Raw::plain).unwrap_or_default();
+        match part {
+            UserPart::Prompt if self.meta && source == b"sdk" => UserPart::FromSdk,
+            UserPart::Prompt if self.meta || source == b"system" => UserPart::Injected,
+            part => part,
+        }
     }
 }
 
@@ -172,6 +185,8 @@ pub(super) enum UserPart {
     ToolResult,
     /// A slash command: a prompt if the agent answers it, a client's matter if output follows.
     Command,
+    /// What a program sent through the SDK and marked as meta (2.1.212): a prompt if the agent answers it.
+    FromSdk,
     /// What a command of the client printed.
     CommandOutput,
     /// A person stopped the agent.
@@ -213,6 +228,14 @@ pub(super) fn key_of(id: &[u8]) -> u64 {
     key_of_uuid(id).unwrap_or_else(|| key_of_any(id))
 }
 
+/// Marks the key of an id that is no UUID, so that other sessions may have the same.
+const COMMON: u64 = 1 << 63;
+
+/// Whether other sessions may have a record of the same key that has nothing to do with it.
+pub(super) fn is_common(key: u64) -> bool {
+    key & COMMON != 0
+}
+
 /// The key of an id that is written as UUIDs are, which nearly all of them are.
 fn key_of_uuid(id: &[u8]) -> Option<u64> {
     let id: &[u8; 36] = id.try_into().ok()?;
@@ -227,7 +250,7 @@ fn key_of_uuid(id: &[u8]) -> Option<u64> {
     let high = number(0..8) << 32 | number(9..13) << 16 | number(14..18);
     let low = number(19..23) << 48 | number(24..36);
     let is_uuid = all < 16 && [8, 13, 18, 23].iter().all(|dash| id[*dash] == b'-');
-    is_uuid.then_some(high ^ low.rotate_left(1))
+    is_uuid.then_some((high ^ low.rotate_left(1)) & !COMMON)
 }
 
 /// The value of each byte as a hexadecimal digit, or something larger.
@@ -252,10 +275,13 @@ fn key_of_any(id: &[u8]) -> u64 {
                 digits += 1;
             }
             None if *byte == b'-' => {}
-            None => return crate::fingerprint(id),
+            None => return crate::files::fingerprint(id) | COMMON,
         }
     }
-    if digits == 32 { (value >> 64) as u64 ^ (value as u64).rotate_left(1) } else { crate::fingerprint(id) }
+    match digits {
+        32 => ((value >> 64) as u64 ^ (value as u64).rotate_left(1)) & !COMMON,
+        _ => crate::files::fingerprint(id) | COMMON,
+    }
 }
 
 #[cfg(test)]
@@ -276,6 +302,8 @@ mod tests {
         check(&user(r#"[{"tool_use_id":"t","type":"tool_result","content":"x"}]"#, ""), UserPart::ToolResult);
         check(&user(r#""fix it""#, r#""isMeta":true,"#), UserPart::Injected);
         check(&user(r#""fix it""#, r#""promptSource":"system","#), UserPart::Injected);
+        check(&user(r#""fix it""#, r#""promptSource":"sdk","#), UserPart::Prompt);
+        check(&user(r#""fix it""#, r#""isMeta":true,"promptSource":"sdk","#), UserPart::FromSdk);
         check(&user(r#""summary""#, r#""isCompactSummary":true,"#), UserPart::Summary);
         check(&user(r#""<command-name>/cost</command-name>""#, ""), UserPart::Command);
         check(&user(r#""<local-command-stdout>1$</local-command-stdout>""#, ""), UserPart::CommandOutput);

@@ -2,31 +2,34 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, TokenUse, text};
+use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, text};
 
-use super::facts::{Facts, Said, Step};
-use super::history::{History, HistoryBuilder, Link};
+use super::facts::{ChainRecord, Facts, Step};
+use super::history::{Broken, History, HistoryBuilder, Link, Worked};
 use super::home;
 use super::layout::Layout;
-use super::record::{Kind, Record, UserPart};
+use super::long_record::{LongRecord, huge_record};
+use super::message::{Usage, first_prompt, last_message};
+use super::record::{Kind, Record, UserPart, is_common};
+use super::subagents::{self, Subagents};
+use super::summaries;
+use super::words::string;
 use crate::blocks::{Block, Means};
 use crate::fields::Raw;
+use crate::files::open_regular;
 use crate::follow::{Following, Growing};
-use crate::huge::{LongField, fields_of};
 use crate::lines::{Line, LineReader};
-use crate::open_regular;
 use crate::share::look_at_all;
 
 /// How many of the latest messages are remembered, to find the last one of the active history among them.
 const TAIL: usize = 512;
 /// What a title needs of a prompt.
-const TITLE_BYTES: usize = 200;
+pub(super) const TITLE_BYTES: usize = 200;
 /// How many lines are looked at before what they tell is taken.
 const AT_ONCE: usize = 1024;
 
@@ -38,6 +41,12 @@ pub(super) struct Scan {
     pub history: History,
     /// The chain records that open turns, by index, in the order of the history.
     pub prompts: Vec<u32>,
+    /// Records whose parent is not in the file.
+    pub broken: Vec<Broken>,
+    /// The last records of other branches, the latest first.
+    pub branches: Vec<u32>,
+    /// The ids of the last records of the history, where another file may have a title for one of them.
+    pub latest: Vec<u64>,
     /// The file's size when the pass began; nothing behind it was looked at.
     pub size: u64,
 }
@@ -50,12 +59,12 @@ pub(super) trait Watch {
 
 impl Watch for () {}
 
-/// Reads the transcript at `path` once.
-pub(super) fn scan(path: &Path, id: SessionId) -> Scan {
-    scan_with(path, id, Means::for_size)
+/// Reads the transcript at `path` once. The history ends with the record `tip`, or where the client would go on.
+pub(super) fn scan(path: &Path, id: SessionId, tip: Option<u64>) -> Scan {
+    scan_with(path, id, tip, Means::for_size)
 }
 
-fn scan_with(path: &Path, id: SessionId, means: impl FnOnce(u64) -> Means) -> Scan {
+fn scan_with(path: &Path, id: SessionId, tip: Option<u64>, means: impl FnOnce(u64) -> Means) -> Scan {
     let summary = Summary::new(Agent::Claude, id, path.to_owned());
     let opened = open_regular(path).and_then(|file| Ok((file.metadata()?.len(), file)));
     let Ok((size, file)) = opened else {
@@ -67,6 +76,9 @@ fn scan_with(path: &Path, id: SessionId, means: impl FnOnce(u64) -> Means) -> Sc
         pass.run_side_by_side(path, file, size, means);
     } else {
         pass.run(path, LineReader::new(file, 0, Some(size)).with_longest(means.longest), &mut ());
+    }
+    if let Some(tip) = tip {
+        pass.builder.choose_tip(tip);
     }
     pass.finish(path, size)
 }
@@ -97,7 +109,8 @@ pub(super) fn scan_copy(path: &Path, growing: Option<&Growing>, summary: Summary
 
 fn unreadable(mut summary: Summary) -> Scan {
     summary.defects.add(DefectKind::Unreadable);
-    Scan { summary, history: History::default(), prompts: Vec::new(), size: 0 }
+    let (history, prompts, broken, branches, latest) = Default::default();
+    Scan { summary, history, prompts, broken, branches, latest, size: 0 }
 }
 
 struct Pass {
@@ -105,9 +118,10 @@ struct Pass {
     folder: String,
     builder: HistoryBuilder,
     prompts: Vec<Mark>,
-    command: Option<Mark>,
-    /// Whether a turn was opened by a command, which only a look ahead can tell from the client's own matters.
-    by_command: bool,
+    /// A record that opens a turn if the agent takes it up.
+    pending: Option<Pending>,
+    /// Whether a turn was opened by such a record, which only a look ahead can tell from the client's own matters.
+    by_pending: bool,
     tail: Vec<Tail>,
     seen: u64,
     first_time: Vec<u8>,
@@ -120,6 +134,10 @@ struct Pass {
     /// The branches, the last one last, each once.
     branches: Vec<Vec<u8>>,
     version: Vec<u8>,
+    /// Titles of conversations, by the record that each ends with.
+    summaries: HashMap<u64, String>,
+    /// Subagents that results name, with the record and the call.
+    subagents: Vec<(u32, String, String)>,
     forked_from: Option<SessionId>,
     /// How the lines are laid out, where that is noted.
     layout: Option<Layout>,
@@ -132,6 +150,14 @@ struct Mark {
     key: u64,
     offset: u64,
     len: u64,
+}
+
+/// A record that opens a turn if the agent takes it up.
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    mark: Mark,
+    /// A slash command, which the client may carry out by itself.
+    is_command: bool,
 }
 
 /// One of the latest messages.
@@ -160,8 +186,8 @@ impl Pass {
             folder,
             builder: HistoryBuilder::default(),
             prompts: Vec::new(),
-            command: None,
-            by_command: false,
+            pending: None,
+            by_pending: false,
             tail: Vec::new(),
             seen: 0,
             first_time: Vec::new(),
@@ -172,6 +198,8 @@ impl Pass {
             relocated: None,
             branches: Vec::new(),
             version: Vec::new(),
+            summaries: HashMap::new(),
+            subagents: Vec::new(),
             forked_from: None,
             layout: None,
         }
@@ -227,9 +255,15 @@ impl Pass {
         if let Some((all, next)) = self.layout.as_mut().zip(facts.layout.as_ref()) {
             all.append(next);
         }
+        let mut subagents = facts.subagents.into_iter().peekable();
         for step in facts.steps {
             match step {
-                Step::Chain(link, said) => self.chain(link, &said),
+                Step::Chain(link, said) => {
+                    let index = self.chain(link, &said);
+                    while let Some((_, call, agent)) = subagents.next_if(|(key, ..)| *key == link.key) {
+                        self.subagents.push((index, call, agent));
+                    }
+                }
                 Step::Long(link) => {
                     self.builder.push(link);
                 }
@@ -261,6 +295,7 @@ impl Pass {
         if let Some(path) = facts.relocated {
             self.relocated = Raw(&path).string().map(|path| PathBuf::from(path.into_owned()));
         }
+        self.summaries.extend(facts.summaries);
         if let Some(title) = facts.custom_title {
             self.summary.custom_title = title_of(Raw(&title));
         }
@@ -269,11 +304,12 @@ impl Pass {
         }
     }
 
-    fn chain(&mut self, link: Link, said: &Said) {
+    /// Returns the record's index.
+    fn chain(&mut self, link: Link, said: &ChainRecord) -> u32 {
         let index = self.builder.push(link);
-        let Said { kind, user, offset, len, .. } = *said;
+        let ChainRecord { kind, user, offset, len, .. } = *said;
         let mark = Mark { index, key: link.key, offset, len };
-        self.settle_command(said);
+        let taken_up = self.settle_pending(said);
         let part = match (kind, user) {
             (Kind::Assistant, _) if said.synthetic => TailPart::Settled,
             (Kind::Assistant, _) => TailPart::Assistant,
@@ -282,36 +318,43 @@ impl Pass {
                 TailPart::Asked
             }
             (_, Some(UserPart::Command)) => {
-                self.command = Some(mark);
+                self.pending = Some(Pending { mark, is_command: true });
                 TailPart::Settled
+            }
+            (_, Some(UserPart::FromSdk)) => {
+                self.pending = (!taken_up).then_some(Pending { mark, is_command: false });
+                TailPart::Asked
             }
             (_, Some(UserPart::ToolResult | UserPart::Injected)) => TailPart::Asked,
             (_, Some(UserPart::CommandOutput | UserPart::Interrupted | UserPart::Summary | UserPart::Caveat)) => {
                 TailPart::Settled
             }
-            _ => return,
+            _ => return index,
         };
         if self.tail.len() == TAIL {
             self.tail.drain(..TAIL / 2);
         }
         self.tail.push(Tail { index, offset, len, part });
+        index
     }
 
-    /// A slash command was a prompt if the agent took it up, and the client's own matter otherwise.
-    fn settle_command(&mut self, said: &Said) {
-        if self.command.is_none() || said.kind == Kind::Attachment {
-            return;
-        }
-        let taken_up = match said.user {
-            Some(part) => part == UserPart::Injected && said.meta,
-            None => said.kind == Kind::Assistant,
+    /// What was pending is a prompt if the agent takes it up now. Returns whether it does.
+    fn settle_pending(&mut self, said: &ChainRecord) -> bool {
+        let Some(Pending { mark, is_command }) = self.pending else { return false };
+        let taken_up = match (said.kind, said.user) {
+            (Kind::Attachment, _) => return false,
+            (Kind::System, _) if !is_command => return false,
+            (_, Some(UserPart::Injected)) => said.meta,
+            // The text that a command stands for.
+            (_, Some(UserPart::FromSdk)) => is_command,
+            (kind, user) => user.is_none() && kind == Kind::Assistant,
         };
-        if let Some(mark) = self.command.take()
-            && taken_up
-        {
+        self.pending = None;
+        if taken_up {
             self.prompts.push(mark);
-            self.by_command = true;
+            self.by_pending = true;
         }
+        taken_up
     }
 
     /// Notes the directory of the records that follow.
@@ -329,25 +372,37 @@ impl Pass {
     }
 
     fn finish(mut self, path: &Path, size: u64) -> Scan {
-        let Pass { mut summary, builder, prompts, by_command, tail, .. } = self;
+        let Pass { mut summary, builder, prompts, by_pending, tail, .. } = self;
         summary.is_empty = builder.is_empty();
-        let (history, broken) = builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
+        summary.version = utf8(&self.version);
+        let may_have_title = summary.version.as_deref().is_some_and(summaries::are_written_by);
+        let latest = if may_have_title { builder.latest() } else { Vec::new() };
+        let Worked { history, broken, branches, lost_roots } =
+            builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
         summary.disordered = !history.spans().is_empty();
-        summary.plain = (history.is_whole() && !by_command).then_some(size);
+        summary.plain = (history.is_whole() && !by_pending && broken.is_empty()).then_some(size);
         summary.layout = self.layout.map(|layout| Arc::new(layout.finish()));
-        for _ in 0..broken {
-            summary.defects.add(DefectKind::BrokenLink);
-        }
+        let mut latest: Vec<(u32, u64)> = latest.into_iter().filter(|(index, _)| history.is_active(*index)).collect();
+        latest.sort_by_key(|(index, _)| history.rank(*index));
+        let latest: Vec<u64> = latest.into_iter().map(|(_, key)| key).collect();
+        let own_title = || latest.iter().rev().find_map(|key| self.summaries.remove(key));
+        summary.agent_title = summary.agent_title.or_else(own_title);
+        summary.defects.add_all(DefectKind::BrokenLink, broken.len() as u64);
+        summary.defects.add_all(DefectKind::SeparateRoot, lost_roots);
+        self.subagents.retain(|(index, ..)| history.is_active(*index));
+        summary.defects.add_all(DefectKind::MissingSubagent, missing(&summary.path, &self.subagents));
         let mut prompts: Vec<Mark> = prompts.into_iter().filter(|mark| history.is_active(mark.index)).collect();
         prompts.sort_by_key(|mark| history.rank(mark.index));
         summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
-        summary.turn_keys = prompts.iter().map(|mark| mark.key).collect();
-        summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark));
+        summary.branches = u32::try_from(branches.len()).unwrap_or(u32::MAX);
+        summary.turn_keys = prompts.iter().map(|mark| turn_key(path, mark)).collect();
+        // Whoever copies a plain file knows the ids of its prompts, and no more.
+        summary.plain = summary.plain.filter(|_| !prompts.iter().any(|mark| is_common(mark.key)));
+        summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark.offset, mark.len));
         summary.cwd = self.home_cwd.or(self.relocated).or(self.first_cwd);
         let branch = |name: Vec<u8>| utf8(&name).filter(|branch| branch != "HEAD");
         summary.branch = self.branches.pop().and_then(branch);
         summary.earlier_branches = self.branches.into_iter().filter_map(branch).collect();
-        summary.version = utf8(&self.version);
         summary.created = time(&self.first_time);
         summary.updated = time(&self.last_time);
         summary.parent = self
@@ -360,18 +415,64 @@ impl Pass {
         summary.mid_turn = last.is_some_and(|last| last.part == TailPart::Asked);
         let answer = tail.iter().rev().find(|tail| tail.part == TailPart::Assistant);
         if let Some(answer) = answer
-            && let Some(message) = last_message(path, answer)
+            && let Some(message) = last_message(path, answer.offset, answer.len)
         {
             if last.is_some_and(|last| last.index == answer.index) {
-                summary.mid_turn = !matches!(message.stop_reason.as_deref(), Some(reason) if reason != "tool_use");
+                summary.mid_turn = message.is_unfinished();
             }
             // A proxy that counts nothing says 0.
             summary.tokens = message.usage.map(Usage::tokens).filter(|tokens| tokens.input > 0);
             summary.model = message.model.filter(|model| model != "<synthetic>");
         }
         let prompts = prompts.into_iter().map(|mark| mark.index).collect();
-        Scan { summary, history, prompts, size }
+        Scan { summary, history, prompts, broken, branches, latest, size }
     }
+}
+
+/// The fingerprint of a turn. Where the prompt's id says little, what was said counts as well.
+fn turn_key(path: &Path, mark: &Mark) -> u64 {
+    match is_common(mark.key) {
+        true => {
+            mark.key
+                ^ crate::files::fingerprint(first_prompt(path, mark.offset, mark.len).unwrap_or_default().as_bytes())
+        }
+        false => mark.key,
+    }
+}
+
+/// How many of these subagents of the session at `path` are nowhere.
+fn missing(path: &Path, subagents: &[(u32, String, String)]) -> u64 {
+    let side = home::side_folder(path);
+    let mut absent = subagents.iter().filter(|(.., agent)| subagents::file_of(&side, agent).is_none()).peekable();
+    if absent.peek().is_none() {
+        return 0;
+    }
+    let all = Subagents::of(path);
+    absent
+        .filter(|(_, call, agent)| all.started_by(call, Some(agent)).is_none_or(|found| !found.path.is_file()))
+        .count() as u64
+}
+
+/// The ids of chain records by their indices.
+pub(super) fn ids_of(path: &Path, wanted: &[u32]) -> io::Result<Vec<String>> {
+    let mut found: HashMap<u32, String> = HashMap::new();
+    let mut lines = LineReader::new(open_regular(path)?, 0, None);
+    let mut index = 0;
+    while let Some(line) = lines.next_line()?.filter(|_| found.len() < wanted.len()) {
+        let long = if line.bytes.is_none() { LongRecord::read(path, &line)? } else { None };
+        let record = match (line.bytes, &long) {
+            (Some(bytes), _) => Record::of(bytes),
+            (None, Some(long)) => long.record(),
+            (None, None) => continue,
+        };
+        if record.complete && record.is_chain() {
+            if let Some(id) = string(record.id).filter(|_| wanted.contains(&index)) {
+                found.insert(index, id);
+            }
+            index += 1;
+        }
+    }
+    Ok(wanted.iter().filter_map(|index| found.remove(index)).collect())
 }
 
 /// The second pass: finds the indices of chain records by their ids.
@@ -397,93 +498,7 @@ fn locate(path: &Path, size: u64, wanted: &HashSet<u64>) -> io::Result<HashMap<u
     Ok(found)
 }
 
-/// A record that does not fit into memory: its fields, of which only the short ones are held.
-#[derive(Debug)]
-pub(super) struct LongRecord {
-    pub fields: Vec<LongField>,
-    /// Where its closing brace stands in the line.
-    pub brace: u64,
-}
-
-impl LongRecord {
-    /// Streams over the line; nothing where it is damaged.
-    pub(super) fn read(path: &Path, line: &Line<'_>) -> io::Result<Option<Self>> {
-        let mut file = File::open(path)?;
-        file.seek(SeekFrom::Start(line.offset))?;
-        let found = fields_of(file.take(line.len), None)?;
-        Ok(found.map(|(fields, brace)| LongRecord { fields, brace }))
-    }
-
-    /// What is known of it; a long value is known to be there.
-    pub(super) fn record(&self) -> Record<'_> {
-        let mut record = Record { complete: true, ..Record::default() };
-        for field in &self.fields {
-            record.note(&field.key, Raw(field.value.as_deref().unwrap_or(b"{}")));
-        }
-        record
-    }
-}
-
-/// The place of a line in the chain, read by streaming over it.
-pub(super) fn huge_record(path: &Path, line: &Line<'_>) -> io::Result<Option<Record<'static>>> {
-    let Some(long) = LongRecord::read(path, line)? else {
-        return Ok(None);
-    };
-    let Record { kind, uuid, parent, has_parent, logical_parent, sidechain, .. } = long.record();
-    let tool_result = long.record().tool_result.map(|_| Raw(&b"{}"[..]));
-    let known = Record { kind, uuid, parent, has_parent, logical_parent, sidechain, tool_result, ..Record::default() };
-    Ok(Some(Record { complete: true, ..known }))
-}
-
-fn read_line(path: &Path, offset: u64, len: u64) -> Option<Vec<u8>> {
-    let mut file = File::open(path).ok()?;
-    file.seek(SeekFrom::Start(offset)).ok()?;
-    let mut bytes = Vec::new();
-    file.take(len).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
-fn first_prompt(path: &Path, mark: &Mark) -> Option<String> {
-    let bytes = read_line(path, mark.offset, mark.len)?;
-    let content = Record::of(&bytes).message?.get(b"content")?;
-    let prompt = super::read::prompt_text(content);
-    let line = text::one_line(text::prefix(&prompt, 4 * TITLE_BYTES));
-    Some(text::prefix(&line, TITLE_BYTES).to_owned())
-}
-
-fn last_message(path: &Path, tail: &Tail) -> Option<Message> {
-    let bytes = read_line(path, tail.offset, tail.len)?;
-    Record::of(&bytes).message?.parse()
-}
-
-/// What the last answer says of model and tokens.
-#[derive(Deserialize)]
-struct Message {
-    model: Option<String>,
-    stop_reason: Option<String>,
-    usage: Option<Usage>,
-}
-
-#[derive(Deserialize)]
-struct Usage {
-    #[serde(default)]
-    input_tokens: u64,
-    #[serde(default)]
-    cache_creation_input_tokens: u64,
-    #[serde(default)]
-    cache_read_input_tokens: u64,
-    #[serde(default)]
-    output_tokens: u64,
-}
-
-impl Usage {
-    fn tokens(self) -> TokenUse {
-        let input = self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens;
-        TokenUse { input, output: self.output_tokens, window: None }
-    }
-}
-
-fn title_of(value: Raw<'_>) -> Option<String> {
+pub(super) fn title_of(value: Raw<'_>) -> Option<String> {
     let line = text::one_line(text::prefix(&value.string()?, 4 * TITLE_BYTES));
     Some(text::prefix(&line, TITLE_BYTES).to_owned()).filter(|title| !title.is_empty())
 }

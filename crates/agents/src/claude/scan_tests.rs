@@ -21,7 +21,7 @@ fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 fn scanned(path: &Path, means: Means) -> Scan {
-    scan_with(path, SessionId::new("11111111-1111-4111-8111-111111111111").unwrap(), |_| means)
+    scan_with(path, SessionId::new("11111111-1111-4111-8111-111111111111").unwrap(), None, |_| means)
 }
 
 /// Scans in blocks of all these sizes and returns what each scan found.

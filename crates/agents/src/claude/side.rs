@@ -10,14 +10,15 @@ use std::path::{Path, PathBuf};
 use super::copy::copy_subagent;
 use super::home;
 use super::mentioned::mentioned;
-use crate::copy::{Beside, CopyOrder};
+use super::subagents;
+use crate::copy::{CopyRequest, SideFile};
 
 /// Everything that a fork may bring, whether the source has it or not; only for the notes it is looked.
-pub(crate) fn beside(source: &Path, order: &CopyOrder) -> Vec<Beside> {
+pub(super) fn side_files(source: &Path, order: &CopyRequest) -> Vec<SideFile> {
     let target = order.target.as_path();
     let hidden = |folder: &Path, what: &str| folder.join(format!(".{}.tine-{what}", order.id));
     let project = target.parent().unwrap_or(Path::new("."));
-    let mut all = vec![Beside {
+    let mut all = vec![SideFile {
         from: home::side_folder(source),
         prepared: hidden(project, "side"),
         place: home::side_folder(target),
@@ -25,7 +26,7 @@ pub(crate) fn beside(source: &Path, order: &CopyOrder) -> Vec<Beside> {
     }];
     if let (Some(old), Some(new)) = (config_of(source), config_of(target)) {
         let folder = new.join("file-history");
-        all.push(Beside {
+        all.push(SideFile {
             from: old.join("file-history").join(order.source_id.as_str()),
             prepared: hidden(&folder, "history"),
             place: folder.join(order.id.as_str()),
@@ -39,7 +40,7 @@ pub(crate) fn beside(source: &Path, order: &CopyOrder) -> Vec<Beside> {
             let place = new_memory.join(&file);
             if fs::symlink_metadata(&place).is_err() {
                 let prepared = hidden(project, &format!("memory-{number}"));
-                all.push(Beside { from: memory.join(file), prepared, place, shared: true });
+                all.push(SideFile { from: memory.join(file), prepared, place, shared: true });
             }
         }
     }
@@ -47,7 +48,7 @@ pub(crate) fn beside(source: &Path, order: &CopyOrder) -> Vec<Beside> {
 }
 
 /// Copies one of those to where it is prepared, and flushes it. What is not there is not copied.
-pub(super) fn prepare(source: &Path, piece: &Beside, order: &CopyOrder, cut: Option<&Path>) -> io::Result<()> {
+pub(super) fn prepare(source: &Path, piece: &SideFile, order: &CopyRequest, cut: Option<&Path>) -> io::Result<()> {
     if piece.from == home::side_folder(source) {
         return copy_side(source, order, &piece.prepared, cut);
     }
@@ -61,7 +62,7 @@ pub(super) fn prepare(source: &Path, piece: &Beside, order: &CopyOrder, cut: Opt
 }
 
 /// Copies subagents, large tool results and whatever else there is into the folder `to`.
-pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path, cut: Option<&Path>) -> io::Result<()> {
+pub(super) fn copy_side(source: &Path, order: &CopyRequest, to: &Path, cut: Option<&Path>) -> io::Result<()> {
     let side = home::side_folder(source);
     let is_known = |file: &PathBuf| ["subagents", "tool-results"].iter().any(|folder| file.starts_with(folder));
     let (known, unknown): (Vec<PathBuf>, Vec<PathBuf>) = files_below(&side).into_iter().partition(is_known);
@@ -74,6 +75,25 @@ pub(super) fn copy_side(source: &Path, order: &CopyOrder, to: &Path, cut: Option
             out.sync_all()?;
         } else {
             copy_file(&from, &to)?;
+        }
+    }
+    copy_subagents_beside(source, order, to, cut)
+}
+
+/// Copies those subagents that 2.0.x kept beside the session's file to where later versions keep them.
+fn copy_subagents_beside(source: &Path, order: &CopyRequest, to: &Path, cut: Option<&Path>) -> io::Result<()> {
+    let files = subagents::files_beside(source);
+    if files.is_empty() {
+        return Ok(());
+    }
+    // They are those of all sessions of the project.
+    let folder = source.parent().unwrap_or(Path::new("."));
+    for file in mentioned(folder, files, cut.unwrap_or(source))? {
+        let to = to.join("subagents").join(&file);
+        if !to.exists() {
+            let mut out = private_file(&to)?;
+            copy_subagent(&folder.join(&file), source, order, &mut out)?;
+            out.sync_all()?;
         }
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! The transcripts of a session's subagents: `<session>/subagents/agent-<id>.jsonl` with a `.meta.json` beside each.
+//! The transcripts of a session's subagents: `<session>/subagents/agent-<id>.jsonl` with a `.meta.json` beside each. 2.0.x
+//! kept them beside the session's own file, as `agent-<id>.jsonl`, all sessions' together.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,9 +7,12 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::Deserialize;
+use transcript::SessionId;
 
 use super::home;
-use crate::read_regular;
+use crate::fields::Raw;
+use crate::files::read_regular;
+use crate::lines::LineReader;
 
 /// A subagent that was found on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +39,30 @@ pub(super) fn transcripts(transcript: &Path) -> Vec<(String, PathBuf)> {
         Some((id, entry.path()))
     });
     found.collect()
+}
+
+/// The names of all subagents' transcripts that lie beside a session's own file.
+pub(super) fn files_beside(transcript: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(transcript.parent().unwrap_or(Path::new("."))).into_iter().flatten().flatten();
+    let names = entries.map(|entry| PathBuf::from(entry.file_name()));
+    let mut names: Vec<PathBuf> = names
+        .filter(|name| name.to_str().is_some_and(|name| name.starts_with("agent-") && name.ends_with(".jsonl")))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Those of them that belong to a session, by what their first records say.
+pub(super) fn files_beside_of(session: &SessionId, transcript: &Path) -> Vec<PathBuf> {
+    let paths = files_beside(transcript).into_iter().map(|name| transcript.with_file_name(name));
+    let is_of_session = |path: &PathBuf| {
+        let first = LineReader::open(path, 0, None).ok().and_then(|mut lines| {
+            let line = lines.next_line().ok()??;
+            Raw(line.bytes?).get(b"sessionId").and_then(Raw::string).map(|id| id.into_owned())
+        });
+        first.is_some_and(|id| id == session.as_str())
+    };
+    paths.filter(is_of_session).collect()
 }
 
 /// What stands beside a subagent's transcript.
@@ -85,8 +113,14 @@ impl Subagents {
         if let Some(found) = self.by_call.get(call) {
             return Some(found.clone());
         }
-        let id = agent.filter(|id| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'))?;
-        let path = self.side.join("subagents").join(format!("agent-{id}.jsonl"));
-        path.is_file().then(|| Subagent { id: id.to_owned(), role: None, description: None, path })
+        let id = agent?;
+        Some(Subagent { id: id.to_owned(), role: None, description: None, path: file_of(&self.side, id)? })
     }
+}
+
+/// The transcript of the subagent with this id, where a file tells nothing more of it.
+pub(super) fn file_of(side: &Path, id: &str) -> Option<PathBuf> {
+    let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let name = is_id.then(|| format!("agent-{id}.jsonl"))?;
+    [side.join("subagents").join(&name), side.with_file_name(&name)].into_iter().find(|path| path.is_file())
 }

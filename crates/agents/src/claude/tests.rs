@@ -6,26 +6,30 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use transcript::BlockKind;
+use transcript::{BlockKind, SessionId, Summary};
 
 use super::*;
+use crate::{Transcripts, Writer};
 
 /// A transcript in a project's folder, with its side folder.
 struct Lab {
     _folder: tempfile::TempDir,
-    store: Claude,
+    adapter: Claude,
     path: PathBuf,
 }
 
 impl Lab {
     fn new(lines: &[Value]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Claude { config: folder.path().to_owned(), proc: None };
+        let adapter = Claude::new(&Surroundings {
+            variables: [("CLAUDE_CONFIG_DIR", folder.path().to_owned())].into(),
+            ..Surroundings::default()
+        });
         let path = folder.path().join("projects/-w-app/11111111-1111-4111-8111-111111111111.jsonl");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         fs::write(&path, text).unwrap();
-        Lab { _folder: folder, store, path }
+        Lab { _folder: folder, adapter, path }
     }
 
     fn subagent(&self, id: &str, call: &str, says: &str) {
@@ -39,7 +43,7 @@ impl Lab {
 
     /// Every block in a word or two.
     fn shown(&self) -> Vec<String> {
-        let mut blocks = self.store.read(&self.path, None, None).unwrap();
+        let mut blocks = self.adapter.read(&self.path, None, None).unwrap();
         let shown = std::iter::from_fn(|| blocks.next_block());
         shown
             .map(|block| {
@@ -59,7 +63,7 @@ impl Lab {
     }
 
     fn summary(&self) -> Summary {
-        self.store.scan(&self.path)
+        self.adapter.scan(&self.path)
     }
 }
 
@@ -243,12 +247,12 @@ fn a_moved_session_is_where_it_was_moved_to() {
 #[test]
 fn background_jobs_name_their_parents() {
     let lab = Lab::new(&[]);
-    let job = lab.store.config.join("jobs/ab12");
+    let job = lab.adapter.config.join("jobs/ab12");
     fs::create_dir_all(&job).unwrap();
     fs::write(job.join("state.json"), json!({"sessionId": "child", "forkParentSessionId": "parent"}).to_string())
         .unwrap();
-    fs::create_dir_all(lab.store.config.join("jobs/broken")).unwrap();
-    let notes = lab.store.notes();
+    fs::create_dir_all(lab.adapter.config.join("jobs/broken")).unwrap();
+    let notes = lab.adapter.notes();
     assert_eq!(notes.parents[&SessionId::new("child").unwrap()].id.as_str(), "parent");
 }
 
@@ -256,11 +260,132 @@ fn background_jobs_name_their_parents() {
 #[test]
 fn a_link_to_another_project_does_not_double_its_sessions() {
     let lab = Lab::new(&[user("a", None, json!("first"))]);
-    let projects = lab.store.config.join("projects");
+    let projects = lab.adapter.config.join("projects");
     std::os::unix::fs::symlink(projects.join("-w-app"), projects.join("-w-alias")).unwrap();
-    let outside = lab.store.config.join("moved-away");
+    let outside = lab.adapter.config.join("moved-away");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("22222222-2222-4222-8222-222222222222.jsonl"), "").unwrap();
     std::os::unix::fs::symlink(&outside, projects.join("-w-linked")).unwrap();
-    assert_eq!(lab.store.discover().files.len(), 2);
+    assert_eq!(lab.adapter.discover().files.len(), 2);
+}
+
+#[test]
+fn a_finished_answer_without_a_reason_is_finished() {
+    let ends_with = |block: Value, reason: Value| {
+        let mut last = answer("b", "a", "m1", block);
+        last["message"]["stop_reason"] = reason;
+        Lab::new(&[user("a", None, json!("first")), last]).summary().mid_turn
+    };
+    assert!(!ends_with(text("yes"), json!(null)));
+    assert!(!ends_with(text("yes"), json!("end_turn")));
+    assert!(ends_with(call("c"), json!(null)));
+    assert!(ends_with(call("c"), json!("tool_use")));
+    assert!(ends_with(json!({"type": "thinking", "thinking": "hm"}), json!(null)));
+    assert!(ends_with(json!({"type": "redacted_thinking", "data": "x"}), json!(null)));
+}
+
+#[test]
+fn a_prompt_from_the_sdk_is_a_turn_if_it_is_answered() {
+    let from_sdk = |uuid: &str, parent: Option<&str>, words: &str| {
+        let mut record = meta(uuid, parent, json!(words));
+        record["promptSource"] = json!("sdk");
+        record
+    };
+    let lab = Lab::new(&[
+        from_sdk("a", None, "context"),
+        from_sdk("b", Some("a"), "first"),
+        json!({"parentUuid": "b", "type": "attachment", "uuid": "c", "attachment": {}}),
+        json!({"parentUuid": "c", "type": "system", "subtype": "informational", "uuid": "d"}),
+        answer("e", "d", "m1", text("yes")),
+        user("f", Some("e"), json!("<command-name>/fix</command-name>")),
+        from_sdk("g", Some("f"), "Fix what is broken."),
+        answer("h", "g", "m2", text("fixed")),
+        from_sdk("i", Some("h"), "last"),
+    ]);
+    assert_eq!(lab.shown(), ["1. first", "yes", "2. /fix", "fixed"]);
+    assert!(lab.summary().mid_turn);
+}
+
+#[test]
+fn another_conversation_in_the_file_is_counted() {
+    let lab = Lab::new(&[
+        user("a", None, json!("first")),
+        answer("b", "a", "m1", text("yes")),
+        user("c", None, json!("from the start")),
+        answer("d", "c", "m2", text("again")),
+    ]);
+    assert_eq!(lab.shown(), ["1. from the start", "again"]);
+    assert_eq!(lab.summary().defects.count(transcript::DefectKind::SeparateRoot), 1);
+}
+
+#[test]
+fn a_summary_is_the_title_of_the_conversation_that_it_names() {
+    let old = |lines: &[Value]| {
+        let mut lines = lines.to_vec();
+        lines.iter_mut().for_each(|line| line["version"] = json!("2.1.29"));
+        Lab::new(&lines)
+    };
+    let summary = |title: &str, leaf: &str| json!({"type": "summary", "summary": title, "leafUuid": leaf});
+    let said = [user("a", None, json!("first")), answer("b", "a", "m1", text("yes"))];
+    let title = |lines: &[Value]| old(lines).summary().title().map(str::to_owned);
+    assert_eq!(title(&[summary("another's", "x"), said[0].clone(), said[1].clone()]).as_deref(), Some("first"));
+    let own = [said[0].clone(), said[1].clone(), summary("its own", "b")];
+    assert_eq!(title(&own).as_deref(), Some("its own"));
+    // The latest record counts, and what a person said counts more.
+    let both = [&own[..], &[summary("older", "a")]].concat();
+    assert_eq!(title(&both).as_deref(), Some("its own"));
+    let named = [&own[..], &[json!({"type": "custom-title", "customTitle": "mine"})]].concat();
+    assert_eq!(title(&named).as_deref(), Some("mine"));
+}
+
+#[test]
+fn a_missing_subagent_counts_the_same_for_a_scan_and_for_a_reader() {
+    let named = |uuid: &str, parent: &str, call: &str, agent: &str| {
+        let mut record = result(uuid, parent, &[call]);
+        record["toolUseResult"] = json!({"status": "completed", "agentId": agent});
+        record
+    };
+    let lab = Lab::new(&[
+        user("a", None, json!("send three")),
+        answer("b", "a", "m1", call("c1")),
+        named("c", "b", "c1", "gone"),
+        answer("d", "c", "m2", call("c2")),
+        named("e", "d", "c2", "there"),
+        answer("f", "e", "m3", call("c3")),
+        named("g", "f", "c3", "../there"),
+        answer("h", "g", "m4", text("after all")),
+        // On a branch that was given up.
+        user("x", Some("a"), json!("given up")),
+        named("y", "x", "c4", "gone too"),
+        json!({"type": "last-prompt", "leafUuid": "h"}),
+    ]);
+    lab.subagent("there", "c2", "says something");
+    let kind = transcript::DefectKind::MissingSubagent;
+    assert_eq!(lab.summary().defects.count(kind), 2);
+    let mut blocks = lab.adapter.read(&lab.path, None, None).unwrap();
+    while blocks.next_block().is_some() {}
+    assert_eq!(blocks.defects().count(kind), 2);
+}
+
+#[test]
+fn what_belongs_to_a_session_includes_its_subagents_beside_it() {
+    let lab = Lab::new(&[user("a", None, json!("first"))]);
+    let write = |name: &str, session: &str| {
+        let path = lab.path.with_file_name(name);
+        fs::write(&path, format!("{}\n", json!({"isSidechain": true, "sessionId": session}))).unwrap();
+        path
+    };
+    let id = SessionId::new("11111111-1111-4111-8111-111111111111").unwrap();
+    let own = write("agent-1a.jsonl", id.as_str());
+    write("agent-2b.jsonl", "22222222-2222-4222-8222-222222222222");
+    assert_eq!(lab.adapter.own_files(&id, &lab.path), [lab.path.clone(), own]);
+}
+
+#[test]
+fn turns_with_ids_that_are_no_uuids_are_told_apart_by_what_was_said() {
+    let keys = |words: &str| Lab::new(&[user("1", None, json!(words)), answer("2", "1", "m1", text("yes"))]).summary();
+    let (one, other) = (keys("plant a pear"), keys("plant a plum"));
+    assert_ne!(one.turn_keys, other.turn_keys);
+    assert_eq!(one.turn_keys, keys("plant a pear").turn_keys);
+    assert_eq!(one.plain, None, "a copy has to look at the prompts");
 }

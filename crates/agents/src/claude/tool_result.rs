@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::fields::Raw;
-use crate::open_regular;
+use crate::files::open_regular;
 
 /// The most that is read of one stored output.
 const LARGEST: u64 = 16 << 20;

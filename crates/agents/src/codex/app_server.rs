@@ -1,28 +1,36 @@
 //! `codex app-server`: JSON-RPC over standard input and output, one message a line. It ends when its input does.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program::{Program, ProgramError, START_PATIENCE, end};
+use crate::program::{Program, ProgramError, START_PATIENCE, end, last_line, printed, text_of};
 
 pub(super) struct AppServer<'a> {
     program: &'a Program,
     child: Child,
     input: Option<ChildStdin>,
     answers: Receiver<Value>,
+    /// What it prints besides.
+    trouble: Option<File>,
     last: u64,
 }
+
+/// How long a server that has closed its output may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 impl<'a> AppServer<'a> {
     /// Starts it in `directory`.
     pub(super) fn start(program: &'a Program, directory: &std::path::Path) -> Result<Self, ProgramError> {
+        let not_started = |source| ProgramError::NotStarted { program: program.path.clone(), source };
+        let (trouble, to_stderr) = printed().map_err(not_started)?;
         let mut command = program.command(directory);
-        command.arg("app-server").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.arg("app-server").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(to_stderr);
         let mut child = program.spawn(&mut command)?;
         let input = child.stdin.take();
         let output = child.stdout.take();
@@ -36,7 +44,7 @@ impl<'a> AppServer<'a> {
                 }
             }
         });
-        let mut server = AppServer { program, child, input, answers, last: 0 };
+        let mut server = AppServer { program, child, input, answers, trouble: Some(trouble), last: 0 };
         let version = env!("CARGO_PKG_VERSION");
         server.call("initialize", &json!({ "clientInfo": { "name": "tine", "version": version } }))?;
         server.send(&json!({ "method": "initialized" }))?;
@@ -51,10 +59,14 @@ impl<'a> AppServer<'a> {
         let begun = Instant::now();
         loop {
             let left = START_PATIENCE.saturating_sub(begun.elapsed());
-            let answer = self
-                .answers
-                .recv_timeout(left)
-                .map_err(|_| ProgramError::TooSlow { program: self.program.path.clone(), patience: START_PATIENCE })?;
+            let answer = match self.answers.recv_timeout(left) {
+                Ok(answer) => answer,
+                Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
+                Err(RecvTimeoutError::Timeout) => {
+                    let program = self.program.path.clone();
+                    return Err(ProgramError::TooSlow { program, patience: START_PATIENCE });
+                }
+            };
             if answer["id"] != json!(id) {
                 continue;
             }
@@ -70,7 +82,18 @@ impl<'a> AppServer<'a> {
         let sent = self.input.as_mut().map(|input| input.write_all(line.as_bytes()).and_then(|()| input.flush()));
         match sent {
             Some(Ok(())) => Ok(()),
-            _ => Err(self.program.failed("it went away")),
+            _ => Err(self.ended()),
+        }
+    }
+
+    /// That it has ended, and why.
+    fn ended(&mut self) -> ProgramError {
+        let status = self.program.wait(&mut self.child, ENDS_WITHIN);
+        let said = self.trouble.take().map(text_of).unwrap_or_default();
+        match (last_line(&said), status) {
+            (Some(line), _) => self.program.failed(line),
+            (None, Ok(status)) => self.program.failed(format!("it ended at once ({status})")),
+            (None, Err(_)) => self.program.failed("it closed its output"),
         }
     }
 }

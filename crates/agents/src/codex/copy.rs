@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::home::{Home, Name};
 use super::meta::Meta;
@@ -20,7 +20,7 @@ use super::source::{Source, beginning_of_line, is_compressed};
 use super::turns::{Place, Step, Turns};
 use crate::Known;
 use crate::blocks::{Means, read_ahead};
-use crate::copy::{Copied, CopyOrder, ReadBack};
+use crate::copy::{Copied, CopyRequest, ReadBack};
 use crate::fields::{Raw, walk};
 use crate::follow::Growing;
 use crate::huge::fields_of;
@@ -31,7 +31,7 @@ use crate::rewrite::{Change, Rewrite, Text, string};
 pub(super) fn copy(
     home: &Home,
     source: &Path,
-    order: &CopyOrder,
+    order: &CopyRequest,
     known: Option<&Known>,
     out: &mut dyn io::Write,
 ) -> io::Result<Copied> {
@@ -77,7 +77,7 @@ pub(super) fn copy(
 }
 
 /// Reads a copy back from `path`, where it may still be growing.
-pub(super) fn read_back(home: &Home, path: &Path, order: &CopyOrder, growing: Option<&Growing>) -> ReadBack {
+pub(super) fn read_back(home: &Home, path: &Path, order: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
     let rewrite = Rewrite::checking(values(order), None);
     let mut check = Check { order, path, rewrite, knows_world: false, is_first: true, end: 0, fault: None };
     let scan = scan_copy(home, (path, &order.target), growing, &mut check);
@@ -91,7 +91,7 @@ const DIRECTORY: usize = 1;
 const NAMES: [&str; 2] = ["thread", "directory"];
 
 /// What the copy has of its own.
-fn values(order: &CopyOrder) -> Vec<Vec<u8>> {
+fn values(order: &CopyRequest) -> Vec<Vec<u8>> {
     vec![string(order.id.as_str()), string(&order.cwd.to_string_lossy())]
 }
 
@@ -119,11 +119,16 @@ impl History {
     }
 }
 
-/// Where the turn after `turns` begins: at its task, which stands before its prompt.
+/// Where the turn after `turns` begins, with the records of its task or context that stand before its prompt.
 fn cut_after(history: &History, turns: u32) -> io::Result<Place> {
     let mut counted = Turns::default();
     let mut steps = Vec::new();
-    let mut task = None;
+    let next = |steps: &mut Vec<Step>| {
+        steps.drain(..).find_map(|step| match step {
+            Step::Prompt { steer: false, turn, from, .. } if turn > turns => Some(from),
+            _ => None,
+        })
+    };
     for (segment, (path, end)) in history.files.iter().enumerate() {
         let mut lines = Source::lines(path, Some(*end))?;
         while let Some(line) = lines.next_line()? {
@@ -135,27 +140,23 @@ fn cut_after(history: &History, turns: u32) -> io::Result<Place> {
             let Some(record) = line.bytes.or(huge.as_deref()).and_then(Record::of) else {
                 continue;
             };
-            match record.kind {
-                Kind::TaskStarted => task = Some(place),
-                Kind::TaskComplete | Kind::TurnAborted => task = None,
-                // Without tasks, as in files made by hand, a prompt begins with its own message.
-                Kind::UserMessage if task.is_none() => task = Some(place),
-                _ => {}
-            }
             counted.see(&record, place, &mut steps);
-            let opens =
-                steps.drain(..).any(|step| matches!(step, Step::Prompt { steer: false, turn, .. } if turn > turns));
-            if opens {
-                return Ok(task.unwrap_or(place));
+            if let Some(next) = next(&mut steps) {
+                return Ok(next);
             }
         }
+    }
+    // A prompt that ends the file is only known now.
+    counted.finish(&mut steps);
+    if let Some(next) = next(&mut steps) {
+        return Ok(next);
     }
     let (segment, end) = (history.files.len().saturating_sub(1), history.files.last().map_or(0, |(_, end)| *end));
     Ok(Place { segment, offset: end })
 }
 
 struct Copier<'a> {
-    order: &'a CopyOrder,
+    order: &'a CopyRequest,
     /// The threads whose records are copied; the copy's own id takes the place of theirs.
     threads: HashSet<String>,
     rewrite: Rewrite<'a>,
@@ -170,22 +171,24 @@ impl Copier<'_> {
     /// The first line: who the copy is. It is parsed and written anew, which keeps fields that are not known.
     fn identity(&mut self, source: &Path) -> io::Result<()> {
         let mut lines = Source::lines(source, None)?;
-        let mut first = Value::Null;
+        let mut first = Map::from_iter([("type".to_owned(), json!("session_meta"))]);
         while let Some(line) = lines.next_line()? {
-            let record: Option<Value> = line.bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
-            if let Some(record) = record.filter(|record| record["type"] == "session_meta") {
+            let record: Option<Map<String, Value>> = line.bytes.and_then(|bytes| serde_json::from_slice(bytes).ok());
+            if let Some(record) = record.filter(|record| record.get("type").is_some_and(|kind| kind == "session_meta"))
+            {
                 first = record;
                 break;
             }
         }
-        if !first.is_object() {
-            first = json!({ "type": "session_meta", "payload": {} });
+        first.insert("timestamp".to_owned(), json!(self.order.now));
+        if first.contains_key("ordinal") {
+            first.insert("ordinal".to_owned(), json!(0));
         }
-        first["timestamp"] = json!(self.order.now);
-        if first.get("ordinal").is_some() {
-            first["ordinal"] = json!(0);
-        }
-        let payload = &mut first["payload"];
+        // Foreign files hold anything. A payload that is not an object has no fields to keep.
+        let mut payload = match first.get_mut("payload").map(Value::take) {
+            Some(Value::Object(payload)) => payload,
+            _ => Map::new(),
+        };
         for (key, value) in [
             ("id", json!(self.order.id)),
             ("session_id", json!(self.order.id)),
@@ -193,19 +196,16 @@ impl Copier<'_> {
             ("timestamp", json!(self.order.now)),
             ("cwd", json!(self.order.cwd.to_string_lossy())),
         ] {
-            payload[key] = value;
+            payload.insert(key.to_owned(), value);
         }
-        if let Some(branch) = &self.order.branch
-            && payload["git"].is_object()
-        {
-            payload["git"]["branch"] = json!(branch);
+        if let (Some(branch), Some(git)) = (&self.order.branch, payload.get_mut("git").and_then(Value::as_object_mut)) {
+            git.insert("branch".to_owned(), json!(branch));
         }
-        if let Some(payload) = payload.as_object_mut() {
-            for reference in ["history_base", "forked_from_ordinal_exclusive"] {
-                payload.shift_remove(reference);
-            }
+        for reference in ["history_base", "forked_from_ordinal_exclusive"] {
+            payload.shift_remove(reference);
         }
-        let line = first.to_string();
+        first.insert("payload".to_owned(), Value::Object(payload));
+        let line = Value::Object(first).to_string();
         self.rewrite.own_line(line.as_bytes());
         if let Some(record) = Record::of(line.as_bytes()) {
             self.turns.helper = Meta::of(&record).helper.is_some();
@@ -295,7 +295,7 @@ fn take(rewrite: &mut Rewrite<'_>, taken: &Taken<'_>, is_own: impl Fn(Raw<'_>) -
     };
     for field in fields.iter().filter(|field| field.inner) {
         let new = field.value.as_deref().and_then(|value| taken.new_value(&field.key, Raw(value), &is_own));
-        rewrite.changes.extend(new.map(|new| Change { start: field.start, end: field.end, lead: 0, new }));
+        rewrite.changes.extend(new.map(|new| Change { start: field.start, end: field.end, new, ..Change::default() }));
     }
     rewrite.record(&Text::Long { len: line.len, open: &open })?;
     Ok(true)
@@ -310,7 +310,7 @@ fn beginning(path: &Path, line: &Line<'_>) -> io::Result<Vec<u8>> {
 
 /// Looks at every record of a copy.
 struct Check<'a> {
-    order: &'a CopyOrder,
+    order: &'a CopyRequest,
     path: &'a Path,
     rewrite: Rewrite<'a>,
     knows_world: bool,

@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Discovery, SessionFile, entry_metadata, stamp};
+use crate::files::{entry_metadata, stamp};
+use crate::{Discovery, SessionFile};
 
 /// Codex's folder.
 #[derive(Debug, Clone)]

@@ -80,6 +80,22 @@ impl Message {
         message
     }
 
+    /// What the person asked for, and before it what an editor told about itself: the open files, the selection.
+    pub(super) fn request(&self) -> (Option<&str>, &str) {
+        /// The heading that the editors' extensions put before a person's words; Codex's own titles begin after it.
+        const REQUESTS: [&str; 2] = ["## My request for Codex:", "## My request:"];
+        let text = self.text.trim_start();
+        if !text.starts_with("# ") {
+            return (None, &self.text);
+        }
+        let heading = |request: &&str| {
+            let is_line = |(at, _): &(usize, &str)| text[..*at].ends_with('\n');
+            Some((text.match_indices(*request).find(is_line)?.0, request.len()))
+        };
+        let found = REQUESTS.iter().filter_map(heading).min();
+        found.map_or((None, &self.text), |(at, len)| (Some(text[..at].trim()), text[at + len..].trim()))
+    }
+
     fn add(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -205,6 +221,31 @@ mod tests {
         check(&format!("[{image}]"), Author::Person, "", 1);
         check("[]", Author::Client, "", 0);
         check("\"text\"", Author::Client, "", 0);
+    }
+
+    #[test]
+    fn the_context_of_an_editor_is_told_from_the_request() {
+        let check = |text: &str, context: Option<&str>, request: &str| {
+            let message = Message { text: text.to_owned(), ..Message::default() };
+            assert_eq!(message.request(), (context, request), "{text}");
+        };
+        let context = "# Context from my IDE setup:\n\n## Active file: a.rs";
+        let wrapped =
+            |heading: &str| format!("\n{context}\n\n{heading}\nFix it.\n\n## My request for Codex:\nquoted\n");
+        check(&wrapped("## My request for Codex:"), Some(context), "Fix it.\n\n## My request for Codex:\nquoted");
+        check(
+            "# Files mentioned by the user:\n\n## p.png: p.png\n\n## My request:\n",
+            Some("# Files mentioned by the user:\n\n## p.png: p.png"),
+            "",
+        );
+        for plain in [
+            "Fix it.",
+            "  # A heading\nwords\n",
+            "# A heading about `## My request for Codex:`",
+            "Why does it say\n## My request for Codex:\nthere?",
+        ] {
+            check(plain, None, plain);
+        }
     }
 
     #[test]

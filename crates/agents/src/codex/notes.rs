@@ -1,17 +1,37 @@
 //! Names that people gave to threads, from `session_index.jsonl`.
 
+use std::fs::File;
+use std::io;
 use std::path::Path;
 
 use transcript::SessionId;
 
-use crate::Notes;
 use crate::fields::Raw;
 use crate::lines::LineReader;
+use crate::{Notes, TitleChange};
+
+/// The file, in Codex's folder.
+pub(super) const FILE: &str = "session_index.jsonl";
+
+/// Takes out the lines of a name that was taken back, and of the one that Codex was given instead. Where others have
+/// named threads since, they stay; the last one of a thread counts.
+pub(super) fn take_back(id: &SessionId, taken: &TitleChange<'_>, instead: &str) -> io::Result<()> {
+    // Codex 0.166 holds this while it adds a line.
+    let lock = File::open(taken.mark.file.with_extension("jsonl.lock"));
+    if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
+        return Ok(());
+    }
+    let is_ours = |line: &[u8]| {
+        let entry: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+        entry["id"] == id.as_str() && (entry["thread_name"] == taken.title || entry["thread_name"] == instead)
+    };
+    taken.mark.cut_back(is_ours).map(drop)
+}
 
 /// Reads the names. A line is added at each naming, so the last one of a thread counts; an empty name takes it away.
 pub(super) fn read(root: &Path) -> Notes {
     let mut notes = Notes::default();
-    let Ok(mut lines) = LineReader::open(&root.join("session_index.jsonl"), 0, None) else {
+    let Ok(mut lines) = LineReader::open(&root.join(FILE), 0, None) else {
         return notes;
     };
     while let Ok(Some(line)) = lines.next_line() {

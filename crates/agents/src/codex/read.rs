@@ -253,6 +253,8 @@ impl CodexBlocks {
                 }
             }
             Kind::ReviewEntered => self.review = record.at(),
+            // Usually the review's prompt came before, and with it the review was shown.
+            Kind::ReviewExited => self.show_review(record.at()),
             Kind::Compacted => self.compaction(record),
             Kind::CompactionEvent => self.compaction_event(record),
             _ => {}
@@ -265,7 +267,7 @@ impl CodexBlocks {
                 return;
             }
             match step {
-                Step::Prompt { message, steer, turn, key } => self.prompt(message, steer, turn, key),
+                Step::Prompt { message, steer, turn, key, .. } => self.prompt(message, steer, turn, key),
                 Step::Shell(message) => {
                     let text = shell_command(&message.text);
                     self.push(message.at, message.id, BlockKind::Notice { notice: NoticeKind::Command, text });
@@ -290,11 +292,22 @@ impl CodexBlocks {
         if let Some(nested) = &mut self.nested {
             nested.skipping = nested.copied.contains(&key);
         }
-        let Message { at, id, text, media } = message;
+        let (context, request) = message.request();
+        let (context, text) = (context.map(str::to_owned), request.to_owned());
+        let Message { at, id, media, .. } = message;
         self.push(at, id, BlockKind::Prompt { text, steer });
+        if let Some(text) = context {
+            self.push(at, None, BlockKind::Notice { notice: NoticeKind::Info, text });
+        }
         self.pictures(at, media);
+        self.show_review(at);
+    }
+
+    /// Shows the thread of a review that began and was not shown yet.
+    fn show_review(&mut self, at: Option<Timestamp>) {
         if let Some(began) = self.review.take()
-            && let Some(id) = subagents::review(&self.home, &self.thread, began, &self.spawned)
+            && let Some((own, _)) = self.files.last()
+            && let Some(id) = subagents::review(&self.home, (&self.thread, own), began, &self.spawned)
         {
             self.subagent(at, Spawn { thread: id, role: Some("review".to_owned()), task: None });
         }

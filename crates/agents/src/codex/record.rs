@@ -34,6 +34,7 @@ pub(super) enum Kind {
     SubagentItem,
     SubagentEvent,
     ReviewEntered,
+    ReviewExited,
     CompactionEvent,
     Error,
     // Response items: what the model sees.
@@ -103,6 +104,7 @@ impl Kind {
             b"mcp_tool_call_end" | b"patch_apply_end" => Kind::ToolEvent,
             b"sub_agent_activity" => Kind::SubagentEvent,
             b"entered_review_mode" => Kind::ReviewEntered,
+            b"exited_review_mode" => Kind::ReviewExited,
             b"context_compacted" => Kind::CompactionEvent,
             b"error" => Kind::Error,
             _ => Kind::Other,
@@ -115,6 +117,7 @@ impl Kind {
             b"McpToolCall" | b"FileChange" | b"DynamicToolCall" => Kind::ToolItem,
             b"CollabAgentToolCall" | b"SubAgentActivity" => Kind::SubagentItem,
             b"EnteredReviewMode" => Kind::ReviewEntered,
+            b"ExitedReviewMode" => Kind::ReviewExited,
             b"ContextCompaction" => Kind::CompactionEvent,
             _ => Kind::Other,
         }

@@ -91,6 +91,7 @@ fn new_pass<'a>(home: &'a Home, path: &Path) -> Pass<'a> {
         tokens: Vec::new(),
         compacted: false,
         context: Vec::new(),
+        context_time: Vec::new(),
         own_context: false,
     }
 }
@@ -128,6 +129,8 @@ struct Pass<'a> {
     tokens: Vec<u8>,
     compacted: bool,
     context: Vec<u8>,
+    /// When that `turn_context` was written.
+    context_time: Vec<u8>,
     own_context: bool,
 }
 
@@ -241,6 +244,8 @@ impl Pass<'_> {
             Kind::Compacted => self.compacted = true,
             Kind::TurnContext => {
                 keep(&mut self.context, record);
+                self.context_time.clear();
+                self.context_time.extend_from_slice(record.time.unwrap_or_default());
                 self.own_context = self.own;
             }
             _ => {}
@@ -265,7 +270,7 @@ impl Pass<'_> {
                     self.summary.turn_keys.push(key);
                     if self.summary.first_prompt.is_none() {
                         // A title needs no more than the first of many lines.
-                        let line = text::one_line(text::prefix(&message.text, 8 * TITLE_BYTES));
+                        let line = text::one_line(text::prefix(message.request().1, 8 * TITLE_BYTES));
                         self.summary.first_prompt =
                             Some(text::prefix(&line, TITLE_BYTES).to_owned()).filter(|line| !line.is_empty());
                     }
@@ -318,11 +323,15 @@ impl Pass<'_> {
         let reverted = Name::of_path(&summary.path).filter(|name| name.segment.is_some());
         let began = reverted.and_then(|name| Timestamp::from_millisecond(time_of(&name.thread)?).ok());
         summary.created = began.or(meta.began_at()).or(summary.updated);
+        // A copy is younger than the records in it.
+        summary.updated = summary.updated.max(summary.created.filter(|_| summary.updated.is_some()));
         summary.tokens = token_use(Raw(&self.tokens));
         let context = Raw(&self.context);
         summary.model = context.get(b"model").and_then(Raw::string).map(|model| model.into_owned());
-        let moved =
-            context.get(b"cwd").and_then(Raw::string).filter(|_| self.own_context && !is_copied(context, &meta));
+        let moved = context
+            .get(b"cwd")
+            .and_then(Raw::string)
+            .filter(|_| self.own_context && !is_copied(context, &self.context_time, &meta));
         summary.cwd = moved.map(|cwd| PathBuf::from(cwd.as_ref())).or_else(|| meta.cwd.clone());
         summary.cwd = summary.cwd.take().or(self.old_cwd);
         Scan { summary: self.summary, meta, files: self.files, taken_back: self.taken_back }
@@ -335,11 +344,14 @@ fn keep(buffer: &mut Vec<u8>, record: &Record<'_>) {
 }
 
 /// A fork in the legacy dialect begins with copies of its source's records. A turn that is older than the thread
-/// says nothing of where the thread works.
-fn is_copied(context: Raw<'_>, meta: &Meta) -> bool {
+/// says nothing of where the thread works. Codex writes copies with new times and tine with the old ones; turns of
+/// versions before 0.99 have no id.
+fn is_copied(context: Raw<'_>, written: &[u8], meta: &Meta) -> bool {
     let turn = context.get(b"turn_id").and_then(Raw::string).and_then(|id| time_of(&id));
+    let written: Option<Timestamp> = std::str::from_utf8(written).ok().and_then(|time| time.parse().ok());
     let began = meta.began_at().map(|began| began.as_millisecond());
-    meta.forked_from.is_some() && turn.zip(began).is_some_and(|(turn, began)| turn < began)
+    let is_older = |time: Option<i64>| time.zip(began).is_some_and(|(time, began)| time < began);
+    meta.forked_from.is_some() && (is_older(turn) || is_older(written.map(Timestamp::as_millisecond)))
 }
 
 fn token_use(count: Raw<'_>) -> Option<TokenUse> {

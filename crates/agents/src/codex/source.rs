@@ -6,8 +6,8 @@ use std::path::Path;
 
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
+use crate::files::open_regular;
 use crate::lines::LineReader;
-use crate::open_regular;
 
 /// The bytes of a rollout. Offsets always count in the plain text.
 pub(super) enum Source {

@@ -4,7 +4,8 @@
 //! started it (0.140), in an event before that output (0.166), or not at all (a review).
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Deserialize;
@@ -14,6 +15,9 @@ use super::home::{Home, time_of};
 use super::meta::{Helper, Meta};
 use super::record::{Kind, Record};
 use crate::fields::Raw;
+
+/// The largest file that is searched for signs of helpers.
+const SEARCHED: u64 = 16 << 20;
 
 /// The tool that starts a helper.
 pub(super) const SPAWN: &str = "spawn_agent";
@@ -45,15 +49,49 @@ pub(super) fn of(home: &Home, parent: &SessionId) -> Vec<(SessionId, PathBuf)> {
     found
 }
 
-/// The thread of a review that began at `began` and was not shown yet.
-pub(super) fn review(home: &Home, parent: &SessionId, began: Timestamp, shown: &HashSet<String>) -> Option<String> {
+/// Whether a thread started helpers: a call, an event that names a helper's thread, or a review, which runs in a thread of
+/// its own. Their signs are searched in the bytes, which costs a millisecond for a file of some megabytes.
+pub(super) fn may_have_any(path: &Path) -> bool {
+    const SIGNS: [&[u8]; 4] = [
+        br#""name":"spawn_agent""#,
+        br#""agent_thread_id":"#,
+        br#""receiver_thread_ids":"#,
+        br#""entered_review_mode""#,
+    ];
+    let Ok(file) = crate::files::open_regular(path) else { return false };
+    let mut content = Vec::new();
+    let read = file.take(SEARCHED).read_to_end(&mut content);
+    let is_whole = read.is_ok_and(|count| (count as u64) < SEARCHED);
+    if !is_whole || path.extension().is_some_and(|extension| extension == "zst") {
+        return true;
+    }
+    SIGNS.iter().any(|sign| memchr::memmem::find(&content, sign).is_some())
+}
+
+/// The thread of a review that began at `began` and was not shown yet; `own` is the file of the thread that asked for it.
+///
+/// Before 0.140 a review's thread names its parent as `forked_from_id` (0.106) or not at all (0.77, 0.118). Then the
+/// directory has to be the same.
+pub(super) fn review(
+    home: &Home,
+    (parent, own): (&SessionId, &Path),
+    began: Timestamp,
+    shown: &HashSet<String>,
+) -> Option<String> {
     let began = began.as_millisecond();
     let candidates = home.threads_between(began - REVIEW_BEFORE, Some(began + REVIEW_AFTER));
-    candidates.iter().filter_map(|path| Meta::glance(path)).find_map(|meta| {
-        let fits = meta.helper == Some(Helper::Review) && meta.spawned_by.as_ref() == Some(parent);
-        let id = meta.id.filter(|_| fits)?.as_str().to_owned();
-        (!shown.contains(&id)).then_some(id)
-    })
+    let reviews = candidates.iter().filter_map(|path| Meta::glance(path));
+    let mut reviews: Vec<Meta> = reviews
+        .filter(|meta| meta.helper == Some(Helper::Review))
+        .filter(|meta| meta.id.as_ref().is_some_and(|id| !shown.contains(id.as_str())))
+        .collect();
+    let names_parent = |meta: &Meta| meta.spawned_by.as_ref().or(meta.forked_from.as_ref()) == Some(parent);
+    let found = reviews.iter().position(names_parent).or_else(|| {
+        let directory = Meta::glance(own)?.cwd?;
+        let names_nobody = |meta: &Meta| meta.spawned_by.is_none() && meta.forked_from.is_none();
+        reviews.iter().position(|meta| names_nobody(meta) && meta.cwd.as_ref() == Some(&directory))
+    })?;
+    reviews.swap_remove(found).id.map(|id| id.as_str().to_owned())
 }
 
 /// The helpers that an event tells of.

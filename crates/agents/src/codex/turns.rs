@@ -8,7 +8,7 @@ use super::home::is_uuid;
 use super::message::{Author, Message};
 use super::record::{Kind, Record};
 use crate::fields::Raw;
-use crate::fingerprint;
+use crate::files::fingerprint;
 
 /// Where a record stands: the file in the chain, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -20,8 +20,8 @@ pub(super) struct Place {
 /// What a record means for the turns.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    /// Something was asked.
-    Prompt { message: Message, steer: bool, turn: u32, key: u64 },
+    /// Something was asked. `from` is where its records begin.
+    Prompt { message: Message, steer: bool, turn: u32, key: u64, from: Place },
     /// A person's `!` command.
     Shell(Message),
     /// Words that neither a person nor the model said.
@@ -40,6 +40,9 @@ pub(super) struct Turns {
     /// The id of the turn that is being worked on; the same in a thread and in all of its forks.
     id: Option<u64>,
     task_start: Option<Place>,
+    /// Where the client began to tell the model about what follows: its context stands before the prompt, and no task
+    /// is recorded around both (0.34 to 0.98).
+    context_start: Option<Place>,
     prompts_in_task: u32,
     /// Whether the file has events, so that a message alone is no prompt.
     has_events: bool,
@@ -99,7 +102,10 @@ impl Turns {
             Kind::PromptEvent | Kind::PromptItem => return self.prompt_event(record, place, steps),
             Kind::AgentMessage => return self.agent_message(record, place, steps),
             Kind::AgentMessageMeta => self.agent_triggers = record.get(b"trigger_turn").is_some_and(Raw::is_true),
-            Kind::TurnContext => self.turn_context(record),
+            Kind::TurnContext => {
+                self.context_start = self.context_start.or(Some(place));
+                self.turn_context(record);
+            }
             Kind::TaskStarted => {
                 self.settle(steps);
                 self.has_events = true;
@@ -134,7 +140,10 @@ impl Turns {
     fn user_message(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         let (message, author) = Message::of_item(record);
         match author {
-            Author::Client => return,
+            Author::Client => {
+                self.context_start = self.context_start.or(Some(place));
+                return;
+            }
             Author::Shell => {
                 self.settle(steps);
                 steps.push(Step::Shell(message));
@@ -216,6 +225,11 @@ impl Turns {
     /// What follows is the model's answer or an end, so a message that is held back was asked, unless the task has
     /// its prompt already or there is no task.
     fn settle(&mut self, steps: &mut Vec<Step>) {
+        self.settle_held(steps);
+        self.context_start = None;
+    }
+
+    fn settle_held(&mut self, steps: &mut Vec<Step>) {
         if let Some((message, place)) = self.held.take() {
             let lost_event = self.running && self.prompts_in_task == 0;
             if !self.has_events || lost_event {
@@ -232,6 +246,7 @@ impl Turns {
             return self.settle(steps);
         }
         if let Some((message, _)) = self.held.take() {
+            self.context_start = None;
             steps.push(Step::Injected(message));
         }
     }
@@ -241,7 +256,8 @@ impl Turns {
         if !steer {
             self.count += 1;
         }
-        let from = if steer { place } else { self.task_start.unwrap_or(place) };
+        let context = self.context_start.take();
+        let from = if steer { place } else { self.task_start.or(context).unwrap_or(place) };
         // Not by the message's id: a fork that 0.166 makes of a legacy thread gives its messages new ones.
         let key = match self.id {
             Some(id) => id,
@@ -258,7 +274,7 @@ impl Turns {
         self.prompts_in_task += 1;
         let with_task = self.task_start == Some(from);
         self.prompts.push(Mark { turn: self.count, steer, from, with_task });
-        steps.push(Step::Prompt { message, steer, turn: self.count, key });
+        steps.push(Step::Prompt { message, steer, turn: self.count, key, from });
     }
 }
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use transcript::{DefectKind, NoticeKind};
 
 use super::{File, Lab, id, look};
-use crate::Store;
+use crate::Transcripts;
 use crate::lines::LineReader;
 
 /// Three turns with everything that decides something, in both dialects.

@@ -5,7 +5,7 @@ use std::path::Path;
 use transcript::{ParentSource, TokenUse};
 
 use super::{File, Lab, id, look};
-use crate::Store;
+use crate::Transcripts;
 
 #[test]
 fn the_facts_of_a_thread_are_found() {
@@ -75,11 +75,11 @@ fn a_store_finds_its_threads_and_their_helpers() {
     let (first, second) = (transcript::SessionId::new(id(1)).unwrap(), transcript::SessionId::new(id(2)).unwrap());
     assert_eq!(lab.codex.subagents_of(&first), [(second.clone(), helper.clone())]);
     assert_eq!(lab.codex.subagents_of(&second), []);
-    assert_eq!(lab.codex.find(&first, Path::new("")), Some(parent));
+    assert_eq!(lab.codex.find_transcript(&first, Path::new("")), Some(parent));
     assert_eq!(lab.codex.discover().files.len(), 3);
     // A thread that came after the last look through the folders, and one that went.
     let new = lab.write(4, File::legacy(4, "").text());
-    assert_eq!(lab.codex.find(&transcript::SessionId::new(id(4)).unwrap(), Path::new("")), Some(new));
+    assert_eq!(lab.codex.find_transcript(&transcript::SessionId::new(id(4)).unwrap(), Path::new("")), Some(new));
     std::fs::remove_file(&helper).unwrap();
-    assert_eq!(lab.codex.find(&second, Path::new("")), None);
+    assert_eq!(lab.codex.find_transcript(&second, Path::new("")), None);
 }

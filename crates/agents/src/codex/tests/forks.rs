@@ -89,7 +89,7 @@ fn where_the_source_is_missing_the_rest_is_read() {
     check(1, 1);
     // What comes back is seen when somebody looks through the folders again.
     lab.write(1, text);
-    crate::Store::discover(&lab.codex);
+    crate::Transcripts::discover(&lab.codex);
     check(3, 0);
 }
 
@@ -133,7 +133,7 @@ fn going_back_starts_a_new_file_of_the_same_thread() {
     let third = File::paginated_from(1, end, &base_of(&segment(8), 1, end).replace("forked_from_id", "x")).text();
     fs::write(reverted(&segment(9)), third).unwrap();
 
-    let found = crate::Store::discover(&lab.codex);
+    let found = crate::Transcripts::discover(&lab.codex);
     assert_eq!(found.files.len(), 1);
     assert_eq!(found.files[0].path, reverted(&segment(9)));
     assert!(found.files[0].is_called(&id(1)));

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use transcript::{Block, BlockKind, Summary};
 
 use super::Codex;
-use crate::{Blocks, Store, Surroundings};
+use crate::{Blocks, Surroundings, Transcripts};
 
 /// A folder of Codex's with the files that a test needs.
 struct Lab {
@@ -24,7 +24,8 @@ impl Lab {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("sessions/2026/11/15")).unwrap();
-        let surroundings = Surroundings { codex_home: Some(folder.path().to_owned()), ..Surroundings::default() };
+        let surroundings =
+            Surroundings { variables: [("CODEX_HOME", folder.path().to_owned())].into(), ..Surroundings::default() };
         let codex = Codex::new(&surroundings);
         Lab { folder, codex }
     }

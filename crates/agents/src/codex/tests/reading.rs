@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{File, Lab, id, look, shown};
-use crate::Store;
+use crate::Transcripts;
 use transcript::DefectKind;
 
 #[test]
@@ -224,27 +224,44 @@ fn helpers_that_are_missing_or_go_in_circles_do_no_harm() {
 
 #[test]
 fn a_review_is_shown_in_the_turn_that_asked_for_it() {
-    let lab = Lab::new();
-    let mut file = File::legacy(1, "");
-    file.turn("one");
-    // The thread of the review is found by its time, which its id holds.
-    let time = jiff::Timestamp::from_millisecond(super::super::home::time_of(&id(2)).unwrap()).unwrap();
-    let entered = r#"{"type":"entered_review_mode","target":{"type":"custom"},"user_facing_hint":"look"}"#;
-    file.lines.push(format!(r#"{{"timestamp":"{time}","type":"event_msg","payload":{entered}}}"#));
-    file.starts().prompt_event("look for bugs").answers("none").ends();
-    let path = lab.write(1, file.text());
-    let child =
-        format!(r#","parent_thread_id":"{}","source":{{"subagent":"review"}},"thread_source":"subagent""#, id(1));
-    lab.write(2, File::legacy(2, &child).turn("look for bugs").text());
-    let subagent = format!(r#"2 subagent {} Some("review") None"#, id(2));
-    let expected = [
-        "2 prompt look for bugs",
-        &subagent,
-        ">2 prompt look for bugs",
-        ">2 answer answer to look for bugs",
-        "2 answer none",
-    ];
-    assert_eq!(lab.show(&path)[2..], expected);
+    let check = |identity: &str, is_shown: bool, is_prompt_recorded: bool| {
+        let lab = Lab::new();
+        let mut file = File::legacy(1, "");
+        file.turn("one");
+        // The thread of the review is found by its time, which its id holds.
+        let time = jiff::Timestamp::from_millisecond(super::super::home::time_of(&id(2)).unwrap()).unwrap();
+        let entered = r#"{"type":"entered_review_mode","target":{"type":"custom"},"user_facing_hint":"look"}"#;
+        file.lines.push(format!(r#"{{"timestamp":"{time}","type":"event_msg","payload":{entered}}}"#));
+        if is_prompt_recorded {
+            file.starts().prompt_event("look for bugs");
+        }
+        file.event(r#"{"type":"exited_review_mode","review_output":null}"#).answers("none").ends();
+        let path = lab.write(1, file.text());
+        let child = format!(r#"{identity},"source":{{"subagent":"review"}}"#);
+        lab.write(2, File::legacy(2, &child).turn("look for bugs").text());
+        let turn = if is_prompt_recorded { 2 } else { 1 };
+        let mut expected = Vec::new();
+        if is_prompt_recorded {
+            expected.push(format!("{turn} prompt look for bugs"));
+        }
+        if is_shown {
+            expected.extend([
+                format!(r#"{turn} subagent {} Some("review") None"#, id(2)),
+                format!(">{turn} prompt look for bugs"),
+                format!(">{turn} answer answer to look for bugs"),
+            ]);
+        }
+        expected.push(format!("{turn} answer none"));
+        assert_eq!(lab.show(&path)[2..], expected, "{identity}");
+    };
+    // 0.140, 0.106, and 0.77, which names no parent: then the directory decides.
+    let parent = id(1);
+    check(&format!(r#","parent_thread_id":"{parent}","thread_source":"subagent""#), true, true);
+    check(&format!(r#","forked_from_id":"{parent}""#), true, true);
+    check("", true, true);
+    check("", true, false);
+    check(r#","cwd":"/home/u/another""#, false, true);
+    check(&format!(r#","parent_thread_id":"{}""#, id(3)), false, true);
 }
 
 #[test]

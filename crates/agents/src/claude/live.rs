@@ -9,8 +9,43 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use transcript::{SessionId, State};
 
+use super::home::project_folder;
+use super::{Claude, commands};
+use crate::live::{ends_with_line, has_choices, with_closed_end};
 use crate::process::is_running;
-use crate::{Holder, Live, LiveSession};
+use crate::{ExitKey, Holder, Live, LiveSession, LiveState, Screen};
+
+impl LiveState for Claude {
+    fn live(&self) -> Live {
+        live(&self.config, self.proc.as_deref())
+    }
+
+    fn read_screen(&self, screen: &str) -> Screen {
+        const TRUST: [&str; 2] =
+            ["Is this a project you created or one you trust", "Do you trust the files in this folder"];
+        const PERMISSION: [&str; 2] = ["Do you want to proceed?", "Do you want to make this edit"];
+        let has_choices = has_choices(screen, '❯') || ends_with_line(screen, "Esc to cancel");
+        let shows = |all: &[&str]| has_choices && all.iter().any(|words| screen.contains(words));
+        match () {
+            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&PERMISSION) => Screen::Asks("a permission"),
+            () if ends_with_line(screen, "Showing detailed transcript") => Screen::Reading(ExitKey::Escape),
+            () => Screen::Unknown,
+        }
+    }
+
+    fn as_plain_input(&self, text: &str) -> String {
+        let is_command = commands::is_command(text, &self.config);
+        let text = with_closed_end(text);
+        // A space before it keeps anything but a command from being taken for one; before a command it does not help.
+        match text.trim_start().chars().next() {
+            // What cannot be seen is taken out; an empty pattern of Braille is a letter to it.
+            _ if is_command => format!("\u{2800}{text}"),
+            Some('/' | '!') => format!(" {text}"),
+            _ => text,
+        }
+    }
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -23,7 +58,7 @@ struct Process {
     proc_start: Option<serde_json::Value>,
 }
 
-pub(super) fn live(config: &Path, proc: Option<&Path>) -> Live {
+fn live(config: &Path, proc: Option<&Path>) -> Live {
     let mut live = Live::default();
     let Some(proc) = proc else {
         live.weak = Some("this system has no /proc, so a killed Claude Code may still be shown as running");
@@ -45,7 +80,7 @@ fn with_processes(config: &Path, mut live: Live, runs: impl Fn(&Process) -> bool
             continue;
         }
         let Some(process) =
-            crate::read_regular(&path).ok().and_then(|bytes| serde_json::from_slice::<Process>(&bytes).ok())
+            crate::files::read_regular(&path).ok().and_then(|bytes| serde_json::from_slice::<Process>(&bytes).ok())
         else {
             continue;
         };
@@ -62,8 +97,10 @@ fn with_processes(config: &Path, mut live: Live, runs: impl Fn(&Process) -> bool
             pid: Some(process.pid),
             holder: Holder::Agent,
             state,
-            since: fs::metadata(&path).ok().map(|metadata| crate::stamp(&metadata).modified),
+            since: fs::metadata(&path).ok().map(|metadata| crate::files::stamp(&metadata).modified),
             waiting_for: process.waiting_for,
+            // The process may have moved into a subdirectory of its project.
+            folders: process.cwd.iter().flat_map(|cwd| cwd.ancestors()).map(project_folder).collect(),
             cwd: process.cwd,
         };
         // Agents do not lock: two processes may have a session open. The one that needs attention most is shown.

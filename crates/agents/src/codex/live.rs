@@ -11,11 +11,71 @@ use std::path::Path;
 
 use transcript::SessionId;
 
+use super::Codex;
 use super::home::Name;
-use crate::process::{has_word, name_of};
-use crate::{Holder, Live, LiveSession};
+use crate::live::{ends_with_line, has_choices, with_closed_end};
+use crate::process::{Terminal, has_word, name_of, terminals_of};
+use crate::{ExitKey, Holder, Live, LiveSession, LiveState, Screen};
 
-pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
+impl LiveState for Codex {
+    fn live(&self) -> Live {
+        live(self.home.root(), self.proc.as_deref())
+    }
+
+    fn live_session(&self, id: &SessionId) -> Option<LiveSession> {
+        live_session(self.home.root(), self.proc.as_deref(), id)
+    }
+
+    fn reports_state(&self) -> bool {
+        false
+    }
+
+    fn read_screen(&self, screen: &str) -> Screen {
+        const TRUST: [&str; 2] = ["Trust this folder?", "Do you trust the contents of this directory?"];
+        const PERMISSION: [&str; 2] =
+            ["Would you like to run the following command", "Would you like to make the following edits"];
+        let has_choices = has_choices(screen, '›');
+        let shows = |all: &[&str]| has_choices && all.iter().any(|words| screen.contains(words));
+        // The input line; choices of a dialog begin with a number.
+        let is_input = |line: &str| {
+            let rest = line.trim_start().strip_prefix('›')?.trim_start();
+            Some(!rest.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        match () {
+            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&PERMISSION) => Screen::Asks("a permission"),
+            () if ends_with_line(screen, "Browsing transcript") => Screen::Reading(ExitKey::Escape),
+            () if screen.trim_start().starts_with("/ T R A N S C R I P T") => Screen::Reading(ExitKey::Q),
+            // Below the input stands the model, once it is known.
+            () if screen
+                .lines()
+                .skip_while(|line| is_input(line) != Some(true))
+                .skip(1)
+                .any(|line| line.contains(" · ")) =>
+            {
+                Screen::Ready
+            }
+            () => Screen::Unknown,
+        }
+    }
+
+    fn as_plain_input(&self, text: &str) -> String {
+        // Spaces are taken off before a `!` is looked for, and what follows it would run in a shell; nothing that can be
+        // seen helps there.
+        let text = with_closed_end(text);
+        match text.trim_start().chars().next() {
+            Some('/') => format!(" {text}"),
+            Some('!') => format!("\u{200b}{text}"),
+            _ => text,
+        }
+    }
+
+    fn terminals(&self, variable: &str) -> Vec<Terminal> {
+        self.proc.as_deref().map(|proc| terminals_of(proc, "codex", variable)).unwrap_or_default()
+    }
+}
+
+fn live(root: &Path, proc: Option<&Path>) -> Live {
     let mut live = Live::default();
     let Some(proc) = proc else {
         live.weak = Some("this system has no /proc, so a running Codex is not noticed");
@@ -39,25 +99,46 @@ pub(super) fn live(root: &Path, proc: Option<&Path>) -> Live {
         let (Ok(id), Ok(metadata)) = (SessionId::new(id), entry.metadata()) else {
             continue;
         };
-        let path = entry.path();
-        let holder = holders.get(&inode(&metadata)).into_iter().flatten().find(|holder| {
-            // On some file systems (btrfs) the lock names another device than the file does.
-            holder.device == device(&metadata) || has_open(proc, holder.pid, &path)
-        });
-        if let Some(holder) = holder {
-            let since = crate::process::began_at(proc, holder.pid);
-            let session = LiveSession {
-                pid: Some(holder.pid),
-                holder: kind(proc, holder.pid),
-                state: None,
-                since,
-                waiting_for: None,
-                cwd: None,
-            };
+        if let Some(session) = holder_of(proc, &holders, &entry.path(), &metadata) {
             live.sessions.insert(id, session);
         }
     }
     live
+}
+
+/// The process that has one thread open.
+fn live_session(root: &Path, proc: Option<&Path>, id: &SessionId) -> Option<LiveSession> {
+    let proc = proc?;
+    let folder = root.join("thread-writer-locks");
+    if !folder.is_dir() {
+        return open_rollouts(root, proc).remove(id);
+    }
+    let path = folder.join(format!("{id}.lock"));
+    let metadata = fs::symlink_metadata(&path).ok()?;
+    let locks = fs::read_to_string(proc.join("locks")).ok()?;
+    holder_of(proc, &holders(&locks), &path, &metadata)
+}
+
+/// The process that holds the lock on a file.
+fn holder_of(
+    proc: &Path,
+    holders: &HashMap<u64, Vec<Lock>>,
+    path: &Path,
+    metadata: &fs::Metadata,
+) -> Option<LiveSession> {
+    let holder = holders.get(&inode(metadata))?.iter().find(|holder| {
+        // On some file systems (btrfs) the lock names another device than the file does.
+        holder.device == device(metadata) || has_open(proc, holder.pid, path)
+    })?;
+    Some(LiveSession {
+        pid: Some(holder.pid),
+        holder: kind(proc, holder.pid),
+        state: None,
+        since: crate::process::began_at(proc, holder.pid),
+        waiting_for: None,
+        cwd: None,
+        folders: Vec::new(),
+    })
 }
 
 /// The threads whose rollout a process called `codex` has open.
@@ -81,7 +162,15 @@ fn open_rollouts(root: &Path, proc: &Path) -> HashMap<SessionId, LiveSession> {
             if let Some(id) = thread.and_then(|name| SessionId::new(name.thread).ok()) {
                 let since = crate::process::began_at(proc, pid);
                 let holder = kind(proc, pid);
-                let session = LiveSession { pid: Some(pid), holder, state: None, since, waiting_for: None, cwd: None };
+                let session = LiveSession {
+                    pid: Some(pid),
+                    holder,
+                    state: None,
+                    since,
+                    waiting_for: None,
+                    cwd: None,
+                    folders: Vec::new(),
+                };
                 open.insert(id, session);
             }
         }
@@ -183,7 +272,10 @@ mod tests {
         let (folder, locks) = home();
         let lock = fs::File::open(locks.join(format!("{THREAD}.lock"))).unwrap();
         let check = |expected: &[(&str, Option<u32>)]| {
-            assert_eq!(open_threads(&live(folder.path(), Some(Path::new("/proc")))), expected);
+            let proc = Some(Path::new("/proc"));
+            assert_eq!(open_threads(&live(folder.path(), proc)), expected);
+            let one = live_session(folder.path(), proc, &SessionId::new(THREAD).unwrap());
+            assert_eq!(one.map(|session| session.pid), expected.first().map(|(_, pid)| *pid));
         };
         check(&[]);
         lock.lock().unwrap();

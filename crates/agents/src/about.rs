@@ -1,0 +1,115 @@
+//! What is known about an agent without looking at its files.
+
+use transcript::Agent;
+
+use crate::adapter::{Adapter, Surroundings};
+use crate::options::LaunchOptions;
+use crate::{claude, codex};
+
+/// The facts about an agent that hold on every machine.
+#[derive(Debug)]
+pub struct About {
+    /// Opens the agent's files.
+    pub(crate) open: fn(&Surroundings) -> Box<dyn Adapter>,
+    /// The oldest version that tine is known to work with.
+    pub oldest_version: &'static str,
+    /// The agent's command line.
+    pub options: LaunchOptions,
+    /// The environment variables that concern the agent.
+    pub variables: Variables,
+    /// How it identifies itself to an MCP server.
+    pub mcp: McpMeta,
+    /// How its own fork differs from a copy.
+    pub native_fork: NativeFork,
+    /// Whether the parent that a session names is always the direct one. Otherwise a fork of a fork may have inherited
+    /// the name of an earlier ancestor.
+    pub names_direct_parent: bool,
+}
+
+/// The environment variables that concern an agent.
+#[derive(Debug)]
+pub struct Variables {
+    /// Those that decide where the agent keeps its files. The first one moves its home.
+    pub locations: &'static [&'static str],
+    /// Those with the address of its model, which are part of how a session is launched.
+    pub endpoints: &'static [&'static str],
+    /// Those with the credentials for its model.
+    pub credentials: &'static [&'static str],
+    /// Those that a running agent sets for the programs it starts. A `*` at the end matches any rest.
+    pub of_running_agent: &'static [&'static str],
+    /// The one in which a running agent passes on the id of its session.
+    pub session_id: Option<&'static str>,
+    /// The one in which it passes on the directory of its project.
+    pub project: Option<&'static str>,
+    /// The one that names a file from which it reads variables for later commands; hooks have it.
+    pub environment_file: Option<&'static str>,
+}
+
+/// How an agent identifies itself to an MCP server, in the `_meta` of a tool call.
+#[derive(Debug)]
+pub struct McpMeta {
+    /// The keys that may hold the id of the session, best first.
+    pub session: &'static [&'static str],
+    /// The key that holds the id of the call, which the transcript contains.
+    pub call: Option<&'static str>,
+}
+
+/// How an agent's own fork differs from a copy.
+#[derive(Debug)]
+pub struct NativeFork {
+    /// Whether it keeps what was said before a compaction.
+    pub keeps_compacted: bool,
+    /// Whether it keeps what precedes a record whose parent is missing.
+    pub keeps_gaps: bool,
+    /// Whether its records keep the times of the source, so that only the file tells when the fork was made.
+    pub keeps_times: bool,
+    /// Whether it may refer to the source's file instead of copying it.
+    pub may_refer_to_source: bool,
+}
+
+/// The facts about an agent. This is the list of agents: a new one gets a line here.
+pub fn about(agent: Agent) -> &'static About {
+    match agent {
+        Agent::Claude => &claude::ABOUT,
+        Agent::Codex => &codex::ABOUT,
+    }
+}
+
+/// The environment variables that decide where the agents keep their files.
+pub fn location_variables() -> impl Iterator<Item = &'static str> {
+    Agent::ALL.into_iter().flat_map(|agent| about(agent).variables.locations).copied()
+}
+
+/// Whether a running agent sets this variable for the programs it starts.
+pub fn is_set_by_running_agent(variable: &str) -> bool {
+    let matches = |pattern: &&str| match pattern.strip_suffix('*') {
+        Some(start) => variable.starts_with(start),
+        None => variable == *pattern,
+    };
+    Agent::ALL.into_iter().any(|agent| about(agent).variables.of_running_agent.iter().any(matches))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_a_running_agent_are_recognized_and_its_configuration_is_not() {
+        let check = |variable: &str, expected: bool| {
+            assert_eq!(is_set_by_running_agent(variable), expected, "{variable}");
+        };
+        check("CLAUDECODE", true);
+        check("CLAUDE_CODE_SESSION_ID", true);
+        check("CLAUDE_CODE_CHILD_SESSION", true);
+        check("CLAUDE_CODE_MESSAGING_TOKEN", true);
+        check("CODEX_THREAD_ID", true);
+        check("CLAUDE_CONFIG_DIR", false);
+        check("CODEX_HOME", false);
+        check("CLAUDE_CODE_TMPDIR", false);
+        check("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", false);
+        check("CLAUDE_CODE_MAX_OUTPUT_TOKENS", false);
+        check("CLAUDE_CODE_USE_BEDROCK", false);
+        check("ANTHROPIC_BASE_URL", false);
+        check("PATH", false);
+    }
+}
