@@ -1,6 +1,6 @@
 //! What a text means, as a vector: a small language model inside of the binary, and a file of vectors to search in.
 //!
-//! [`chunks`] cuts prose into pieces, [`Embedder`] turns each into a [`Vector`], [`VectorWriter`] appends them to a file and
+//! [`chunks()`] cuts prose into pieces, [`Embedder`] turns each into a [`Vector`], [`VectorWriter`] appends them to a file and
 //! [`VectorFile`] finds the nearest to a question. Which texts there are, what their keys mean and how scores are mixed with
 //! those of words is left to the engine. Nothing here is loaded, allocated or read before the first text is embedded.
 //!
@@ -37,4 +37,4 @@ pub use embedder::{Embedder, MODEL};
 pub use error::Error;
 pub use file::{Hit, Key, Nearest, VectorFile, VectorWriter};
 pub use vector::{DIMENSIONS, Vector};
-pub use words::{is_word, pieces_per_word};
+pub use words::{can_read, is_word, pieces_per_word};

@@ -132,6 +132,23 @@ pub fn pieces_per_word(text: &str) -> f32 {
     if words == 0 { 1.0 } else { pieces as f32 / words as f32 }
 }
 
+/// Whether the model can make anything of a text: it was taught the Latin alphabet, so most letters have to be of it, and there
+/// have to be words among the signs. It has pieces of words in other alphabets, but knows nothing that is said in them.
+///
+/// ```
+/// assert!(meaning::can_read("the login page redirects") && meaning::can_read("los avisos se envían"));
+/// assert!(!meaning::can_read("로그인 페이지가 계속") && !meaning::can_read("| 12.4 | 99.1 | 3 |"));
+/// ```
+pub fn can_read(text: &str) -> bool {
+    let (mut latin, mut letters, mut signs) = (0_usize, 0_usize, 0_usize);
+    for c in text.chars().filter(|c| !c.is_whitespace()) {
+        signs += 1;
+        letters += usize::from(c.is_alphabetic());
+        latin += usize::from(c.is_alphabetic() && matches!(c, '\0'..='\u{24f}' | '\u{1e00}'..='\u{1eff}'));
+    }
+    2 * latin > letters && 4 * letters > signs
+}
+
 /// Whether a text is one word that the model knows as a whole: one that is common in its language, and spelt right.
 ///
 /// ```

@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use diagnostics::OrLog;
+
 use super::{FIXED, Key, RECORD, VectorFile, end, fixed_header, slot, write_record};
 use crate::error::Error;
 use crate::vector::Vector;
@@ -92,7 +94,7 @@ impl VectorWriter {
         beside.push(".new");
         let beside = PathBuf::from(beside);
         // Left by a writer that was killed: nobody else could be at it, since the lock is ours.
-        let _ = fs::remove_file(&beside);
+        fs::remove_file(&beside).or_log(format_args!("remove {}", beside.display()));
         let put = || {
             // Locked before it is in place, so that there is no moment in which another writer could take it.
             let mut writer = VectorWriter::begin(&beside, lock(&beside)?)?;
@@ -101,7 +103,9 @@ impl VectorWriter {
             writer.path = path.to_owned();
             Ok(writer)
         };
-        put().inspect_err(|_| drop(fs::remove_file(&beside)))
+        put().inspect_err(|_| {
+            fs::remove_file(&beside).or_log(format_args!("remove {}", beside.display()));
+        })
     }
 
     /// Writes the header of a file that is empty.
