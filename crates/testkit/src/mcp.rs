@@ -33,10 +33,10 @@ pub struct McpError {
     pub data: Value,
 }
 
-/// What the server asked the person.
+/// A question of the server to the person.
 #[derive(Debug, Clone)]
 pub struct Question {
-    asked: u64,
+    number: u64,
     /// The words of the question.
     pub message: String,
 }
@@ -125,31 +125,31 @@ impl McpClient {
     /// When it does not.
     #[track_caller]
     pub fn tool(&self, tool: &str, arguments: Value) -> Value {
-        let asked = format!("{tool} {arguments}");
-        let answer = self.call(tool, arguments).unwrap_or_else(|error| panic!("{asked}: {error:?}"));
-        assert_ne!(answer["isError"], true, "{asked}: {answer:#}");
-        told(&answer)
+        let call = format!("{tool} {arguments}");
+        let answer = self.call(tool, arguments).unwrap_or_else(|error| panic!("{call}: {error:?}"));
+        assert_ne!(answer["isError"], true, "{call}: {answer:#}");
+        tool_result(&answer)
     }
 
-    /// Calls a tool that understands what is asked and cannot do it, and returns its error.
+    /// Calls a tool that understands the request and cannot do it, and returns its error.
     ///
     /// # Panics
-    /// When it can, or does not understand.
+    /// When it succeeds, or rejects the arguments.
     #[track_caller]
-    pub fn trouble(&self, tool: &str, arguments: Value) -> Value {
-        trouble_of(&self.call(tool, arguments))
+    pub fn tool_error(&self, tool: &str, arguments: Value) -> Value {
+        tool_error_in(&self.call(tool, arguments))
     }
 
-    /// Calls a tool with arguments that make no sense.
+    /// Calls a tool with invalid arguments.
     ///
     /// # Panics
     /// When it accepts them.
     #[track_caller]
     pub fn refused(&self, tool: &str, arguments: Value) -> McpError {
-        let asked = format!("{tool} {arguments}");
+        let call = format!("{tool} {arguments}");
         match self.call(tool, arguments) {
             Err(error) => error,
-            Ok(answer) => panic!("{asked} was accepted: {answer:#}"),
+            Ok(answer) => panic!("{call} was accepted: {answer:#}"),
         }
     }
 
@@ -221,7 +221,7 @@ impl McpClient {
     #[track_caller]
     pub fn answer(&self, question: &Question, accept: bool) {
         let action = if accept { "accept" } else { "decline" };
-        self.expect("answer", json!({"asked": question.asked, "action": action}));
+        self.expect("answer", json!({"asked": question.number, "action": action}));
     }
 
     /// Takes leave of the server; one that was started ends.
@@ -270,9 +270,9 @@ impl Drop for McpClient {
     }
 }
 
-/// What a tool told, from its answer: the same as data and as text.
+/// The result in a tool's answer, which is the same as data and as text.
 #[track_caller]
-pub fn told(answer: &Value) -> Value {
+pub fn tool_result(answer: &Value) -> Value {
     let text = answer["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {answer:#}"));
     let as_text: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"));
     assert_eq!(as_javascript(&as_text), as_javascript(&answer["structuredContent"]));
@@ -289,12 +289,12 @@ fn as_javascript(value: &Value) -> Value {
     }
 }
 
-/// The error that a tool told.
+/// The error in a tool's answer.
 #[track_caller]
-pub fn trouble_of(answer: &Result<Value, McpError>) -> Value {
+pub fn tool_error_in(answer: &Result<Value, McpError>) -> Value {
     let answer = answer.as_ref().unwrap_or_else(|error| panic!("{error:?}"));
     assert_eq!(answer["isError"], true, "{answer:#}");
-    told(answer)["error"].take()
+    tool_result(answer)["error"].take()
 }
 
 fn with_arguments(name: &str, arguments: Value) -> Value {
@@ -310,9 +310,9 @@ fn list(answer: &Value, key: &str) -> Vec<Value> {
 fn hear(shared: &(Mutex<Heard>, Condvar), line: &str) {
     let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
     let mut heard = shared.0.lock().expect("what was heard");
-    if let Some(asked) = line["asked"].as_u64() {
+    if let Some(number) = line["asked"].as_u64() {
         let message = line["message"].as_str().unwrap_or_default().to_owned();
-        heard.questions.push_back(Question { asked, message });
+        heard.questions.push_back(Question { number, message });
     } else if let Some(id) = line["id"].as_u64() {
         let answer = match line.get("error") {
             Some(error) => Err(McpError {

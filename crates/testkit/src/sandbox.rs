@@ -236,13 +236,13 @@ impl Sandbox {
     /// holds a program that must not be found, a directory of links stands in for it.
     fn search_path(&self) -> OsString {
         let mut directories = vec![self.bin()];
-        for (number, system) in ["/usr/bin", "/bin"].iter().map(Path::new).enumerate() {
+        for system in ["/usr/bin", "/bin"].map(Path::new) {
             let stands_for_another = system.is_symlink();
             if stands_for_another || !system.is_dir() {
                 continue;
             }
             if SHIELDED.iter().any(|name| system.join(name).exists()) {
-                directories.push(shielded_copy(system, &self.root().join(format!("system-{number}"))));
+                directories.push(shielded_copy(system));
             } else {
                 directories.push(system.to_owned());
             }
@@ -317,15 +317,29 @@ fn on_path(tool: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?).map(|directory| directory.join(tool)).find(|candidate| candidate.is_file())
 }
 
-fn shielded_copy(system: &Path, copy: &Path) -> PathBuf {
-    fs::create_dir(copy).expect("a directory of links");
+/// A directory of links to the programs of a system directory, without those that must not be found. Making thousands of
+/// links takes longer than most tests, so all sandboxes of a machine share one for as long as the system stays as it is.
+fn shielded_copy(system: &Path) -> PathBuf {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::metadata(system).expect("the system's programs");
+    let owner = fs::metadata("/proc/self").map_or(0, |own| own.uid());
+    let state = format!("{}-{}-{}", metadata.dev(), metadata.ino(), metadata.mtime_nsec() ^ metadata.mtime());
+    let copy = env::temp_dir().join(format!("tine-shielded-{owner}-{state}"));
+    if copy.is_dir() {
+        return copy;
+    }
+    let new = tempfile::Builder::new().prefix("tine-shielded-new-").tempdir().expect("a directory of links");
     let entries = fs::read_dir(system).expect("the system's programs");
     for entry in entries.flatten() {
         if !SHIELDED.iter().any(|name| entry.file_name() == *name) {
-            symlink(&entry.path(), &copy.join(entry.file_name()));
+            symlink(&entry.path(), &new.path().join(entry.file_name()));
         }
     }
-    copy.to_owned()
+    // Another process may have been quicker. A directory is never renamed onto one that holds something.
+    if fs::rename(new.path(), &copy).is_ok() {
+        let _ = new.keep();
+    }
+    copy
 }
 
 fn symlink(target: &Path, link: &Path) {

@@ -78,7 +78,7 @@ impl Tmux {
     ///
     /// # Panics
     /// When tmux fails.
-    pub fn tell<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
+    pub fn call<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> String {
         expect_success(&self.command().args(arguments).output().expect("tmux"))
     }
 
@@ -111,7 +111,7 @@ impl Pane<'_> {
 
     /// Types a text as it is, without Enter.
     pub fn send_text(&self, typed: &str) {
-        self.tmux.tell(["send-keys", "-t", &self.id, "-l", "--", typed]);
+        self.tmux.call(["send-keys", "-t", &self.id, "-l", "--", typed]);
     }
 
     /// Presses keys by tmux's names: `Enter`, `Escape`, `C-c`, `Up`.
@@ -182,17 +182,17 @@ impl Pane<'_> {
 
     /// What is on the screen, as plain text.
     pub fn screen(&self) -> String {
-        self.tmux.tell(["capture-pane", "-p", "-t", &self.id])
+        self.tmux.call(["capture-pane", "-p", "-t", &self.id])
     }
 
     /// The screen and what scrolled off it.
     pub fn history(&self) -> String {
-        self.tmux.tell(["capture-pane", "-p", "-S", "-", "-t", &self.id])
+        self.tmux.call(["capture-pane", "-p", "-S", "-", "-t", &self.id])
     }
 
     /// The process id of the pane's command.
     pub fn process(&self) -> u32 {
-        let answer = self.tmux.tell(["display-message", "-p", "-t", &self.id, "#{pane_pid}"]);
+        let answer = self.tmux.call(["display-message", "-p", "-t", &self.id, "#{pane_pid}"]);
         answer.trim().parse().expect("a process id")
     }
 

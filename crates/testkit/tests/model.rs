@@ -186,7 +186,9 @@ fn a_gate_holds_the_answer_until_it_is_opened() {
     gate.open();
     let body = asking.join().expect("the answer");
     assert!(body.contains("before") && body.contains("after"));
-    poll::wait_until("the answer to be told", Duration::from_secs(5), || model.progress(&request) == Progress::Told);
+    poll::wait_until("the answer to be sent", Duration::from_secs(5), || {
+        model.progress(&request) == Progress::Finished
+    });
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Drives a real Codex: configured for the model double, started by `exec` or in a pane.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::{Value, json};
 
 use super::install::installed;
 use crate::poll::PATIENCE;
@@ -47,6 +50,29 @@ impl<'test> CodexDriver<'test> {
         let mut command = self.sandbox.command(&self.binary);
         command.envs(self.environment()).current_dir(directory);
         command
+    }
+
+    /// The name of a thread in Codex's own list.
+    ///
+    /// # Panics
+    /// When Codex does not answer.
+    pub fn name_of(&self, directory: &Path, id: &str) -> Option<String> {
+        let mut command = self.command(directory);
+        command.arg("app-server").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut server = command.spawn().expect("codex starts");
+        let mut input = server.stdin.take().expect("an input");
+        let client = json!({ "clientInfo": { "name": "test", "version": "0" } });
+        let calls = [("initialize", client), ("thread/list", json!({})), ("thread/read", json!({ "threadId": id }))];
+        let mut lines = BufReader::new(server.stdout.take().expect("an output")).lines();
+        let mut answer = Value::Null;
+        for (number, (method, params)) in calls.iter().enumerate() {
+            writeln!(input, "{}", json!({ "id": number, "method": method, "params": params })).expect("codex listens");
+            let mut messages = lines.by_ref().map(|line| serde_json::from_str(&line.expect("text")).expect("JSON"));
+            answer = messages.find(|message: &Value| message["id"] == number).expect("an answer");
+        }
+        drop(input);
+        server.wait().expect("codex ends");
+        answer["result"]["thread"]["name"].as_str().map(str::to_owned)
     }
 
     /// Runs one prompt by `codex exec`; the arguments stand before the prompt, as `["resume", id]` does.

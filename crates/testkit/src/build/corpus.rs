@@ -25,6 +25,7 @@ pub struct Corpus {
     bytes: Option<u64>,
     projects: usize,
     median: f64,
+    vocabulary: Option<usize>,
 }
 
 /// One session of a corpus.
@@ -49,7 +50,7 @@ pub struct CorpusSession {
 impl Corpus {
     /// A hundred sessions in ten projects.
     pub fn new(seed: u64) -> Self {
-        Self { seed, sessions: 100, bytes: None, projects: 10, median: 60_000.0 }
+        Self { seed, sessions: 100, bytes: None, projects: 10, median: 60_000.0, vocabulary: None }
     }
 
     /// How many sessions.
@@ -76,10 +77,17 @@ impl Corpus {
         self
     }
 
+    /// This many made-up words besides the usual ones, most of them rare, and some turns in which tools are called dozens of
+    /// times: where a word is rare, it is likely to stand in one of those.
+    pub fn vocabulary(mut self, words: usize) -> Self {
+        self.vocabulary = Some(words);
+        self
+    }
+
     /// Writes the corpus below the two agents' homes. The directories that the sessions worked in need not exist.
     pub fn write(&self, claude_home: &Path, codex_home: &Path, work: &Path) -> Vec<CorpusSession> {
         let mut random = Random::new(self.seed);
-        let mut words = Words::new(self.seed);
+        let mut words = self.vocabulary.map_or_else(|| Words::new(self.seed), |count| Words::wide(self.seed, count));
         let mut written = Vec::new();
         let mut total = 0;
         while self.bytes.map_or(written.len() < self.sessions, |bytes| total < bytes) {
@@ -103,12 +111,12 @@ impl Corpus {
                 ("claude", id, path)
             };
             let plan = Plan { id: &id, cwd: &cwd, started, seed: random.bits(), needle: &needle, bytes: size };
-            let told = if agent == "claude" {
+            let output = if agent == "claude" {
                 plan.write_claude(&path, &mut words)
             } else {
                 plan.write_codex(&path, &mut words)
             };
-            let (bytes, turns) = told.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            let (bytes, turns) = output.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
             total += bytes;
             written.push(CorpusSession { agent, id, cwd, path, bytes, turns, needle });
         }
@@ -198,9 +206,10 @@ impl Plan<'_> {
         }
         // Every output is kept about twice: once for the model and once for the screen.
         let mut room = left as usize / 2;
-        for _ in 0..random.below(8) {
+        let calls = if words.is_wide() && random.below(8) == 0 { 100 } else { 8 };
+        for _ in 0..random.below(calls) {
             let length = (random.log_normal(1_500.0, 1.5) as usize).clamp(20, 30_000).min(room);
-            let command = format!("{} {}", words.word(), words.word());
+            let command = format!("{} ", words.word()) + words.word();
             turn = turn.tool(shell.0, json!({shell.1: command}), words.output(length));
             room = room.saturating_sub(length + 1_000);
             if room == 0 {

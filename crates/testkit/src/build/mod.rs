@@ -23,14 +23,16 @@ mod codex;
 mod corpus;
 mod random;
 mod turn;
+pub mod versions;
 mod words;
 
 pub use claude::{ClaudeSession, claude_project_directory};
 pub use codex::{CodexSession, Dialect};
 pub use corpus::{Corpus, CorpusSession, big_claude_session, big_codex_session};
+pub(crate) use random::Clock;
 pub use random::Random;
 pub use turn::{Step, Tool, Turn};
-pub use words::Words;
+pub use words::{Words, made_up};
 
 use serde_json::Value;
 

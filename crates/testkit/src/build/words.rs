@@ -21,23 +21,34 @@ const VOCABULARY: &str = "the a to of in and it is for that with this on as be w
 #[derive(Debug, Clone)]
 pub struct Words {
     random: Random,
-    vocabulary: Vec<&'static str>,
+    vocabulary: Vec<String>,
+    is_wide: bool,
     pool: String,
 }
 
 /// How much ready output is kept.
 const POOL: usize = 1 << 20;
+/// The same where words are to be rare: a word that it has once is in a handful of sessions.
+const WIDE_POOL: usize = 64 << 20;
 
 impl Words {
     /// The source of a seed.
     pub fn new(seed: u64) -> Self {
-        let mut words = Self {
-            random: Random::new(seed ^ 0x7769_7264),
-            vocabulary: VOCABULARY.split_whitespace().collect(),
-            pool: String::with_capacity(POOL + 256),
-        };
+        Self::of(seed, VOCABULARY.split_whitespace().map(str::to_owned).collect(), false)
+    }
+
+    /// A source with this many made-up words besides the usual ones, as rare as words are in people's text. See [`made_up`].
+    pub fn wide(seed: u64, count: usize) -> Self {
+        let known = VOCABULARY.split_whitespace().map(str::to_owned);
+        Self::of(seed, known.chain((0..count).map(made_up)).collect(), true)
+    }
+
+    fn of(seed: u64, vocabulary: Vec<String>, is_wide: bool) -> Self {
+        let size = if is_wide { WIDE_POOL } else { POOL };
+        let random = Random::new(seed ^ 0x7769_7264);
+        let mut words = Self { random, vocabulary, is_wide, pool: String::with_capacity(size + 256) };
         let mut number = 0;
-        while words.pool.len() < POOL {
+        while words.pool.len() < size {
             number += 1;
             let line = words.output_line(number);
             words.pool.push_str(&line);
@@ -45,11 +56,18 @@ impl Words {
         words
     }
 
+    /// Whether most words are rare.
+    pub fn is_wide(&self) -> bool {
+        self.is_wide
+    }
+
     /// One word, common ones more often.
-    pub fn word(&mut self) -> &'static str {
-        // The square makes small places likelier: a rough version of Zipf's law.
-        let fraction = self.random.fraction();
-        self.vocabulary[(fraction * fraction * self.vocabulary.len() as f64) as usize]
+    pub fn word(&mut self) -> &str {
+        let (fraction, count) = (self.random.fraction(), self.vocabulary.len() as f64);
+        // The square makes small places likelier: a rough version of Zipf's law. With many words, the law itself is used: the
+        // word at place n is said one nth as often as the first.
+        let place = if self.is_wide { count.powf(fraction) } else { fraction * fraction * count };
+        &self.vocabulary[(place as usize).min(self.vocabulary.len() - 1)]
     }
 
     /// Sentences of about so many bytes.
@@ -90,7 +108,7 @@ impl Words {
     }
 
     fn output_line(&mut self, number: usize) -> String {
-        let (one, two, three) = (self.word(), self.word(), self.word());
+        let [one, two, three] = std::array::from_fn(|_| self.word().to_owned());
         match self.random.below(5) {
             0 => format!(
                 "-rw-r--r-- 1 user user {:>7} Nov  3 10:{:02} src/{one}/{two}.rs\n",
@@ -111,6 +129,17 @@ impl Words {
             _ => format!("test {one}::{two}::{three}_{number} ... ok\n"),
         }
     }
+}
+
+/// The made-up word with this number, made of syllables.
+pub fn made_up(number: usize) -> String {
+    const SYLLABLES: [&str; 32] = [
+        "ba", "ke", "li", "mo", "nu", "ra", "se", "ti", "vo", "zu", "dan", "fel", "gor", "hin", "jul", "kap", "lom",
+        "mer", "nis", "pol", "qua", "rud", "sal", "tem", "ulf", "vin", "wex", "xan", "yor", "zeb", "cho", "tri",
+    ];
+    // Mixed, so that neighbours don't look alike. Four syllables make a million words.
+    let mixed = (number.wrapping_mul(0x9_E377) ^ 0x5_A5A5) & 0xF_FFFF;
+    (0..4).map(|place| SYLLABLES[mixed >> (5 * place) & 31]).collect()
 }
 
 #[cfg(test)]

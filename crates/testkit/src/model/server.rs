@@ -39,16 +39,16 @@ fn talk(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
     let Some(raw) = http::read_request(&mut stream)? else { return Ok(()) };
     let (request, reply) = shared.receive(raw);
     let mut answer = Answer { stream, shared: Arc::clone(shared), head_only: request.method == "HEAD" };
-    let told = match (request.api, request.kind) {
+    let output = match (request.api, request.kind) {
         (Api::Messages, Kind::CountTokens) => anthropic::count_tokens(&mut answer, &request),
         (Api::Messages, _) => anthropic::answer(&mut answer, &request, &reply),
         (Api::Responses, _) if request.path.ends_with("/compact") => openai::compact(&mut answer, &request, &reply),
         (Api::Responses, _) => openai::answer(&mut answer, &request, &reply),
         (Api::Neither, _) => neither(&mut answer, &request),
     };
-    shared.answered(request.index, told.is_ok());
+    shared.answered(request.index, output.is_ok());
     let _ = answer.stream.shutdown(Shutdown::Both);
-    told
+    output
 }
 
 fn neither(answer: &mut Answer, request: &Request) -> io::Result<()> {

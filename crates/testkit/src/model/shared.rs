@@ -17,8 +17,8 @@ type Rule = Arc<dyn Fn(&Request) -> Option<Reply> + Send + Sync>;
 pub enum Progress {
     /// It is being streamed, or held at a gate.
     Open,
-    /// It was told to its end.
-    Told,
+    /// It was sent to the end.
+    Finished,
     /// The agent hung up before its end, as it does when a turn is interrupted.
     Abandoned,
 }
@@ -96,7 +96,7 @@ impl Shared {
     }
 
     pub(crate) fn answered(&self, index: usize, to_the_end: bool) {
-        self.state().progress[index] = if to_the_end { Progress::Told } else { Progress::Abandoned };
+        self.state().progress[index] = if to_the_end { Progress::Finished } else { Progress::Abandoned };
         self.changed.notify_all();
     }
 

@@ -116,6 +116,6 @@ fn a_refusal_is_reported(version: &str) {
     model.on(|_| Some(Reply::error(400, json!({"type": "invalid_request_error", "message": "the double refuses"}))));
     let output = claude.run(&sandbox.project("app"), &[], "to be refused");
     assert!(!output.status.success());
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(told.contains("the double refuses"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(printed.contains("the double refuses"), "{printed}");
 }

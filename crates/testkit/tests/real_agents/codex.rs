@@ -95,8 +95,8 @@ fn a_refusal_is_reported(version: &str) {
     model.push(Reply::error(400, json!({"type": "invalid_request_error", "message": "the double refuses"})));
     let output = codex.run(&sandbox.project("app"), &[], "to be refused");
     assert!(!output.status.success());
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.contains("the double refuses"), "{told}");
+    let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(printed.contains("the double refuses"), "{printed}");
 }
 
 /// Since 0.150 a native fork refers to its source instead of copying it.

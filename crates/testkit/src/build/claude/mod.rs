@@ -1,7 +1,7 @@
 //! A synthetic session of Claude Code: what happened in it, and where its files go.
 
-mod around;
 pub(crate) mod lines;
+mod records;
 mod turn;
 
 use std::fs::{self, File};

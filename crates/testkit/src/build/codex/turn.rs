@@ -49,13 +49,13 @@ impl<W: Write> CodexLines<W> {
     /// Writes `/compact`: a turn of its own that ends in a new history of all prompts and the summary.
     pub(crate) fn compaction(&mut self, summary: &str) -> io::Result<()> {
         self.begin_turn()?;
-        let told = format!(
+        let printed = format!(
             "Another language model started to solve this problem and produced a summary of its thinking process. Here is the summary produced by the other language model, use the information in this summary to assist with your own analysis:\n{summary}"
         );
         self.message("assistant", summary)?;
         let mut history = self.prompts.clone();
-        history.push(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": told}]}));
-        let mut payload = json!({"message": told, "replacement_history": history});
+        history.push(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": printed}]}));
+        let mut payload = json!({"message": printed, "replacement_history": history});
         if self.is_paginated() {
             let window = self.random.uuid_at(self.clock.milliseconds());
             merge(&mut payload, json!({"window_number": 1, "window_id": window}));

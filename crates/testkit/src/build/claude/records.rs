@@ -1,4 +1,4 @@
-//! What stands around the turns of a Claude Code transcript: the context at its beginning, subagents, compactions.
+//! The records of a Claude Code transcript besides its turns: the initial context, subagents, compactions.
 
 use std::io::{self, Write};
 
