@@ -1,8 +1,10 @@
-//! The configuration file: what may stand in it, and what holds where it says nothing.
+//! The configuration file: its settings and their defaults.
 //!
-//! A new setting is a field here, a line in [`KEYS`] and a line in the documentation. A key that tine does not know is a
-//! warning, because it may be meant for a newer tine; a value of the wrong kind is an error, because something else
-//! would be done than was asked for.
+//! A new setting is a field here and an entry in [`keys`]. Its doc comment is its description in docs/configuration.md, which
+//! a test of the binary generates. An unknown key is a warning, because it may be meant for a newer tine; a value of the
+//! wrong type is an error, because tine would do something else than was asked for.
+
+pub(crate) mod error;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,51 +14,50 @@ use std::path::{Component, Path, PathBuf};
 use serde::Deserialize;
 use transcript::{Agent, SessionName};
 
-use crate::Tine;
+use crate::advice::FileError;
 use crate::context::Context;
-use crate::error::{Error, Result};
 
-/// Every key that means something.
-const KEYS: [&str; 10] = [
-    "worktree.place",
-    "worktree.bring",
-    "worktree.setup",
-    "agents.claude.command",
-    "agents.codex.command",
-    "hooks.notes",
-    "mcp.start",
-    "mcp.elsewhere",
-    "mcp.skip_permissions",
-    "mcp.stop",
-];
+pub use error::Error;
 
-/// What the person has set.
+type Result<T> = std::result::Result<T, Error>;
+
+/// Every key that means something. Profiles have names of the user's own and are not listed.
+pub fn keys() -> Vec<String> {
+    let worktree = ["worktree.place", "worktree.bring", "worktree.setup"].map(str::to_owned);
+    let agents = Agent::ALL.map(|agent| format!("agents.{agent}.command"));
+    let others = ["hooks.notes", "mcp.start", "mcp.elsewhere", "mcp.skip_permissions", "mcp.stop"].map(str::to_owned);
+    worktree.into_iter().chain(agents).chain(others).collect()
+}
+
+/// The settings in the configuration file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct Config {
-    /// New worktrees.
+    /// New worktrees, as `tine fork --worktree` creates them.
     pub worktree: WorktreeConfig,
-    /// The agents.
+    /// The agents' programs.
     pub agents: AgentsConfig,
-    /// What hooks do besides taking note.
+    /// What the hooks add to a session.
     pub hooks: HooksConfig,
-    /// What agents may do through tine.
+    /// What agents may do through `tine mcp`. Each setting is `"on"`, `"off"`, or `"ask"`, which asks you every time.
     pub mcp: McpConfig,
-    /// Named sets of launch options.
+    /// Launch options under a name, for `tine start --profile NAME`.
     pub profiles: BTreeMap<String, ProfileConfig>,
 }
 
 /// What agents may do through tine.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct McpConfig {
-    /// Start, resume and fork sessions, and speak to them.
+    /// Start, resume and fork sessions in this project and its worktrees, and send messages to them.
     pub start: Permission,
-    /// The same outside of the project in which the server runs, and its worktrees.
+    /// The same in other projects.
     pub elsewhere: Permission,
-    /// Start agents that ask for no permission.
+    /// Start agents that don't ask for permissions, and fork sessions with the options that do so.
     pub skip_permissions: Permission,
-    /// End agents.
+    /// Stop agents.
     pub stop: Permission,
 }
 
@@ -71,41 +72,44 @@ impl Default for McpConfig {
     }
 }
 
-/// Whether something may be done.
+/// Whether agents may do something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(rename_all = "lowercase")]
 pub enum Permission {
-    /// It may not.
+    /// They may not.
     Off,
-    /// The person is asked each time.
+    /// The user is asked each time.
     Ask,
-    /// It may.
+    /// They may.
     On,
 }
 
-/// What hooks do besides taking note.
+/// What the hooks add to a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct HooksConfig {
-    /// A file of notes that a named session gets when it starts; `{name}` stands for its name.
+    /// File with notes that a named session receives when it starts. `{name}` is the name of the session.
     pub notes: Option<String>,
 }
 
-/// A named set of launch options.
+/// Launch options under a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfileConfig {
-    /// The agent that it is for; any where nothing is said.
+    /// Agent that the profile is for. Without it, the profile fits any agent.
     pub agent: Option<Agent>,
-    /// The agent's own arguments.
+    /// Arguments for the agent.
     pub args: Vec<String>,
-    /// The model.
+    /// Model to use.
     pub model: Option<String>,
-    /// A file of settings.
+    /// Settings file for the agent.
     settings: Option<String>,
-    /// A file with the system prompt.
+    /// File that contains the system prompt.
     system_prompt: Option<String>,
-    /// Variables.
+    /// Environment variables.
     #[serde(rename = "env")]
     pub environment: BTreeMap<String, String>,
 }
@@ -131,45 +135,77 @@ impl Config {
     }
 }
 
-/// How new worktrees are made.
+/// How tine creates worktrees.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct WorktreeConfig {
-    /// Where they are.
+    /// Directory of a new worktree. `{repository}` is the path of the repository, `{name}` its last part, `{parent}` the
+    /// directory that it is in, and `{branch}` the new branch.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: Template,
-    /// Files and folders that git ignores and that come along.
+    /// Files and folders to copy from the source's directory although git ignores them.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub bring: Vec<InnerPath>,
-    /// What runs in them before they are handed over.
+    /// Command to run in a new worktree: a line for the shell, or a list of words to run without one.
     pub setup: Option<Program>,
 }
 
-/// How agents are started.
+/// How agents are started. A table for an agent that this version doesn't know is not an error.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct AgentsConfig {
-    claude: AgentConfig,
-    codex: AgentConfig,
-}
+#[cfg_attr(feature = "schema", derive(serde::Serialize))]
+#[serde(try_from = "toml::Table")]
+pub struct AgentsConfig(BTreeMap<Agent, AgentConfig>);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 struct AgentConfig {
+    /// Program to run: a name on the PATH, or a path.
     command: Option<String>,
 }
 
 impl AgentsConfig {
     /// The program of an agent: a name that is looked up, or a path.
     pub fn command(&self, agent: Agent, home: &Path) -> PathBuf {
-        let (set, usual) = match agent {
-            Agent::Claude => (&self.claude, "claude"),
-            Agent::Codex => (&self.codex, "codex"),
-        };
-        expand_home(set.command.as_deref().unwrap_or(usual), home)
+        let set = self.0.get(&agent).and_then(|config| config.command.as_deref());
+        expand_home(set.unwrap_or(agent.as_str()), home)
     }
 }
 
-/// A path in which words in braces stand for what is known only later.
+impl TryFrom<toml::Table> for AgentsConfig {
+    type Error = toml::de::Error;
+
+    fn try_from(mut table: toml::Table) -> std::result::Result<Self, toml::de::Error> {
+        let of = |agent: Agent| Some((agent, table.remove(agent.as_str())?));
+        let given = Agent::ALL.into_iter().filter_map(of);
+        given
+            .map(|(agent, value)| Ok((agent, value.try_into()?)))
+            .collect::<std::result::Result<_, _>>()
+            .map(AgentsConfig)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for AgentsConfig {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AgentsConfig".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut properties = serde_json::Map::new();
+        for agent in Agent::ALL {
+            let mut schema = AgentConfig::json_schema(generator);
+            schema.insert("description".into(), format!("{}.", agent.product_name()).into());
+            properties.insert(agent.to_string(), schema.to_value());
+        }
+        schemars::json_schema!({ "type": "object", "properties": properties })
+    }
+}
+
+/// A path with placeholders in braces.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize))]
 #[serde(try_from = "String")]
 pub struct Template(String);
 
@@ -228,8 +264,9 @@ impl Template {
     }
 }
 
-/// A path inside of a working tree.
+/// A path inside a working tree.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(serde::Serialize))]
 #[serde(try_from = "String")]
 pub struct InnerPath(PathBuf);
 
@@ -256,29 +293,15 @@ impl InnerPath {
     }
 }
 
-/// Something to run.
+/// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(untagged, expecting = "expected a text for `sh -c`, or a list of words that are run without a shell")]
 pub enum Program {
     /// A line for a shell.
     Line(String),
     /// A program and its arguments.
     Words(Vec<String>),
-}
-
-impl Tine {
-    /// The person's settings, read when they are first needed.
-    pub fn config(&self) -> Result<&Config> {
-        if let Some(config) = self.config.get() {
-            return Ok(config);
-        }
-        let (config, unknown) = read(&self.context().paths.config)?;
-        for key in unknown {
-            let (path, key) = (&self.context().paths.config, transcript::text::one_line(&key));
-            self.warn(format!("{}: `{key}` is not known and means nothing", path.display()));
-        }
-        Ok(self.config.get_or_init(|| config))
-    }
 }
 
 /// The notes that a session gets when it starts, where the person wants that. Quick where there is no configuration.
@@ -295,41 +318,41 @@ pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>
         Ok(None) => return Ok(None),
         Ok(Some(file)) => drop(file.take(LONGEST).read_to_end(&mut notes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(Error::Unreadable { path, source }),
+        Err(source) => return Err(FileError::Read { path, source }.into()),
     }
     let notes = String::from_utf8_lossy(&notes).into_owned();
     Ok(Some(notes).filter(|notes| !notes.trim().is_empty()))
 }
 
 /// The settings in a file, and the keys in it that mean nothing.
-fn read(path: &Path) -> Result<(Config, Vec<String>)> {
+pub(crate) fn read(path: &Path) -> Result<(Config, Vec<String>)> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Config::default(), Vec::new())),
-        Err(source) => return Err(Error::Unreadable { path: path.to_owned(), source }),
+        Err(source) => return Err(FileError::Read { path: path.to_owned(), source }.into()),
     };
     let bad = |error: toml::de::Error| {
         let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or_default());
         let line = before.matches('\n').count() + 1;
-        Error::BadConfig { path: path.to_owned(), line, message: error.message().to_owned() }
+        Error::Invalid { path: path.to_owned(), line, message: error.message().to_owned() }
     };
     let config = toml::from_str(&text).map_err(bad)?;
     let table: toml::Table = toml::from_str(&text).map_err(bad)?;
     let mut unknown = Vec::new();
-    find_unknown(&table, "", &mut unknown);
+    find_unknown(&table, "", &keys(), &mut unknown);
     Ok((config, unknown))
 }
 
-fn find_unknown(table: &toml::Table, above: &str, unknown: &mut Vec<String>) {
+fn find_unknown(table: &toml::Table, above: &str, keys: &[String], unknown: &mut Vec<String>) {
     for (key, value) in table {
         let name = format!("{above}{key}");
         let below = format!("{name}.");
         match value {
-            toml::Value::Table(table) if KEYS.iter().any(|known| known.starts_with(&below)) => {
-                find_unknown(table, &below, unknown);
+            toml::Value::Table(table) if keys.iter().any(|known| known.starts_with(&below)) => {
+                find_unknown(table, &below, keys, unknown);
             }
             // Profiles have names of the person's own; what stands in one is checked when it is read.
-            _ if KEYS.contains(&name.as_str()) || name == "profiles" => {}
+            _ if keys.contains(&name) || name == "profiles" => {}
             _ => unknown.push(name),
         }
     }
@@ -421,7 +444,7 @@ mod tests {
             ("a = 1\na = 2\n", 2, "duplicate key"),
         ] {
             let error = parsed(text).unwrap_err();
-            let Error::BadConfig { line: found, ref message, .. } = error else { panic!("{error}") };
+            let Error::Invalid { line: found, ref message, .. } = error else { panic!("{error}") };
             assert_eq!(found, line, "{text}: {message}");
             assert!(message.contains(said), "{text}: {message}");
         }

@@ -16,6 +16,8 @@ pub struct Context {
     pub paths: Paths,
     /// This very program, which agents are told to call.
     pub program: PathBuf,
+    /// The command that runs a worker: the program and its arguments. It calls [`crate::run_worker`].
+    pub worker: Vec<OsString>,
     /// The directory in which the person stands.
     pub cwd: PathBuf,
     /// The time, or a fixed one in tests.
@@ -100,3 +102,9 @@ pub(crate) fn is_executable(path: &std::path::Path) -> bool {
 pub(crate) fn is_executable(path: &std::path::Path) -> bool {
     path.is_file()
 }
+
+/// The variable that names the session under which an agent was started.
+pub(crate) const NAME_VARIABLE: &str = "TINE_SESSION";
+
+/// The variable that marks the agents which make a fork.
+pub const MARK: &str = "TINE_FORK";

@@ -1,5 +1,7 @@
 //! Signals to processes that are known by their numbers.
 
+use diagnostics::OrLog;
+
 /// What a process is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
@@ -20,7 +22,7 @@ pub(crate) fn signal(pid: u32, signal: Signal) {
         Signal::Kill => Number::KILL,
     };
     if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
-        let _ = kill_process(pid, number);
+        kill_process(pid, number).or_log("send a signal");
     }
 }
 

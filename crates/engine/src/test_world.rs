@@ -32,13 +32,14 @@ impl World {
         let root = self.root.path().canonicalize().expect("a path");
         let path = std::env::var_os("PATH").unwrap_or_default();
         Tine::open(Context {
-            surroundings: Surroundings { home: root.clone(), proc: None, claude_config_dir: None, codex_home: None },
+            surroundings: Surroundings { home: root.clone(), ..Surroundings::default() },
             paths: Paths {
                 config: root.join("config.toml"),
                 registry: root.join("registry.db"),
                 cache: root.join("cache"),
             },
             program: "tine".into(),
+            worker: Vec::new(),
             cwd: self.repository.clone(),
             clock: Clock::System,
             environment: Environment::default(),
@@ -47,6 +48,10 @@ impl World {
             cancel: agents::Cancel::default(),
         })
         .expect("tine")
+    }
+
+    pub(crate) fn registry(&self) -> PathBuf {
+        self.root.path().canonicalize().expect("a path").join("registry.db")
     }
 
     pub(crate) fn claude_home(&self) -> PathBuf {

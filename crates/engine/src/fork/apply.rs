@@ -1,17 +1,32 @@
 //! Carrying out a plan.
 
-use agents::{Made, ProgramError, Resumed};
+use agents::{NewSession, ProgramError};
 use jiff::Timestamp;
 use transcript::{ParentSource, SessionView};
 
 use super::copy::Files;
-use super::{Method, Plan, SeedNote};
-use crate::Tine;
-use crate::directory::CopyProgress;
-use crate::error::{Error, Result};
+use super::{KeptSeed, Method, Plan, SeedNote};
+use crate::ctx::Ctx;
+use crate::fork::copy;
+use crate::fork::launch;
+use crate::fork::native;
+use crate::fork::plan;
+use crate::fork::seed;
+use crate::fork::unstarted;
+use crate::fork::workspace;
+use crate::fork::{Error, Result};
 use crate::names;
-use crate::operations::{Effects, Expected, NewFork, content_of, stamp_of};
+use crate::operations::clean_up;
+use crate::operations::delete;
+use crate::operations::free_names;
+use crate::operations::growth;
+use crate::program;
+use crate::registry;
+use crate::registry::operations::{Created, CreatedWorkspace, Effects, Expected, Forking, NewFork};
 use crate::registry::{Lineage, SessionKey};
+use crate::run::profile::process;
+use crate::sessions::moved;
+use crate::workspace::directory::CopyProgress;
 
 /// A fork that was made.
 #[derive(Debug, Clone)]
@@ -25,188 +40,244 @@ pub struct Forked {
     pub operation: i64,
 }
 
-impl Tine {
-    /// Makes the fork that `plan` describes. On any failure nothing of it is left.
-    pub fn apply_fork(&self, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
-        let now = self.context().clock.now();
-        // A name that nobody chose gives way where somebody was quicker to take it; so does the workspace that is called
-        // after it.
-        let mut plan = plan.clone();
-        self.release_name(&plan.name)?;
-        let (operation, mut effects) = loop {
-            let effects = self.planned_effects(&plan, now);
-            let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
-            let begun = self.registry().begin_operation("fork", &what, &effects, now);
-            match begun {
-                Ok(operation) => break (operation, effects),
-                Err(Error::NameTaken(_) | Error::InTheWay(_)) if self.gives_way(&plan)? => {
-                    self.rename_plan(&mut plan)?;
-                }
-                Err(error) => return Err(error),
+/// A fork that is complete and not registered yet.
+struct Complete {
+    made: NewSession,
+    /// How many turns it has.
+    turns: u32,
+    seed: Option<SeedNote>,
+}
+
+/// Makes the fork that `plan` describes. On any failure nothing of it is left.
+pub(crate) fn apply_fork(ctx: &Ctx, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
+    apply_part(ctx, plan, None, progress)
+}
+
+/// The same for one that is a part of an operation.
+pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress: &dyn CopyProgress) -> Result<Forked> {
+    let now = ctx.context().clock.now();
+    // A name that nobody chose gives way where somebody was quicker to take it; so does the workspace that is called
+    // after it.
+    let mut plan = plan.clone();
+    free_names::release_name(ctx, &plan.name)?;
+    process::keep_files(ctx, &plan.profile);
+    let (operation, mut fork) = loop {
+        let fork = planned(ctx, &plan, now);
+        let what = format!("fork {} after turn {} as {}", plan.source.label(), plan.turns, plan.name);
+        let begun = ctx.registry().begin_operation(&what, &Effects::Fork(fork.clone()), part_of, now);
+        match begun {
+            Ok(operation) => break (operation, fork),
+            Err(registry::Error::NameTaken(_) | registry::Error::PathReserved(_)) if gives_way(ctx, &plan)? => {
+                rename_plan(ctx, &mut plan)?;
             }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let (made, files) = loop {
+        let files = Files::of(ctx, &plan);
+        let made = make(ctx, &plan, &files, operation, &mut fork, progress)
+            .and_then(|complete| register(ctx, &plan, &complete, &fork, operation).map(|()| complete.made));
+        let error = match made {
+            Ok(made) => break (made, files),
+            Err(Error::Program(program::Error::Failed(trouble))) => program::with_age(ctx, plan.agent, trouble).into(),
+            Err(error) => error,
         };
-        let (made, files) = loop {
-            let files = Files::of(&plan);
-            let made = self.make(&plan, &files, operation, &mut effects, progress).and_then(|(made, seed)| {
-                self.register(&plan, &made, seed.as_ref(), &effects, operation).map(|()| made)
-            });
-            let error = match made {
-                Ok(made) => break (made, files),
-                Err(error) => self.with_age(plan.agent, error),
-            };
-            // A program that did not answer may have started others.
-            let written = self.end_agents(&effects);
-            self.find_expected(&mut effects, &written);
-            self.remove_effects(&effects);
-            if self.may_be_copied(&plan, &error) {
-                plan = self.as_copy(&plan, &error);
-                effects = self.planned_effects(&plan, now);
-                if self.registry().note_effects(operation, &effects).is_ok() {
-                    continue;
-                }
-            }
-            let _ = self.registry().end_operation(operation, "failed", None);
-            return Err(error);
-        };
-        let session = self.made_session(plan.agent, &files, &made.path)?.view;
-        match plan.method {
-            Method::Native => self.enlist(&made.path),
-            Method::Copy | Method::Seed => self.announce(&plan, &session),
+        // A program that did not answer may have started others.
+        let written = clean_up::end_agents(ctx, fork.mark.as_deref());
+        clean_up::find_expected(ctx, &mut fork.created, fork.expects.as_ref(), &written);
+        let removed = clean_up::remove_created(ctx, &fork.created);
+        if let Err(error) = ctx.registry().forget_made(&fork.created.files) {
+            ctx.warn(error.to_string());
         }
-        Ok(Forked { session, plan, operation })
-    }
-
-    /// Whether another name serves as well: nobody chose this one, and it is what is taken.
-    fn gives_way(&self, plan: &Plan) -> Result<bool> {
-        Ok(!plan.name_is_chosen && self.registry().taken_names()?.contains(plan.name.as_str()))
-    }
-
-    /// Calls the fork by the next free name, and its workspace as well where that follows the name.
-    fn rename_plan(&self, plan: &mut Plan) -> Result<()> {
-        let (name, workspace) = self.named_workspace(&names::base_of(&plan.source), &plan.asked)?;
-        plan.name = name;
-        if plan.asked.follows_name() {
-            let now = self.context().clock.now();
-            plan.workspace = workspace;
-            plan.target = self.store(plan.agent).place_for(&plan.id, &plan.workspace.path, now);
-            let planned = Resumed { id: &plan.id, path: &plan.target };
-            let (directory, prompt) = (&plan.workspace.path, plan.prompt.as_deref());
-            let words = self.store(plan.agent).resume_command(planned, directory, &plan.profile.args, prompt);
-            plan.command = self.as_configured(plan.agent, words);
-        }
-        Ok(())
-    }
-
-    /// Whether a fork that failed may be made by copy instead: where the agent's own was nobody's wish, and it is the
-    /// agent that failed.
-    fn may_be_copied(&self, plan: &Plan, error: &Error) -> bool {
-        let is_the_agents = match error {
-            Error::Program(ProgramError::Cancelled { .. }) => false,
-            Error::Program(_) | Error::TooOld { .. } | Error::NativeDiffers { .. } => true,
-            _ => false,
-        };
-        is_the_agents && plan.method == Method::Native && !plan.method_is_chosen && plan.workspace.is_there()
-    }
-
-    /// What the fork will make, as far as it is known before.
-    fn planned_effects(&self, plan: &Plan, now: Timestamp) -> Effects {
-        Effects {
-            session: plan.id_is_chosen.then(|| plan.id.clone()),
-            made: if plan.id_is_chosen { Files::of(plan).all() } else { Vec::new() },
-            worktree: plan.workspace.worktree.clone(),
-            copy: plan.workspace.copy.clone(),
-            reserves: Some(plan.name.clone()),
-            folders: Files::of(plan).missing_folders(),
-            mark: (plan.method != Method::Copy).then(|| plan.id.to_string()),
-            expects: (!plan.id_is_chosen).then(|| Expected {
-                agent: plan.agent,
-                mark: plan.seed.as_ref().map(|seed| seed.nonce.clone()),
-                parent: plan.source.id.clone(),
-                since: now.as_millisecond(),
-            }),
-            ..Effects::default()
-        }
-    }
-
-    /// Makes everything that belongs to the fork; `effects` knows at any time what there is to remove.
-    fn make(
-        &self,
-        plan: &Plan,
-        files: &Files,
-        operation: i64,
-        effects: &mut Effects,
-        progress: &dyn CopyProgress,
-    ) -> Result<(Made, Option<SeedNote>)> {
-        match plan.method {
-            Method::Copy => {
-                // A worktree is made after the copy: flushing a file makes some file systems flush all that was written
-                // before it, a whole worktree included.
-                let prepared = self.prepare(self.store(plan.agent), plan, files);
-                if let Err(error) = prepared.and_then(|()| self.note_notes(files, operation, effects)) {
-                    // What stands where the workspace belongs, if anything does, is not ours to remove.
-                    (effects.worktree, effects.copy) = (None, None);
-                    effects.notes.clear();
-                    return Err(error);
-                }
-                let made = self.make_workspace(&plan.workspace, operation, effects, progress);
-                let made = made.and_then(|()| files.put_in_place());
-                let brought = files.brought();
-                effects.notes.retain(|(path, _)| brought.contains(path));
-                made?;
-                Ok((Made { id: plan.id.clone(), path: plan.target.clone() }, None))
-            }
-            Method::Native => {
-                self.make_workspace(&plan.workspace, operation, effects, progress)?;
-                Ok((self.fork_natively(plan, effects)?, None))
-            }
-            Method::Seed => {
-                self.make_workspace(&plan.workspace, operation, effects, progress)?;
-                self.fork_by_seed(plan, effects).map(|(made, note)| (made, Some(note)))
+        if removed.is_ok() && may_be_copied(&plan, &error) {
+            plan = plan::as_copy(ctx, &plan, &error);
+            fork = planned(ctx, &plan, now);
+            if ctx.registry().record_effects(operation, &Effects::Fork(fork.clone())).is_ok() {
+                continue;
             }
         }
+        let is_removed = removed.is_ok();
+        clean_up::fail(ctx, operation, removed);
+        return Err(match error {
+            error if error.is_cancelled() => error,
+            error if is_removed => Error::NotForked(Box::new(error)),
+            error => error,
+        });
+    };
+    if plan.keeps_seed {
+        return Ok(Forked { session: unstarted::unstarted_session(ctx, &made.path)?, plan, operation });
     }
-
-    /// Tells the registry of the notes that are about to be put where others keep theirs.
-    fn note_notes(&self, files: &Files, operation: i64, effects: &mut Effects) -> Result<()> {
-        effects.notes = files.notes()?;
-        match effects.notes.is_empty() {
-            true => Ok(()),
-            false => self.registry().note_effects(operation, effects),
+    let session = copy::made_session(ctx, plan.agent, &files, &made.path)?.view;
+    match plan.method {
+        Method::Native => delete::enlist(ctx, &made.path),
+        Method::Copy | Method::Seed => {
+            let key = SessionKey { agent: plan.agent, id: made.id, path: made.path };
+            launch::announce(ctx, &key, plan.name.as_str(), &plan.workspace.path);
         }
     }
+    Ok(Forked { session, plan, operation })
+}
 
-    fn register(
-        &self,
-        plan: &Plan,
-        made: &Made,
-        seed: Option<&SeedNote>,
-        effects: &Effects,
-        operation: i64,
-    ) -> Result<()> {
-        let now = self.context().clock.now();
-        let key = SessionKey { agent: plan.agent, id: made.id.clone(), path: made.path.clone() };
-        let parent = Lineage {
-            agent: plan.source.agent,
-            id: plan.source.id.clone(),
-            turn: Some(plan.turns),
-            source: ParentSource::Tine,
-        };
-        let mut effects = effects.clone();
-        effects.session = Some(made.id.clone());
-        (effects.expects, effects.reserves, effects.mark) = (None, None, None);
-        // The transcript stands first: whether the fork has grown is told by it.
-        effects.made.retain(|path| *path != made.path && path.exists());
-        effects.made.insert(0, made.path.clone());
-        (effects.stamp, effects.content) = (stamp_of(&made.path), content_of(&made.path));
-        effects.beside = Some(self.beside(&made.id, &made.path));
-        let begins_alike = plan.method != Method::Seed && !plan.after_compaction;
-        let fork = NewFork { key, name: &plan.name, parent, seed, begins_alike, profile: &plan.profile, effects };
-        if !self.registry().register_fork(&fork, operation, now)? {
-            return Err(Error::NameTaken(plan.name.clone()));
-        }
-        self.note_repository(&plan.workspace.path);
-        Ok(())
+/// Whether another name serves as well: nobody chose this one, and it is what is taken.
+fn gives_way(ctx: &Ctx, plan: &Plan) -> Result<bool> {
+    Ok(!plan.name_is_chosen && ctx.registry().taken_names()?.contains(plan.name.as_str()))
+}
+
+/// Calls the fork by the next free name, and its workspace as well where that follows the name.
+fn rename_plan(ctx: &Ctx, plan: &mut Plan) -> Result<()> {
+    let (name, workspace) = plan::named_workspace(ctx, &names::base_of(&plan.source), &plan.asked, &[])?;
+    plan.name = name;
+    if plan.asked.follows_name() {
+        plan.workspace = workspace;
     }
+    if plan.asked.follows_name() || plan.keeps_seed {
+        plan::aim(ctx, plan);
+    }
+    Ok(())
+}
+
+/// Whether a fork that failed may be made by copy instead: where the agent's own was nobody's wish, and it is the
+/// agent that failed.
+fn may_be_copied(plan: &Plan, error: &Error) -> bool {
+    let is_the_agents = match error {
+        Error::Program(program::Error::Failed(ProgramError::Cancelled { .. })) => false,
+        Error::Program(program::Error::Failed(_) | program::Error::TooOld { .. }) | Error::NativeDiffers { .. } => true,
+        _ => false,
+    };
+    is_the_agents && plan.method == Method::Native && !plan.method_is_chosen && plan.workspace.is_there()
+}
+
+/// What the fork will create, as far as it is known before.
+fn planned(ctx: &Ctx, plan: &Plan, now: Timestamp) -> Forking {
+    let (workspace, reserves) = (plan.workspace.creates.clone(), Some(plan.name.clone()));
+    if let Some(kept) = KeptSeed::of(ctx, plan) {
+        let (session, files) = (Some(plan.id.clone()), vec![kept.file.clone()]);
+        let created = Created { session, files, workspace, ..Created::default() };
+        return Forking { created, reserves, kept: Some(kept), ..Forking::default() };
+    }
+    let files = Files::of(ctx, plan);
+    let created = Created {
+        session: plan.id_is_chosen.then(|| plan.id.clone()),
+        files: if plan.id_is_chosen { files.all() } else { Vec::new() },
+        folders: files.missing_folders(),
+        workspace,
+        ..Created::default()
+    };
+    let expects = (!plan.id_is_chosen).then(|| Expected {
+        agent: plan.agent,
+        mark: plan.seed.as_ref().map(|seed| seed.nonce.clone()),
+        parent: plan.source.id.clone(),
+        since: now.as_millisecond(),
+    });
+    let mark = (plan.method != Method::Copy).then(|| plan.id.to_string());
+    Forking { created, reserves, mark, expects, ..Forking::default() }
+}
+
+/// Makes everything that belongs to the fork; `fork` knows at any time what there is to remove.
+fn make(
+    ctx: &Ctx,
+    plan: &Plan,
+    files: &Files,
+    operation: i64,
+    fork: &mut Forking,
+    progress: &dyn CopyProgress,
+) -> Result<Complete> {
+    match plan.method {
+        Method::Copy => {
+            // A worktree is made after the copy: flushing a file makes some file systems flush all that was written
+            // before it, a whole worktree included.
+            let prepared = copy::prepare(ctx, ctx.adapter(plan.agent), plan, files);
+            if let Err(error) = prepared.and_then(|()| record_notes(ctx, files, operation, fork)) {
+                // What stands where the workspace belongs, if anything does, is not ours to remove.
+                fork.created.workspace = None;
+                fork.created.notes.clear();
+                return Err(error);
+            }
+            let made = create_workspace(ctx, plan, operation, fork, progress);
+            let made = made.and_then(|()| files.put_in_place());
+            let brought = files.brought();
+            fork.created.notes.retain(|note| brought.contains(&note.path));
+            made?;
+            let made = NewSession { id: plan.id.clone(), path: plan.target.clone() };
+            Ok(Complete { made, turns: plan.turns, seed: None })
+        }
+        Method::Native => {
+            create_workspace(ctx, plan, operation, fork, progress)?;
+            let (made, turns) = native::fork_natively(ctx, plan, &mut fork.created)?;
+            Ok(Complete { made, turns, seed: None })
+        }
+        Method::Seed => {
+            create_workspace(ctx, plan, operation, fork, progress)?;
+            if let Some(kept) = &fork.kept {
+                let (made, note) = unstarted::keep_seed(ctx, plan, kept)?;
+                return Ok(Complete { made, turns: 0, seed: Some(note) });
+            }
+            let (made, note) = seed::fork_by_seed(ctx, plan, &mut fork.created)?;
+            Ok(Complete { made, turns: 1, seed: Some(note) })
+        }
+    }
+}
+
+fn create_workspace(
+    ctx: &Ctx,
+    plan: &Plan,
+    operation: i64,
+    fork: &mut Forking,
+    progress: &dyn CopyProgress,
+) -> Result<()> {
+    let so_far = fork.clone();
+    let record = |workspace: &CreatedWorkspace| {
+        let mut fork = so_far.clone();
+        fork.created.workspace = Some(workspace.clone());
+        ctx.registry().record_effects(operation, &Effects::Fork(fork)).map_err(Error::from)
+    };
+    workspace::create_workspace(ctx, &plan.workspace, &mut fork.created.workspace, &record, progress)
+}
+
+/// Records the notes that are about to be put where others keep theirs.
+fn record_notes(ctx: &Ctx, files: &Files, operation: i64, fork: &mut Forking) -> Result<()> {
+    fork.created.notes = files.notes()?;
+    if fork.created.notes.is_empty() {
+        return Ok(());
+    }
+    Ok(ctx.registry().record_effects(operation, &Effects::Fork(fork.clone()))?)
+}
+
+fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operation: i64) -> Result<()> {
+    let Complete { made, turns, seed } = complete;
+    let now = ctx.context().clock.now();
+    let key = SessionKey { agent: plan.agent, id: made.id.clone(), path: made.path.clone() };
+    let parent = Lineage {
+        agent: plan.source.agent,
+        id: plan.source.id.clone(),
+        turn: Some(plan.turns),
+        source: ParentSource::Tine,
+    };
+    let mut created = Created { session: Some(made.id.clone()), ..fork.created.clone() };
+    // The transcript is the first: it shows whether the fork has grown.
+    created.files.retain(|path| *path != made.path && path.exists());
+    created.files.insert(0, made.path.clone());
+    let fingerprint = growth::fingerprint(ctx, &made.id, &made.path);
+    let effects = Effects::Fork(Forking { created, fingerprint, kept: fork.kept.clone(), ..Forking::default() });
+    let begins_alike = plan.method != Method::Seed && !plan.after_compaction;
+    let fork = NewFork {
+        key,
+        name: &plan.name,
+        parent,
+        seed: seed.as_ref(),
+        begins_alike,
+        profile: &plan.profile,
+        directory: &plan.workspace.path,
+        turns: *turns,
+        is_unstarted: plan.keeps_seed,
+        effects,
+    };
+    if !ctx.registry().register_fork(&fork, operation, now)? {
+        return Err(registry::Error::NameTaken(plan.name.clone()).into());
+    }
+    moved::note_repository(ctx, &plan.workspace.path);
+    ctx.back_up();
+    Ok(())
 }
 
 #[cfg(test)]
@@ -214,8 +285,8 @@ mod tests {
     use testkit::build::ClaudeSession;
     use transcript::{Agent, SessionId};
 
-    use crate::catalog::Quiet;
-    use crate::fork::Request;
+    use crate::fork::{Request, SeedNote};
+    use crate::sessions::catalog::Quiet;
     use crate::test_world::World;
 
     /// Its first turn is the transcript that the source was told, which is shown as one line.
@@ -229,9 +300,10 @@ mod tests {
             .turn(|turn| turn.prompt("go on").text("done"))
             .write(&world.claude_home());
         let tine = world.tine();
-        let query = "INSERT INTO seeds (agent, id, parent_agent, parent_id, turn, hash, tokens, window, hidden)
-                     VALUES ('claude', ?1, 'codex', 'other', 7, 'x', 1, NULL, 1)";
-        tine.registry().write(|transaction| transaction.execute(query, [ID])).expect("a note");
+        let (parent, hash) = ("other".to_owned(), "x".to_owned());
+        let note =
+            SeedNote { parent_agent: Agent::Codex, parent, turn: 7, hash, tokens: 1, window: None, hidden: true };
+        tine.registry().record_seed(ID, &note);
         let source = tine.resolve(ID, &Quiet).expect("the source").session;
         let plan = tine.plan_fork(&Request::of(source)).expect("a plan");
         let fork = tine.apply_fork(&plan, &Quiet).expect("a fork").session;

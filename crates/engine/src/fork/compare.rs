@@ -2,23 +2,25 @@
 //!
 //! For forks that an agent made. A copy, which tine wrote itself, is compared by content hash while it is written.
 
-use agents::{Blocks, Store};
+use agents::{Adapter, Blocks};
 use transcript::{Block, BlockKind};
 
 use super::Plan;
-use crate::error::{Error, Result};
+use crate::advice::FileError;
+use crate::fork::{Error, Result};
 
 /// Compares the fork at `path` with what `plan` promises of it.
-pub(super) fn same_history(store: &dyn Store, plan: &Plan, path: &std::path::Path) -> Result<()> {
-    let unreadable = |path: &std::path::Path, source| Error::Unreadable { path: path.to_owned(), source };
+pub(super) fn same_history(adapter: &dyn Adapter, plan: &Plan, path: &std::path::Path) -> Result<()> {
+    let unreadable = |path: &std::path::Path, source| FileError::Read { path: path.to_owned(), source };
     let source = &plan.source.path;
-    let mut expected_blocks = store.read(source, Some(plan.turns), None).map_err(|error| unreadable(source, error))?;
-    let mut found = store.read(path, None, None).map_err(|error| unreadable(path, error))?;
+    let mut expected_blocks =
+        adapter.read(source, Some(plan.turns), None).map_err(|error| unreadable(source, error))?;
+    let mut found = adapter.read(path, None, None).map_err(|error| unreadable(path, error))?;
     let (mut next_expected, mut next_found) = (next(expected_blocks.as_mut()), next(found.as_mut()));
     // An agent's own fork leaves behind what was said before the last compaction; the plan has named that loss.
     if plan.after_compaction {
         let last = |path: &std::path::Path, until| -> Result<usize> {
-            let mut blocks = store.read(path, until, None).map_err(|error| unreadable(path, error))?;
+            let mut blocks = adapter.read(path, until, None).map_err(|error| unreadable(path, error))?;
             Ok(std::iter::from_fn(|| blocks.next_block()).filter(|block| is_compaction(Some(block))).count())
         };
         for _ in 0..last(source, Some(plan.turns))? {

@@ -6,66 +6,69 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agents::{Beside, CopyOrder, Store, write_copy};
+use agents::{Adapter, CopyRequest, SideFile, write_copy};
 use jiff::Timestamp;
-use transcript::{Agent, Summary};
+use transcript::{Agent, DefectKind, Summary};
 
 use super::Plan;
-use crate::Tine;
-use crate::catalog::Entry;
-use crate::directory;
-use crate::error::{Error, Result};
+use crate::advice::FileError;
+use crate::ctx::Ctx;
+use crate::fork::{Error, Result};
 use crate::private;
-use crate::session::{Knowledge, Session};
+use crate::registry::operations::Note;
+use crate::sessions::catalog::Entry;
+use crate::sessions::session::{Knowledge, Session};
+use crate::workspace::directory;
 
-impl Tine {
-    /// Writes everything beside its final name, flushes it, and compares it with the source. A worktree is made after
-    /// that: flushing a file makes some file systems flush all that was written before it, a whole worktree included.
-    pub(super) fn prepare(&self, store: &dyn Store, plan: &Plan, files: &Files) -> Result<()> {
-        let failed = |source: io::Error| Error::CannotWrite { path: plan.target.clone(), source };
-        let unreadable = |source| Error::Unreadable { path: plan.source.path.clone(), source };
-        fs::File::open(&plan.source.path).map_err(unreadable)?;
-        let order = order(plan, self.context().clock.now());
-        let folder = plan.target.parent().unwrap_or(Path::new("."));
-        private::create_folder(folder).map_err(failed)?;
-        let file = private::open_file(&files.transcript).map_err(failed)?;
-        let copy = (files.transcript.as_path(), &file);
-        let (copied, found) =
-            write_copy(store, &plan.source.path, &order, plan.known.as_ref(), copy).map_err(failed)?;
-        let differs = |what| Error::CopyDiffers { what };
-        copied.compare(&found, &order).map_err(differs)?;
-        if found.summary.turns != plan.turns {
-            return Err(differs(format!("it has {} turns instead of {}", found.summary.turns, plan.turns)));
-        }
-        let cut = (!plan.whole).then_some(files.transcript.as_path());
-        for piece in &files.beside {
-            store.copy_beside(&plan.source.path, piece, &order, cut).map_err(failed)?;
-        }
-        files.summary.replace(Some(found.summary));
-        Ok(())
+/// Writes everything beside its final name, flushes it, and compares it with the source. A worktree is made after
+/// that: flushing a file makes some file systems flush all that was written before it, a whole worktree included.
+pub(super) fn prepare(ctx: &Ctx, adapter: &dyn Adapter, plan: &Plan, files: &Files) -> Result<()> {
+    let failed = |source: io::Error| FileError::Write { path: plan.target.clone(), source };
+    let unreadable = |source| FileError::Read { path: plan.source.path.clone(), source };
+    fs::File::open(&plan.source.path).map_err(unreadable)?;
+    let order = order(plan, ctx.context().clock.now());
+    let folder = plan.target.parent().unwrap_or(Path::new("."));
+    private::create_folder(folder).map_err(failed)?;
+    let file = private::open_file(&files.transcript).map_err(failed)?;
+    let copy = (files.transcript.as_path(), &file);
+    let (copied, found) = write_copy(adapter, &plan.source.path, &order, plan.known.as_ref(), copy).map_err(failed)?;
+    let differs = |what| Error::CopyDiffers { what };
+    copied.compare(&found, &order).map_err(differs)?;
+    if found.summary.turns != plan.turns {
+        return Err(differs(format!("it has {} turns instead of {}", found.summary.turns, plan.turns)));
     }
-
-    /// The session that was made. What was found out when it was read back need not be found out again.
-    pub(super) fn made_session(&self, agent: Agent, files: &Files, path: &Path) -> Result<Session> {
-        let Some(summary) = files.summary.take() else {
-            return self.outside_session(path);
-        };
-        if let Err(error) = self.store(agent).enlist(path, &summary) {
-            self.warn(format!("the agent's own list of sessions has no entry for the fork: {error}"));
-        }
-        let metadata = fs::metadata(path).map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
-        let registry = self.registry();
-        let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
-        Ok(knowledge.session(Entry::fresh(summary, agents::stamp(&metadata))))
+    let cut = (!plan.whole).then_some(files.transcript.as_path());
+    for piece in &files.beside {
+        adapter.copy_side_file(&plan.source.path, piece, &order, cut).map_err(failed)?;
     }
+    files.summary.replace(Some(found.summary));
+    Ok(())
 }
 
-fn order(plan: &Plan, now: Timestamp) -> CopyOrder {
-    CopyOrder {
+/// The session that was made. What was found out when it was read back need not be found out again.
+pub(super) fn made_session(ctx: &Ctx, agent: Agent, files: &Files, path: &Path) -> Result<Session> {
+    let Some(mut summary) = files.summary.take() else {
+        return Ok(crate::sessions::survey::outside_session(ctx, path)?);
+    };
+    // They were not in place yet when the copy was read back.
+    summary.defects.forget(DefectKind::MissingSubagent);
+    if let Err(error) = ctx.adapter(agent).add_to_index(path, &summary) {
+        ctx.warn(format!("the agent's own list of sessions has no entry for the fork: {error}"));
+    }
+    let metadata = fs::metadata(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    let registry = ctx.registry();
+    let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
+    Ok(knowledge.session(Entry::fresh(summary, agents::stamp(&metadata))))
+}
+
+fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
+    CopyRequest {
         source_id: plan.source.id.clone(),
         id: plan.id.clone(),
         // What the source gets while it is copied is not the fork's; where its size is not known, turns are counted.
         turns: (!plan.whole || plan.known.is_none()).then_some(plan.turns),
+        tip: plan.tip,
+        relink: plan.relinked > 0,
         cwd: plan.workspace.path.clone(),
         branch: plan.workspace.branch.clone(),
         title: Some(plan.name.to_string()),
@@ -79,7 +82,7 @@ pub(super) struct Files {
     transcript: PathBuf,
     target: PathBuf,
     /// What belongs to the session outside of its transcript.
-    beside: Vec<Beside>,
+    beside: Vec<SideFile>,
     /// What of that was put into folders that belong to others as well.
     brought: RefCell<Vec<PathBuf>>,
     /// The facts of the copy, once it was read back.
@@ -87,13 +90,13 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn of(plan: &Plan) -> Self {
+    pub(super) fn of(ctx: &Ctx, plan: &Plan) -> Self {
         let folder = plan.target.parent().unwrap_or(Path::new("."));
         Files {
             // Neither agents nor tine take a file of such a name for a session.
             transcript: folder.join(format!(".{}.tine-new", plan.id)),
             target: plan.target.clone(),
-            beside: agents::beside(plan.agent, &plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
+            beside: ctx.adapter(plan.agent).side_files(&plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
             brought: RefCell::default(),
             summary: RefCell::default(),
         }
@@ -124,11 +127,12 @@ impl Files {
     }
 
     /// What is about to be put into folders that belong to others as well, each with a fingerprint of what it holds.
-    pub(super) fn notes(&self) -> Result<Vec<(PathBuf, String)>> {
+    pub(super) fn notes(&self) -> Result<Vec<Note>> {
         let shared = self.beside.iter().filter(|piece| piece.shared && piece.prepared.exists());
-        let note = |piece: &Beside| {
-            let unreadable = |source| Error::Unreadable { path: piece.prepared.clone(), source };
-            Ok((piece.place.clone(), directory::content_digest(&piece.prepared).map_err(unreadable)?))
+        let note = |piece: &SideFile| {
+            let unreadable = |source| FileError::Read { path: piece.prepared.clone(), source };
+            let digest = directory::content_digest(&piece.prepared).map_err(unreadable)?;
+            Ok(Note { path: piece.place.clone(), digest })
         };
         shared.map(note).collect()
     }
@@ -140,18 +144,18 @@ impl Files {
 
     /// Gives everything its final name, the transcript last: with it the fork is there for the agent.
     pub(super) fn put_in_place(&self) -> Result<()> {
-        let failed = |source: io::Error| Error::CannotWrite { path: self.target.clone(), source };
+        let failed = |source: io::Error| FileError::Write { path: self.target.clone(), source };
         for piece in self.beside.iter().filter(|piece| piece.prepared.exists()) {
             if put(piece).map_err(failed)? && piece.shared {
                 self.brought.borrow_mut().push(piece.place.clone());
             }
         }
-        fs::rename(&self.transcript, &self.target).map_err(failed)
+        Ok(fs::rename(&self.transcript, &self.target).map_err(failed)?)
     }
 }
 
 /// Gives one piece its final name. False where somebody made a file of that name in the meantime: it is left as it is.
-fn put(piece: &Beside) -> io::Result<bool> {
+fn put(piece: &SideFile) -> io::Result<bool> {
     private::create_folder(piece.place.parent().unwrap_or(Path::new(".")))?;
     if !piece.shared {
         return fs::rename(&piece.prepared, &piece.place).map(|()| true);

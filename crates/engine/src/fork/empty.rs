@@ -5,14 +5,21 @@ use std::path::{Path, PathBuf};
 use transcript::{SessionId, SessionName};
 
 use super::{Asked, Where, Workspace};
-use crate::Tine;
-use crate::catalog::Quiet;
-use crate::directory::CopyProgress;
-use crate::error::{Error, Result};
-use crate::hook::UNKNOWN_ID;
-use crate::named::Start;
-use crate::operations::Effects;
-use crate::profile::Launch;
+use crate::ctx::Ctx;
+use crate::fork::Result;
+use crate::fork::plan;
+use crate::fork::workspace;
+use crate::naming::start;
+use crate::naming::start::Start;
+use crate::operations::clean_up;
+use crate::operations::free_names;
+use crate::registry;
+use crate::registry::StartId;
+use crate::registry::operations::{Cloning, Created, CreatedWorkspace, Effects, OperationState};
+use crate::run::profile::Launch;
+use crate::sessions;
+use crate::sessions::catalog::Quiet;
+use crate::workspace::directory::CopyProgress;
 
 /// A clone of a session in which nothing was said yet.
 #[derive(Debug, Clone)]
@@ -31,91 +38,96 @@ pub struct EmptyClone {
     name_is_chosen: bool,
 }
 
-impl Tine {
-    /// Makes a worktree of the repository around us, on a new branch, for a session that is to begin in it.
-    pub fn new_worktree(&self, branch: &str, base: Option<&str>) -> Result<(PathBuf, i64)> {
-        let workspace = self.worktree(&self.context().cwd, branch, base, false)?;
-        let mut effects = Effects { worktree: workspace.worktree.clone(), ..Effects::default() };
-        let now = self.context().clock.now();
-        let operation = self.registry().begin_operation("worktree", &format!("worktree {branch}"), &effects, now)?;
-        if let Err(error) = self.make_workspace(&workspace, operation, &mut effects, &Quiet) {
-            self.remove_effects(&effects);
-            let _ = self.registry().end_operation(operation, "failed", None);
-            return Err(error);
-        }
-        self.registry().end_operation(operation, "done", Some(&effects))?;
-        Ok((workspace.path, operation))
+/// Makes a worktree of the repository around us, on a new branch, for a session that is to begin in it.
+pub(crate) fn new_worktree(ctx: &Ctx, branch: &str, base: Option<&str>) -> Result<(PathBuf, i64)> {
+    let workspace = workspace::worktree(ctx, &ctx.context().cwd, branch, base, false)?;
+    let mut created = Created { workspace: workspace.creates.clone(), ..Created::default() };
+    let now = ctx.context().clock.now();
+    let (what, effects) = (format!("worktree {branch}"), Effects::Worktree(created.clone()));
+    let operation = ctx.registry().begin_operation(&what, &effects, None, now)?;
+    let record = |workspace: &CreatedWorkspace| {
+        let created = Created { workspace: Some(workspace.clone()), ..Created::default() };
+        Ok(ctx.registry().record_effects(operation, &Effects::Worktree(created))?)
+    };
+    if let Err(error) = workspace::create_workspace(ctx, &workspace, &mut created.workspace, &record, &Quiet) {
+        let removed = clean_up::remove_created(ctx, &created);
+        clean_up::fail(ctx, operation, removed);
+        return Err(error);
     }
+    ctx.registry().set_state(operation, &OperationState::Done, Some(&Effects::Worktree(created)))?;
+    ctx.back_up();
+    Ok((workspace.path, operation))
+}
 
-    /// Decides how the session that was started as `source` is cloned. Nothing where there is no such session.
-    pub fn plan_empty_clone(
-        &self,
-        source: &str,
-        name: Option<SessionName>,
-        target: &Path,
-    ) -> Result<Option<EmptyClone>> {
-        let (Some((agent, directory, profile)), Ok(source)) =
-            (self.registry().unbegun(source)?, SessionName::new(source))
-        else {
-            return Ok(None);
-        };
-        let row = self.registry().named(&source)?;
-        let source_id = row.map(|row| row.key.id).filter(|id| !id.as_str().starts_with(UNKNOWN_ID));
-        let asked = Asked { own: directory, workspace: Where::Copy(target.to_owned()), carry: false };
-        let name_is_chosen = name.is_some();
-        let (name, workspace) = match name {
-            Some(name) => {
-                let workspace = self.workspace(&asked, &name)?;
-                (name, workspace)
-            }
-            None => self.named_workspace(source.as_str(), &asked)?,
-        };
-        let launch = Launch { profile, ..Launch::default() };
-        let start = self.plan_start_in(&workspace.path, agent, Some(name), launch)?;
-        Ok(Some(EmptyClone { source, source_id, directory: asked.own, start, workspace, name_is_chosen }))
-    }
-
-    /// Makes such a clone. A name that nobody chose gives way where somebody was quicker to take it.
-    pub fn apply_empty_clone(
-        &self,
-        plan: EmptyClone,
-        target: &Path,
-        progress: &dyn CopyProgress,
-    ) -> Result<(EmptyClone, i64)> {
-        let mut plan = plan;
-        self.release_name(&plan.start.name)?;
-        let now = self.context().clock.now();
-        let (operation, mut effects) = loop {
-            let start = &plan.start;
-            let effects = Effects {
-                session: Some(start.key().id.clone()),
-                copy: plan.workspace.copy.clone(),
-                reserves: Some(start.name.clone()),
-                ..Effects::default()
-            };
-            let what = format!("clone {} as {}", plan.source, start.name);
-            let begun = self.registry().begin_operation("clone", &what, &effects, now);
-            match begun {
-                Ok(operation) => break (operation, effects),
-                Err(Error::NameTaken(_) | Error::InTheWay(_))
-                    if !plan.name_is_chosen && self.registry().taken_names()?.contains(start.name.as_str()) =>
-                {
-                    let next = self.plan_empty_clone(plan.source.as_str(), None, target)?;
-                    plan = next.ok_or_else(|| Error::Unbegun(plan.source.clone()))?;
-                }
-                Err(error) => return Err(error),
-            }
-        };
-        let made = self
-            .make_workspace(&plan.workspace, operation, &mut effects, progress)
-            .and_then(|()| self.register_start(&plan.start, false));
-        if let Err(error) = made {
-            self.remove_effects(&effects);
-            let _ = self.registry().end_operation(operation, "failed", None);
-            return Err(error);
+/// Decides how the session that was started as `source` is cloned. Nothing where there is no such session.
+pub(crate) fn plan_empty_clone(
+    ctx: &Ctx,
+    source: &str,
+    name: Option<SessionName>,
+    target: &Path,
+) -> Result<Option<EmptyClone>> {
+    let (Some((agent, directory, profile)), Ok(source)) = (ctx.registry().unbegun(source)?, SessionName::new(source))
+    else {
+        return Ok(None);
+    };
+    let row = ctx.registry().named(&source)?;
+    let source_id = row.and_then(|row| StartId::from(row.key.id).known().cloned());
+    let asked = Asked { own: directory, workspace: Where::Copy(target.to_owned()), carry: false };
+    let name_is_chosen = name.is_some();
+    let (name, workspace) = match name {
+        Some(name) => {
+            let workspace = workspace::workspace(ctx, &asked, &name)?;
+            (name, workspace)
         }
-        effects.reserves = None;
-        self.registry().end_operation(operation, "done", Some(&effects))?;
-        Ok((plan, operation))
+        None => plan::named_workspace(ctx, source.as_str(), &asked, &[])?,
+    };
+    let launch = Launch { profile, ..Launch::default() };
+    let start = start::plan_start_in(ctx, &workspace.path, agent, Some(name), launch)?;
+    Ok(Some(EmptyClone { source, source_id, directory: asked.own, start, workspace, name_is_chosen }))
+}
+
+/// Makes such a clone. A name that nobody chose gives way where somebody was quicker to take it.
+pub(crate) fn apply_empty_clone(
+    ctx: &Ctx,
+    plan: EmptyClone,
+    target: &Path,
+    progress: &dyn CopyProgress,
+) -> Result<(EmptyClone, i64)> {
+    let mut plan = plan;
+    free_names::release_name(ctx, &plan.start.name)?;
+    let now = ctx.context().clock.now();
+    let (operation, mut created) = loop {
+        let start = &plan.start;
+        let (session, workspace) = (Some(start.key().id.clone()), plan.workspace.creates.clone());
+        let created = Created { session, workspace, ..Created::default() };
+        let effects = Effects::Clone(Cloning { created: created.clone(), reserves: Some(start.name.clone()) });
+        let what = format!("clone {} as {}", plan.source, start.name);
+        let begun = ctx.registry().begin_operation(&what, &effects, None, now);
+        match begun {
+            Ok(operation) => break (operation, created),
+            Err(registry::Error::NameTaken(_) | registry::Error::PathReserved(_))
+                if !plan.name_is_chosen && ctx.registry().taken_names()?.contains(start.name.as_str()) =>
+            {
+                let next = plan_empty_clone(ctx, plan.source.as_str(), None, target)?;
+                plan = next.ok_or_else(|| sessions::Error::Unbegun(plan.source.clone()))?;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let so_far = created.clone();
+    let record = |workspace: &CreatedWorkspace| {
+        let created = Created { workspace: Some(workspace.clone()), ..so_far.clone() };
+        let reserves = Some(plan.start.name.clone());
+        Ok(ctx.registry().record_effects(operation, &Effects::Clone(Cloning { created, reserves }))?)
+    };
+    let made = workspace::create_workspace(ctx, &plan.workspace, &mut created.workspace, &record, progress)
+        .and_then(|()| Ok(start::register_start(ctx, &plan.start, false)?));
+    if let Err(error) = made {
+        let removed = clean_up::remove_created(ctx, &created);
+        clean_up::fail(ctx, operation, removed);
+        return Err(error);
     }
+    let effects = Effects::Clone(Cloning { created, reserves: None });
+    ctx.registry().set_state(operation, &OperationState::Done, Some(&effects))?;
+    Ok((plan, operation))
 }

@@ -2,71 +2,91 @@
 
 use transcript::{Agent, DefectKind};
 
-use super::{Method, Place, Request, Workspace};
-use crate::Tine;
-use crate::error::{Error, Result};
+use super::{Method, Place, Request, Workspace, WorkspaceKind};
+use crate::ctx::Ctx;
+use crate::fork::{Error, Result};
+use crate::program;
+use crate::run;
 
-impl Tine {
-    /// The method that was asked for, or the one that carries everything; with the reason in one sentence.
-    pub(super) fn choose_method(
-        &self,
-        request: &Request,
-        agent: Agent,
-        whole: bool,
-        workspace: &Workspace,
-    ) -> Result<(Method, String)> {
-        let source = &request.source.view;
-        let other = agent != source.agent;
-        let is_old = request.source.details.defects.count(DefectKind::OldFormat) > 0;
-        match request.method {
-            Some(method @ (Method::Native | Method::Copy)) if other => {
-                Err(Error::OtherAgent { from: source.agent, to: agent, method: method.as_str() })
-            }
-            Some(Method::Seed) => Ok((Method::Seed, "asked for".into())),
-            None if other => {
-                let (to, from) = (agent.product_name(), source.agent.product_name());
-                Ok((Method::Seed, format!("{to} cannot read the sessions of {from}, so it is told what was said")))
-            }
-            Some(Method::Native | Method::Copy) if is_old => Err(Error::OldFormat(agent)),
-            None if is_old => {
-                let agent = agent.product_name();
-                Ok((
-                    Method::Seed,
-                    format!("{agent} does not read the format of this session any more, so it is told what was said"),
-                ))
-            }
-            // What was said before would stay behind, and turns would be counted anew.
-            Some(Method::Native) if agent == Agent::Claude && request.source.details.compacted => {
-                let what = "the agent's own fork leaves behind what was said before a compaction".to_owned();
-                Err(Error::NativeDiffers { agent, what })
-            }
-            Some(Method::Native) => Ok((Method::Native, "asked for".into())),
-            Some(Method::Copy) => Ok((Method::Copy, "asked for".into())),
-            None => Ok(self.best_method(request, agent, whole, workspace)),
+/// The method that was asked for, or the one that carries everything; with the reason in one sentence.
+pub(super) fn choose_method(
+    ctx: &Ctx,
+    request: &Request,
+    agent: Agent,
+    whole: bool,
+    workspace: &Workspace,
+) -> Result<(Method, String)> {
+    let source = &request.source.view;
+    let native = &agents::about(agent).native_fork;
+    let other = agent != source.agent;
+    let is_old = request.source.details.defects.count(DefectKind::OldFormat) > 0;
+    match request.method {
+        Some(method @ (Method::Native | Method::Copy)) if other => {
+            Err(Error::OtherAgent { from: source.agent, to: agent, method: method.as_str() })
         }
+        Some(Method::Seed) => Ok((Method::Seed, "asked for".into())),
+        None if other => {
+            let (to, from) = (agent.product_name(), source.agent.product_name());
+            Ok((Method::Seed, format!("{to} cannot read the sessions of {from}, so it is told what was said")))
+        }
+        Some(Method::Native | Method::Copy) if is_old => Err(run::Error::OldFormat(agent).into()),
+        None if is_old => {
+            let agent = agent.product_name();
+            Ok((
+                Method::Seed,
+                format!("{agent} does not read the format of this session any more, so it is told what was said"),
+            ))
+        }
+        // What was said before would be missing, and turns would be counted from there.
+        Some(Method::Native) if !native.keeps_compacted && request.source.details.compacted => {
+            let what = "the agent's own fork leaves behind what was said before a compaction".to_owned();
+            Err(Error::NativeDiffers { agent, what })
+        }
+        Some(Method::Native) if request.source.details.tip.is_some() => {
+            let what = "the agent's own fork follows the session's history, not another branch".to_owned();
+            Err(Error::NativeDiffers { agent, what })
+        }
+        Some(Method::Native) if !native.keeps_gaps && has_gaps(request) => {
+            let what = "the agent's own fork drops everything before a record whose parent is missing".to_owned();
+            Err(Error::NativeDiffers { agent, what })
+        }
+        Some(Method::Native) => Ok((Method::Native, "asked for".into())),
+        Some(Method::Copy) => Ok((Method::Copy, "asked for".into())),
+        None => Ok(best_method(ctx, request, agent, whole, workspace)),
     }
+}
 
-    fn best_method(&self, request: &Request, agent: Agent, whole: bool, workspace: &Workspace) -> (Method, String) {
-        let is_about_to_run = match request.place {
-            Place::Here | Place::In(_) => true,
-            Place::Headless => request.prompt.is_some(),
-            Place::None => false,
-        };
-        let copy = |why: &str| (Method::Copy, why.to_owned());
-        match workspace.kind {
-            _ if !whole => copy("a copy can be cut at any turn"),
-            "same" if request.source.details.compacted => copy("a copy keeps what was said before a compaction"),
-            "same" if request.source.details.disordered => {
-                copy("a copy brings records into order that the agent wrote too early, and may not find again")
-            }
-            "same" if !is_about_to_run => copy("a copy needs no start of the agent"),
-            "same" if self.program(agent).is_err() => copy("a copy needs no agent that is installed"),
-            "same" => {
-                (Method::Native, "the agent is about to run, and its own fork carries everything asked for".into())
-            }
-            _ => copy("a copy can work in another directory"),
+fn best_method(ctx: &Ctx, request: &Request, agent: Agent, whole: bool, workspace: &Workspace) -> (Method, String) {
+    let is_about_to_run = match request.place {
+        Place::Here | Place::In(_) => true,
+        Place::Headless => request.prompt.is_some(),
+        Place::None => false,
+    };
+    let copy = |why: &str| (Method::Copy, why.to_owned());
+    match workspace.kind {
+        _ if !whole => copy("a copy can be cut at any turn"),
+        _ if request.source.details.tip.is_some() => copy("a copy can follow another branch of the session"),
+        WorkspaceKind::Same if request.source.details.compacted => {
+            copy("a copy keeps what was said before a compaction")
         }
+        WorkspaceKind::Same if request.source.details.disordered => {
+            copy("a copy brings records into order that the agent wrote too early, and may not find again")
+        }
+        WorkspaceKind::Same if has_gaps(request) => {
+            copy("a copy keeps what stands before a record whose parent is missing")
+        }
+        WorkspaceKind::Same if !is_about_to_run => copy("a copy needs no start of the agent"),
+        WorkspaceKind::Same if program::program(ctx, agent).is_err() => copy("a copy needs no agent that is installed"),
+        WorkspaceKind::Same => {
+            (Method::Native, "the agent is about to run, and its own fork carries everything asked for".into())
+        }
+        _ => copy("a copy can work in another directory"),
     }
+}
+
+/// Whether records name parents that are missing.
+fn has_gaps(request: &Request) -> bool {
+    request.source.details.defects.count(DefectKind::BrokenLink) > 0
 }
 
 impl Method {

@@ -5,39 +5,46 @@
 //! place and registers it, in that order. An operation in the registry names all that is being made, so that a crash
 //! at any point leaves something that the next run of tine cleans up. The source is only ever read.
 
-mod apply;
-mod compare;
-mod copy;
-mod empty;
-mod launch;
-mod method;
-mod native;
-mod open;
-mod plan;
-mod seed;
-mod tokens;
-mod workspace;
+pub(crate) mod apply;
+pub(crate) mod compare;
+pub(crate) mod copy;
+pub(crate) mod empty;
+pub(crate) mod error;
+pub(crate) mod launch;
+pub(crate) mod method;
+pub(crate) mod native;
+pub(crate) mod open;
+pub(crate) mod plan;
+pub(crate) mod seed;
+pub(crate) mod several;
+pub(crate) mod tokens;
+pub(crate) mod unstarted;
+pub(crate) mod view;
+pub(crate) mod window;
+pub(crate) mod workspace;
 
-use std::fmt;
+pub use error::{Error, Result};
+
 use std::path::PathBuf;
 
 use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView};
 
+pub use crate::registry::SeedNote;
+pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
 pub use empty::EmptyClone;
-pub(crate) use launch::{MARK, oldest_known};
 pub use open::Opened;
-pub(crate) use plan::new_id;
-pub(crate) use seed::Unseeded;
-pub use seed::{SeedNote, SeedPlan};
+pub use seed::SeedPlan;
+pub use several::Part;
+pub use view::{ForkParent, ForkSession, ForkView, PlannedSession, WorkspaceView};
+pub use window::WindowSource;
 pub use workspace::Preparation;
 
-use crate::directory::DirectoryCopy;
-use crate::git::Worktree;
-use crate::places::Spot;
-use crate::profile::Profile;
-use crate::session::Session;
+use crate::registry::operations::CreatedWorkspace;
+use crate::run::place::Place;
+use crate::run::profile::Profile;
+use crate::sessions::session::Session;
 
 /// What a person asks for.
 #[derive(Debug, Clone)]
@@ -66,6 +73,10 @@ pub struct Request {
     pub waits: bool,
     /// Whether secrets stay in a transcript that is given to another agent.
     pub keep_secrets: bool,
+    /// Whether the fork's agent asks for permissions even if the source's doesn't.
+    pub asks_permission: bool,
+    /// Whether nothing is sent to a model: a seed is kept until the fork is resumed. Other methods send nothing anyway.
+    pub no_start: bool,
 }
 
 impl Request {
@@ -84,6 +95,8 @@ impl Request {
             now: false,
             waits: false,
             keep_secrets: false,
+            asks_permission: false,
+            no_start: false,
         }
     }
 }
@@ -128,41 +141,6 @@ impl Asked {
     }
 }
 
-/// Where the agent runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// In this terminal.
-    Here,
-    /// Without a terminal, one process per message.
-    Headless,
-    /// Not at all; the command that starts it is told.
-    None,
-    /// In a pane of its own.
-    In(Spot),
-}
-
-impl Place {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Place::Here => "here",
-            Place::Headless => "headless",
-            Place::None => "none",
-            Place::In(spot) => spot.terminal.map_or("auto", crate::places::Terminal::as_str),
-        }
-    }
-}
-
-/// As it is typed behind `--in`.
-impl fmt::Display for Place {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Place::In(spot) => write!(formatter, "{}:{}", self.as_str(), spot.unit_word()),
-            _ => formatter.write_str(self.as_str()),
-        }
-    }
-}
-
 /// How a fork is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -178,27 +156,45 @@ pub enum Method {
 /// Where a fork works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// `same`, `existing`, `worktree` or `copy`.
-    pub kind: &'static str,
+    /// What sort of directory it is.
+    pub kind: WorkspaceKind,
     /// The directory.
     pub path: PathBuf,
     /// The branch that is checked out there.
     pub branch: Option<String>,
-    /// The worktree that is made for it.
+    /// The worktree or the copy of the source's directory that is created for it.
     #[serde(skip)]
-    pub worktree: Option<Worktree>,
-    /// What is done in that worktree before it is handed over.
+    pub(crate) creates: Option<CreatedWorkspace>,
+    /// What is done in a worktree before it is handed over.
     #[serde(skip)]
     pub preparation: Option<Preparation>,
-    /// The copy of the source's directory that is made for it.
-    #[serde(skip)]
-    pub copy: Option<DirectoryCopy>,
+}
+
+/// What sort of directory a fork works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkspaceKind {
+    /// The source's own.
+    Same,
+    /// Another one that exists.
+    Existing,
+    /// A worktree that is created for it.
+    Worktree,
+    /// A copy of the source's that is created for it.
+    Copy,
+}
+
+impl Plan {
+    /// Whether the fork's agent acts without asking for permissions.
+    pub fn skips_permissions(&self) -> bool {
+        !agents::about(self.agent).options.split_by_permission(&self.profile.args).1.is_empty()
+    }
 }
 
 impl Workspace {
     /// Whether nothing is made for it.
     fn is_there(&self) -> bool {
-        self.worktree.is_none() && self.copy.is_none()
+        self.creates.is_none()
     }
 }
 
@@ -227,6 +223,8 @@ pub struct Plan {
     pub(crate) asked: Asked,
     /// How it is launched; its source's.
     pub profile: Profile,
+    /// How its source's agent was launched besides, which the fork doesn't inherit.
+    pub(crate) not_inherited: Vec<String>,
     /// Where the agent runs.
     pub place: Place,
     /// What it is told first.
@@ -243,20 +241,38 @@ pub struct Plan {
     pub target: PathBuf,
     /// The command that resumes it.
     pub command: Vec<String>,
+    /// The model that goes on, as far as it is known.
+    pub model: Option<String>,
     /// About how many tokens its history is.
     pub tokens: Option<u64>,
     /// The model's window.
     pub context_window: Option<u64>,
+    /// How that is known.
+    pub window_source: Option<WindowSource>,
     /// What is decided about the seed.
     pub seed: Option<SeedPlan>,
+    /// Whether the seed is kept until the fork is resumed.
+    pub keeps_seed: bool,
     /// Whether the last turn that it gets was cut off.
     pub unfinished: bool,
     /// Whether the fork holds only what was said since a compaction.
     pub after_compaction: bool,
     /// Whether a part of the source's own history is gone.
     pub lacks_beginning: bool,
+    /// The last record of the branch that is forked, where that is not the source's history.
+    pub(crate) tip: Option<u64>,
+    /// How many records of the source name a parent that is missing; a copy links them to the record that they follow.
+    pub relinked: u64,
+    /// Model requests that are sent while the fork is made or opened.
+    pub requests: Vec<String>,
+    /// Model requests that are sent when it is resumed for the first time.
+    pub later_requests: Vec<String>,
     /// What the fork lacks of its source.
     pub losses: Vec<String>,
-    /// What a person should know.
+    /// What a person should know before or after the fork is made.
     pub warnings: Vec<String>,
+    /// Whether uncommitted changes stay behind in the source's directory. Nothing else needs to be confirmed: a fork
+    /// changes nothing that is there, and `undo` takes it back, but someone who works in the new tree without half of
+    /// the code may not notice.
+    pub leaves_changes: bool,
 }

@@ -2,16 +2,29 @@
 
 use std::collections::HashSet;
 
-use agents::Resumed;
-use transcript::{Agent, DefectKind, SessionId, SessionName, SessionView, State, text};
+use agents::SessionRef;
+use transcript::{Agent, DefectKind, SessionName, SessionView, State, text};
 
 use super::copy::Files;
-use super::{Asked, Method, Place, Plan, Request, Where, Workspace};
-use crate::Tine;
-use crate::error::{Error, Result};
+use super::seed::new_nonce;
+use super::unstarted::start_words;
+use super::window::{chosen_model, context_window};
+use super::{Asked, Method, Place, Plan, Request, Where, Workspace, WorkspaceKind};
+use crate::ctx::Ctx;
+use crate::fork::method;
+use crate::fork::seed;
+use crate::fork::tokens;
+use crate::fork::workspace;
+use crate::fork::{Error, Result};
 use crate::names;
-use crate::profile::Profile;
-use crate::project;
+use crate::naming;
+use crate::operations::free_names;
+use crate::program;
+use crate::run;
+use crate::run::profile::Profile;
+use crate::run::profile::process;
+use crate::sessions::project;
+use crate::workspace::Error as WorkspaceError;
 
 /// What is decided before anything is read.
 struct Decision {
@@ -25,226 +38,327 @@ struct Decision {
     why: String,
 }
 
-impl Tine {
-    /// Decides everything about a fork. Nothing is touched.
-    pub fn plan_fork(&self, request: &Request) -> Result<Plan> {
-        let Decision { agent, turns, whole, name, workspace, asked, method, why } = self.decide(request)?;
-        let source = &request.source.view;
-        let now = self.context().clock.now();
-        let dirty = workspace.worktree.is_some() && !request.carry && self.is_dirty(source.cwd.as_deref());
-        let store = self.store(agent);
-        let id = new_id(agent, now);
-        // Another agent's options mean nothing to this one.
-        let profile = if agent == source.agent { self.profile_of(agent, &source.id)? } else { Profile::default() };
-        let count = self.count_tokens(request, turns, method == Method::Seed)?;
-        let context_window = if agent == source.agent { count.window } else { None }.or(window_of(agent));
-        let target = store.place_for(&id, &workspace.path, now);
-        let resumed = Resumed { id: &id, path: &target };
-        let after_compaction = method == Method::Native && request.source.details.compacted;
-        let mut plan = Plan {
-            source: source.clone(),
-            known: request.source.details.known.clone(),
-            turns,
-            whole,
+/// Decides everything about a fork. Nothing is touched.
+pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
+    let Decision { agent, turns, whole, name, workspace, asked, method, why } = decide(ctx, request)?;
+    let source = &request.source.view;
+    let now = ctx.context().clock.now();
+    let dirty =
+        workspace.kind == WorkspaceKind::Worktree && !request.carry && workspace::is_dirty(ctx, source.cwd.as_deref());
+    let adapter = ctx.adapter(agent);
+    let id = ctx.adapter(agent).new_id(now);
+    // Another agent's options mean nothing to this one.
+    let (mut profile, mut not_inherited) = match agent == source.agent {
+        true => process::inherited_profile(ctx, &request.source)?,
+        false => (Profile::default(), Vec::new()),
+    };
+    if request.asks_permission {
+        let (asking, unasked) = agents::about(agent).options.split_by_permission(&profile.args);
+        if !unasked.is_empty() {
+            not_inherited.push(format!("`{}`: the fork asks for permissions", unasked.join(" ")));
+            profile.args = asking;
+        }
+    }
+    let count = tokens::count_tokens(ctx, request, turns, method == Method::Seed)?;
+    // Another agent's model isn't known before it runs; nor does what this one reported say anything about it.
+    let options = profile.args.clone();
+    let chosen = chosen_model(&options);
+    let window = match agent == source.agent {
+        true => {
+            let model = chosen.or(request.source.details.model.as_deref());
+            context_window(adapter, model, count.window, count.largest)
+        }
+        false => context_window(adapter, None, None, 0),
+    };
+    let context_window = window.map(|(window, _)| window);
+    let target = adapter.path_for(&id, &workspace.path, now);
+    let resumed = SessionRef { id: &id, path: &target };
+    let after_compaction = method == Method::Native && request.source.details.compacted;
+    let mut plan = Plan {
+        source: source.clone(),
+        known: request.source.details.known.clone(),
+        turns,
+        whole,
+        agent,
+        method,
+        method_is_chosen: request.method.is_some(),
+        why,
+        place: request.place,
+        prompt: request.prompt.clone(),
+        command: program::as_configured(
+            ctx,
             agent,
-            method,
-            method_is_chosen: request.method.is_some(),
-            why,
-            place: request.place,
-            prompt: request.prompt.clone(),
-            command: self.as_configured(
-                agent,
-                store.resume_command(resumed, &workspace.path, &profile.args, request.prompt.as_deref()),
-            ),
-            profile,
-            target,
-            id_is_chosen: method == Method::Copy || store.takes_ids(),
-            workspace,
-            asked,
-            id,
-            name,
-            name_is_chosen: request.name.is_some(),
-            tokens: count.tokens,
-            context_window,
-            seed: None,
-            unfinished: whole && request.source.details.mid_turn,
-            after_compaction,
-            lacks_beginning: request.source.details.defects.count(DefectKind::MissingBase) > 0,
-            losses: Vec::new(),
-            warnings: Vec::new(),
-        };
-        if method == Method::Seed {
-            let seed = self.plan_seed(request, turns, agent, context_window, count.per_token)?;
-            plan.tokens = Some((seed.fit.characters as f64 / count.per_token) as u64);
-            plan.losses.push("thinking and the talk of subagents are left out".into());
-            plan.losses.extend(seed.fit.shortened.iter().cloned());
-            match seed.secrets {
-                0 => {}
-                1 => plan.losses.push("one secret is masked; `--keep-secrets` keeps it".into()),
-                count => plan.losses.push(format!("{count} secrets are masked; `--keep-secrets` keeps them")),
-            }
-            plan.seed = Some(seed);
+            adapter.resume_command(resumed, &workspace.path, &profile.args, request.prompt.as_deref()),
+        ),
+        profile,
+        not_inherited,
+        target,
+        id_is_chosen: method == Method::Copy || adapter.accepts_ids() && !(method == Method::Seed && request.no_start),
+        workspace,
+        asked,
+        id,
+        name,
+        name_is_chosen: request.name.is_some(),
+        model: chosen.or(request.source.details.model.as_deref()).filter(|_| agent == source.agent).map(str::to_owned),
+        tokens: count.tokens,
+        context_window,
+        window_source: window.map(|(_, source)| source),
+        seed: None,
+        keeps_seed: method == Method::Seed && request.no_start,
+        unfinished: whole && request.source.details.mid_turn,
+        after_compaction,
+        lacks_beginning: request.source.details.defects.count(DefectKind::MissingBase) > 0,
+        tip: request.source.details.tip,
+        relinked: request.source.details.defects.count(DefectKind::BrokenLink),
+        requests: Vec::new(),
+        later_requests: Vec::new(),
+        losses: Vec::new(),
+        warnings: Vec::new(),
+        leaves_changes: dirty,
+    };
+    if method == Method::Seed {
+        let seed = seed::plan_seed(ctx, request, turns, agent, context_window, count.per_token)?;
+        plan.tokens = Some((seed.fit.characters as f64 / count.per_token) as u64);
+        plan.losses.extend(seed.left_out());
+        plan.losses.extend(seed.fit.shortened.iter().cloned());
+        match seed.secrets {
+            0 => {}
+            1 => plan.losses.push("one secret is masked; `--keep-secrets` keeps it".into()),
+            count => plan.losses.push(format!("{count} secrets are masked; `--keep-secrets` keeps them")),
         }
-        tell_losses(&mut plan);
-        warn(&mut plan, request);
-        if !whole && count.ends_compacted {
-            plan.warnings.push(format!(
-                "a compaction follows turn {turns} and comes along: the model sees its summary, not what was said before it"
-            ));
-        }
-        if dirty {
-            plan.warnings.push(
-                "changes that are not committed stay where they are; `--carry` brings them along into the worktree"
-                    .into(),
-            );
-        }
-        if let Some((then, now)) = self.other_branch(&plan) {
-            plan.warnings.push(format!(
-                "the session worked on the branch {then}; {now} is checked out there now, and the worktree begins at it"
-            ));
-        }
-        Ok(plan)
+        plan.seed = Some(seed);
     }
-
-    /// The branch that the source's records name and the one that is checked out in its directory, where a worktree
-    /// begins at the latter and they differ.
-    fn other_branch(&self, plan: &Plan) -> Option<(String, String)> {
-        let Where::Worktree { base: None, .. } = plan.asked.workspace else { return None };
-        let then = plan.source.branch.clone().filter(|branch| branch != "HEAD")?;
-        let now = project::current_branch(&plan.asked.own).filter(|now| *now != then)?;
-        Some((text::one_line(&then), text::one_line(&now)))
+    if plan.keeps_seed {
+        plan.command = start_words(&plan);
     }
-
-    /// Whether a fork could be made, told without a look at what was said.
-    pub fn check_fork(&self, request: &Request) -> Result<()> {
-        self.decide(request).map(drop)
+    tell_losses(ctx, &mut plan);
+    tell_requests(&mut plan);
+    warn(&mut plan, request);
+    if !whole && count.ends_compacted {
+        plan.warnings.push(format!(
+            "a compaction follows turn {turns} and comes along: the model sees its summary, not what was said before it"
+        ));
     }
+    if dirty {
+        plan.warnings.push(
+            "changes that are not committed stay in the source's directory; `--carry` copies them into the worktree"
+                .into(),
+        );
+    }
+    if plan.workspace.kind == WorkspaceKind::Worktree && request.carry && !whole {
+        plan.warnings.push(format!("`--carry` copies the files as they are now, not as they were after turn {turns}"));
+    }
+    if let Some((then, now)) = other_branch(&plan) {
+        plan.warnings.push(format!(
+            "the session worked on the branch {then}; {now} is checked out there now, and the worktree begins at it"
+        ));
+    }
+    Ok(plan)
+}
 
-    fn decide(&self, request: &Request) -> Result<Decision> {
-        let source = &request.source.view;
-        let agent = request.agent.unwrap_or(source.agent);
-        let turns = self.turns_to_keep(request)?;
-        let whole = turns == source.turns;
-        let asked = self.asked(request);
-        let (name, workspace) = match &request.name {
-            Some(name) => {
-                self.check_name(name)?;
-                (name.clone(), self.workspace(&asked, name)?)
-            }
-            None => self.named_workspace(&names::base_of(source), &asked)?,
-        };
-        let (method, why) = self.choose_method(request, agent, whole, &workspace)?;
-        if method != Method::Copy || request.place != Place::None {
-            // Whoever is to start it must be there.
-            self.program(agent)?;
+/// The branch that the source's records name and the one that is checked out in its directory, where a worktree
+/// begins at the latter and they differ.
+fn other_branch(plan: &Plan) -> Option<(String, String)> {
+    let Where::Worktree { base: None, .. } = plan.asked.workspace else { return None };
+    let then = plan.source.branch.clone().filter(|branch| branch != "HEAD")?;
+    let now = project::current_branch(&plan.asked.own).filter(|now| *now != then)?;
+    Some((text::one_line(&then), text::one_line(&now)))
+}
+
+/// Where a fork would work, if it could be made. The transcript isn't read.
+pub(crate) fn check_fork(ctx: &Ctx, request: &Request) -> Result<Workspace> {
+    decide(ctx, request).map(|decision| decision.workspace)
+}
+
+fn decide(ctx: &Ctx, request: &Request) -> Result<Decision> {
+    let source = &request.source.view;
+    let agent = request.agent.unwrap_or(source.agent);
+    let turns = turns_to_keep(request)?;
+    let whole = turns == source.turns;
+    let asked = workspace::asked(ctx, request);
+    let (name, workspace) = name_and_workspace(ctx, request, &asked, &[])?;
+    let (method, why) = method::choose_method(ctx, request, agent, whole, &workspace)?;
+    if method != Method::Copy || request.place != Place::None {
+        // Whoever is to start it must be there.
+        program::program(ctx, agent)?;
+    }
+    check_prompt(request)?;
+    Ok(Decision { agent, turns, whole, name, workspace, asked, method, why })
+}
+
+/// The plan of a fork that differs from `first` only by its name, its workspace and its prompt. `others` are names
+/// that are about to be taken.
+pub(super) fn plan_alike(ctx: &Ctx, first: &Plan, request: &Request, others: &[SessionName]) -> Result<Plan> {
+    check_prompt(request)?;
+    let now = ctx.context().clock.now();
+    let mut plan = first.clone();
+    plan.asked = workspace::asked(ctx, request);
+    (plan.name, plan.workspace) = name_and_workspace(ctx, request, &plan.asked, others)?;
+    plan.prompt.clone_from(&request.prompt);
+    plan.id = ctx.adapter(plan.agent).new_id(now);
+    if let Some(seed) = &mut plan.seed {
+        seed.nonce = new_nonce();
+    }
+    aim(ctx, &mut plan);
+    Ok(plan)
+}
+
+/// Decides where the transcript of a fork goes and which command resumes it, by its id and its workspace.
+pub(super) fn aim(ctx: &Ctx, plan: &mut Plan) {
+    if plan.keeps_seed {
+        plan.command = start_words(plan);
+        return;
+    }
+    let adapter = ctx.adapter(plan.agent);
+    plan.target = adapter.path_for(&plan.id, &plan.workspace.path, ctx.context().clock.now());
+    let planned = SessionRef { id: &plan.id, path: &plan.target };
+    let (directory, prompt) = (&plan.workspace.path, plan.prompt.as_deref());
+    let words = adapter.resume_command(planned, directory, &plan.profile.args, prompt);
+    plan.command = program::as_configured(ctx, plan.agent, words);
+}
+
+fn name_and_workspace(
+    ctx: &Ctx,
+    request: &Request,
+    asked: &Asked,
+    others: &[SessionName],
+) -> Result<(SessionName, Workspace)> {
+    match &request.name {
+        Some(name) => {
+            free_names::check_name(ctx, name)?;
+            Ok((name.clone(), workspace::workspace(ctx, asked, name)?))
         }
-        check_prompt(request)?;
-        Ok(Decision { agent, turns, whole, name, workspace, asked, method, why })
-    }
-
-    /// The first free name for a fork that nobody named, and its workspace. Somebody may take the name meanwhile and make
-    /// a workspace of the same name, which then is in the way. Nor is a name free that a branch or directory has to which
-    /// the workspace would be called alike.
-    pub(super) fn named_workspace(&self, base: &str, asked: &Asked) -> Result<(SessionName, Workspace)> {
-        const TRIES: usize = 100;
-        let mut occupied = HashSet::new();
-        loop {
-            let taken = self.registry().taken_names()?;
-            let is_taken = |name: &str| taken.contains(name) || occupied.contains(name);
-            let name = names::for_fork(base, is_taken).ok_or(Error::NoNameLeft)?;
-            match self.workspace(asked, &name) {
-                Err(_) if asked.follows_name() && self.registry().taken_names()?.contains(name.as_str()) => {}
-                Err(
-                    Error::BranchExists(_) | Error::CheckedOut { .. } | Error::BranchRival { .. } | Error::InTheWay(_),
-                ) if asked.follows_name() && occupied.len() < TRIES => {
-                    occupied.insert(name.to_string());
-                }
-                workspace => return workspace.map(|workspace| (name, workspace)),
-            }
-        }
-    }
-
-    /// Another method for a fork whose first one failed: a copy, which needs nothing of the agent.
-    pub(super) fn as_copy(&self, plan: &Plan, trouble: &Error) -> Plan {
-        let store = self.store(plan.agent);
-        let now = self.context().clock.now();
-        let id = new_id(plan.agent, now);
-        let target = store.place_for(&id, &plan.workspace.path, now);
-        let resumed = Resumed { id: &id, path: &target };
-        let words = store.resume_command(resumed, &plan.workspace.path, &plan.profile.args, plan.prompt.as_deref());
-        let mut plan = Plan {
-            method: Method::Copy,
-            why: "the agent's own fork failed".into(),
-            command: self.as_configured(plan.agent, words),
-            id_is_chosen: true,
-            after_compaction: false,
-            losses: Vec::new(),
-            target,
-            id,
-            ..plan.clone()
-        };
-        tell_losses(&mut plan);
-        let trouble = transcript::text::one_line(&trouble.to_string());
-        plan.warnings.push(format!("the agent's own fork failed, so it was made by copy: {trouble}"));
-        plan
-    }
-
-    fn turns_to_keep(&self, request: &Request) -> Result<u32> {
-        let (view, details) = (&request.source.view, &request.source.details);
-        let turns = request.turns.unwrap_or(view.turns);
-        let at_work = matches!(view.state, State::Busy | State::Waiting) && turns == view.turns;
-        if at_work && !request.now && !request.waits {
-            let session = view.label().to_owned();
-            return Err(Error::AtWork { session, state: view.state });
-        }
-        let unfinished = request.now && details.mid_turn && turns == view.turns;
-        let turns = if unfinished { turns.saturating_sub(1) } else { turns };
-        if turns == 0 {
-            return Err(Error::NothingToFork(view.label().to_owned()));
-        }
-        Ok(turns)
+        None => named_workspace(ctx, &names::base_of(&request.source.view), asked, others),
     }
 }
 
-/// What an agent's models take where the transcript does not say.
-fn window_of(agent: Agent) -> Option<u64> {
-    match agent {
-        Agent::Claude => Some(200_000),
-        Agent::Codex => Some(258_400),
-    }
-}
-
-/// A prompt that stands on a command line has a limit, and cannot hold a NUL.
-fn check_prompt(request: &Request) -> Result<()> {
-    const LONGEST: usize = 120_000;
-    match &request.prompt {
-        Some(prompt) if prompt.contains('\0') => Err(Error::BadPrompt("holds a NUL character")),
-        Some(prompt) if request.place != Place::Headless && prompt.len() > LONGEST => {
-            Err(Error::BadPrompt("is too long for a command line"))
+/// The first free name for a fork that nobody named, and its workspace. Somebody may take the name meanwhile and make
+/// a workspace of the same name, which then is in the way. Nor is a name free that a branch or directory has to which
+/// the workspace would be called alike.
+pub(super) fn named_workspace(
+    ctx: &Ctx,
+    base: &str,
+    asked: &Asked,
+    others: &[SessionName],
+) -> Result<(SessionName, Workspace)> {
+    const TRIES: usize = 100;
+    let mut occupied: HashSet<String> = others.iter().map(ToString::to_string).collect();
+    loop {
+        let taken = ctx.registry().taken_names()?;
+        let is_taken = |name: &str| taken.contains(name) || occupied.contains(name);
+        let name = names::for_fork(base, is_taken).ok_or(naming::Error::NoNameLeft)?;
+        match workspace::workspace(ctx, asked, &name) {
+            Err(_) if asked.follows_name() && ctx.registry().taken_names()?.contains(name.as_str()) => {}
+            Err(
+                Error::Workspace(WorkspaceError::BranchExists(_))
+                | Error::Workspace(WorkspaceError::CheckedOut { .. })
+                | Error::Workspace(WorkspaceError::BranchRival { .. })
+                | Error::Workspace(WorkspaceError::InTheWay(_)),
+            ) if asked.follows_name() && occupied.len() < TRIES + others.len() => {
+                occupied.insert(name.to_string());
+            }
+            workspace => return workspace.map(|workspace| (name, workspace)),
         }
-        _ => Ok(()),
     }
 }
 
-fn tell_losses(plan: &mut Plan) {
-    let same_agent = plan.agent == plan.source.agent;
-    if same_agent && plan.agent == Agent::Codex && plan.method != Method::Seed {
+/// Another method for a fork whose first one failed: a copy, which needs nothing of the agent.
+pub(super) fn as_copy(ctx: &Ctx, plan: &Plan, trouble: &Error) -> Plan {
+    let adapter = ctx.adapter(plan.agent);
+    let now = ctx.context().clock.now();
+    let id = ctx.adapter(plan.agent).new_id(now);
+    let target = adapter.path_for(&id, &plan.workspace.path, now);
+    let resumed = SessionRef { id: &id, path: &target };
+    let words = adapter.resume_command(resumed, &plan.workspace.path, &plan.profile.args, plan.prompt.as_deref());
+    let mut plan = Plan {
+        method: Method::Copy,
+        why: "the agent's own fork failed".into(),
+        command: program::as_configured(ctx, plan.agent, words),
+        id_is_chosen: true,
+        after_compaction: false,
+        losses: Vec::new(),
+        target,
+        id,
+        ..plan.clone()
+    };
+    tell_losses(ctx, &mut plan);
+    let trouble = transcript::text::one_line(&trouble.to_string());
+    plan.warnings.push(format!("the agent's own fork failed, so it was made by copy: {trouble}"));
+    plan
+}
+
+fn tell_losses(ctx: &Ctx, plan: &mut Plan) {
+    if plan.method != Method::Seed && ctx.adapter(plan.agent).leaves_subagents(&plan.source.path) {
         plan.losses.push("threads of subagents stay with the source".into());
     }
+    plan.losses.extend_from_slice(&plan.not_inherited);
     if plan.lacks_beginning {
         plan.losses.push("the session that the source was forked from is gone, and what was said there with it".into());
     }
     if plan.after_compaction {
         plan.losses.push("what was said before the last compaction stays with the source".into());
     }
-    if plan.method == Method::Native && Files::of(plan).brings_notes() {
-        plan.losses.push("the notes that the agent keeps of the source's project stay there".into());
+    if plan.method == Method::Native && Files::of(ctx, plan).brings_notes() {
+        plan.losses.push("the agent's notes about the source's project stay there".into());
     }
     if plan.method == Method::Native && plan.unfinished {
-        plan.losses.push("the agent ends the turn that was cut off in its own way".into());
+        plan.losses.push("the agent ends the unfinished turn in its own way".into());
     }
-    if plan.method == Method::Native && plan.agent == Agent::Codex {
-        plan.losses.push("where Codex forks by reference, the source's file must stay".into());
+    if plan.method == Method::Native && agents::about(plan.agent).native_fork.may_refer_to_source {
+        let agent = plan.agent.product_name();
+        plan.losses.push(format!("where {agent} forks by reference, the source's file must stay"));
+    }
+}
+
+fn turns_to_keep(request: &Request) -> Result<u32> {
+    let (view, details) = (&request.source.view, &request.source.details);
+    if view.unstarted {
+        return Err(run::Error::NotStarted(view.label().to_owned()).into());
+    }
+    let turns = request.turns.unwrap_or(view.turns);
+    let at_work = matches!(view.state, State::Busy | State::Waiting) && turns == view.turns;
+    if at_work && !request.now && !request.waits {
+        let session = view.label().to_owned();
+        return Err(Error::AtWork { session, state: view.state });
+    }
+    let unfinished = request.now && details.mid_turn && turns == view.turns;
+    let turns = if unfinished { turns.saturating_sub(1) } else { turns };
+    if turns == 0 {
+        return Err(Error::NothingToFork(view.label().to_owned()));
+    }
+    Ok(turns)
+}
+
+/// A prompt that stands on a command line has a limit, and cannot hold a NUL.
+fn check_prompt(request: &Request) -> Result<()> {
+    const LONGEST: usize = 120_000;
+    match &request.prompt {
+        Some(prompt) if prompt.contains('\0') => Err(run::Error::BadPrompt("contains a NUL character").into()),
+        Some(prompt) if request.place != Place::Headless && prompt.len() > LONGEST => {
+            Err(run::Error::PromptTooLongHere.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Notes which model requests the fork will cause.
+fn tell_requests(plan: &mut Plan) {
+    let agent = plan.agent.product_name();
+    if plan.method == Method::Seed {
+        let tokens = plan.tokens.unwrap_or_default();
+        match plan.keeps_seed {
+            true => {
+                let name = &plan.name;
+                let later = format!("`tine resume {name}` sends the transcript to {agent}: about {tokens} tokens");
+                plan.later_requests.push(later);
+            }
+            false => plan.requests.push(format!("sends the transcript to {agent} now: about {tokens} tokens")),
+        }
+    }
+    match (&plan.prompt, plan.place) {
+        (Some(_), Place::Headless) => plan.requests.push(format!("sends the prompt to {agent} now")),
+        (Some(_), Place::Here | Place::In(_)) => plan.requests.push(format!("sends the prompt when {agent} opens")),
+        (_, Place::None) | (None, _) => {}
     }
 }
 
@@ -267,25 +381,18 @@ fn warn(plan: &mut Plan, request: &Request) {
     if [DefectKind::BadLine, DefectKind::TruncatedLine].iter().any(|kind| defects.count(*kind) > 0) {
         plan.warnings.push("damaged records of the source are not carried along".into());
     }
+    if plan.method == Method::Copy && plan.relinked > 0 {
+        let records = if plan.relinked == 1 { "one record names" } else { "some records name" };
+        plan.warnings.push(format!(
+            "{records} a parent that isn't in the source; the fork links what follows to the record before it"
+        ));
+    }
     if request.waits {
         plan.warnings.push("the source is at work; the fork is made when it is idle, of what was said by then".into());
     }
     if let Some(wanted) = request.turns.filter(|wanted| *wanted > plan.turns) {
         plan.warnings.push(format!("turn {wanted} is not finished, so the fork ends with turn {}", plan.turns));
     }
-}
-
-/// An id as the agent itself would make it.
-pub(crate) fn new_id(agent: Agent, now: jiff::Timestamp) -> SessionId {
-    let uuid = match agent {
-        Agent::Claude => uuid::Uuid::new_v4(),
-        Agent::Codex => {
-            let seconds = u64::try_from(now.as_second()).unwrap_or(0);
-            let nanos = u32::try_from(now.subsec_nanosecond()).unwrap_or(0);
-            uuid::Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, nanos))
-        }
-    };
-    SessionId::new(uuid.to_string()).expect("a UUID is a legal id")
 }
 
 impl Plan {

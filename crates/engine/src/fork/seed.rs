@@ -1,17 +1,22 @@
 //! The method `seed`: the transcript is the first prompt of a new session, of any agent.
 //!
 //! The agent's own program is told it, by standard input, so that what comes out is a session like any other. What is
-//! remembered of a seed is whose it is, how large and its hash; never the text.
+//! remembered of a seed is whose it is, how large and its hash. The text is kept only until it is sent (`unstarted.rs`).
 
-use agents::{Blocks, Made, Message};
-use serde::Serialize;
-use transcript::seed::{ACKNOWLEDGEMENT, Fit, SEED_MARKER, Seed, SeedSizes, SeedSource, SeedWriter};
-use transcript::{Agent, BlockKind};
+use std::path::Path;
+
+use agents::{Message, NewSession, Part};
+use transcript::seed::{Fit, Seed, SeedSizes, SeedSource, SeedWriter};
+use transcript::{Agent, BlockKind, SessionId};
 
 use super::{Plan, Request};
-use crate::Tine;
-use crate::error::{Error, Result};
-use crate::operations::Effects;
+use crate::advice::FileError;
+use crate::ctx::Ctx;
+use crate::fork::launch;
+use crate::fork::{Error, Result};
+use crate::registry::SeedNote;
+use crate::registry::operations::Created;
+use crate::sessions::seeded::is_acknowledgement;
 
 /// Of the window, what a seed may fill; the rest is for what is said next.
 const SHARE_OF_WINDOW: f64 = 0.75;
@@ -23,172 +28,156 @@ pub struct SeedPlan {
     pub(super) masks: bool,
     /// How many secrets there are to mask.
     pub(super) secrets: usize,
+    /// Whether the source has thinking, and whether it has subagents; neither is part of a seed.
+    has_thinking: bool,
+    has_subagents: bool,
     /// The mark of its lines, made up for it.
     pub(super) nonce: String,
 }
 
-/// What is remembered of a seed.
-#[derive(Debug, Clone, Serialize)]
-pub struct SeedNote {
-    /// The agent whose transcript it was.
-    pub parent_agent: Agent,
-    /// The session whose transcript it was.
-    pub parent: String,
-    /// Up to which turn.
-    pub turn: u32,
-    /// A hash of the text.
-    pub hash: String,
-    /// About how many tokens it is.
-    pub tokens: u64,
-    /// The window that it was made for.
-    pub window: Option<u64>,
-    /// Whether the agent answered as asked, so that the answer is not shown.
-    pub hidden: bool,
+impl SeedPlan {
+    /// What the source has and a seed never does.
+    pub(super) fn left_out(&self) -> Option<String> {
+        match (self.has_thinking, self.has_subagents) {
+            (true, true) => Some("thinking and what subagents said is left out".into()),
+            (true, false) => Some("thinking is left out".into()),
+            (false, true) => Some("what subagents said is left out".into()),
+            (false, false) => None,
+        }
+    }
 }
 
-impl Tine {
-    /// Measures the transcript and decides what is shortened. `per_token` is how many characters a token has in it.
-    pub(super) fn plan_seed(
-        &self,
-        request: &Request,
-        turns: u32,
-        agent: Agent,
-        window: Option<u64>,
-        per_token: f64,
-    ) -> Result<SeedPlan> {
-        let mut sizes = SeedSizes::default();
-        let mut blocks = self.read_all(&request.source, Some(turns))?;
-        while let Some(block) = blocks.next_block() {
-            sizes.note(&block);
-        }
-        // Headings may be longer than they are taken for.
-        let input = self.store(agent).input_limit().map(|limit| limit - limit / 50);
-        let window = window.map(|window| (window as f64 * SHARE_OF_WINDOW * per_token) as usize);
-        let limit = [input, window].into_iter().flatten().min();
-        let masks = agent != request.source.view.agent && !request.keep_secrets;
-        let secrets = if masks { sizes.secrets() } else { 0 };
-        let nonce = uuid::Uuid::new_v4().simple().to_string()[..16].to_owned();
-        Ok(SeedPlan { fit: sizes.fit(limit), masks, secrets, nonce })
+/// Measures the transcript and decides what is shortened. `per_token` is how many characters a token has in it.
+pub(super) fn plan_seed(
+    ctx: &Ctx,
+    request: &Request,
+    turns: u32,
+    agent: Agent,
+    window: Option<u64>,
+    per_token: f64,
+) -> Result<SeedPlan> {
+    let mut sizes = SeedSizes::default();
+    let mut blocks = crate::sessions::survey::read_all(ctx, &request.source, Some(turns))?;
+    let (mut has_thinking, mut has_subagents) = (false, false);
+    while let Some(block) = blocks.next_block() {
+        has_subagents |= block.depth > 0 || matches!(block.kind, BlockKind::Subagent { .. });
+        has_thinking |= matches!(block.kind, BlockKind::Thinking { .. });
+        sizes.note(&block);
     }
+    // Headings may be longer than they are taken for.
+    let input = ctx.adapter(agent).input_limit().map(|limit| limit - limit / 50);
+    let window = window.map(|window| (window as f64 * SHARE_OF_WINDOW * per_token) as usize);
+    let limit = [input, window].into_iter().flatten().min();
+    let masks = agent != request.source.view.agent && !request.keep_secrets;
+    let secrets = if masks { sizes.secrets() } else { 0 };
+    Ok(SeedPlan { fit: sizes.fit(limit), masks, secrets, has_thinking, has_subagents, nonce: new_nonce() })
+}
 
-    /// Writes the seed, gives it to the agent and looks at what came of it.
-    pub(super) fn fork_by_seed(&self, plan: &Plan, effects: &mut Effects) -> Result<(Made, SeedNote)> {
-        let store = self.store(plan.agent);
-        let program = self.marked_program(plan)?;
-        let seed = self.write_seed(plan)?;
-        let message = Message {
-            session: None,
-            id: store.takes_ids().then_some(&plan.id),
-            title: Some(plan.name.as_str()),
+/// Writes the seed, gives it to the agent and looks at what came of it.
+pub(super) fn fork_by_seed(ctx: &Ctx, plan: &Plan, created: &mut Created) -> Result<(NewSession, SeedNote)> {
+    let seed = write_seed(ctx, plan)?;
+    let (made, answer) = hand_over_seed(
+        ctx,
+        &Handing {
+            agent: plan.agent,
+            id: &plan.id,
+            name: plan.name.as_str(),
             directory: &plan.workspace.path,
-            options: &[],
+            mark: plan.id.as_str(),
             text: &seed.text,
-        };
-        let said = store.say(&program, &message)?;
-        let path = store.find(&said.id, &plan.workspace.path).ok_or_else(|| Error::CopyDiffers {
-            what: format!("{} kept no session of it", plan.agent.product_name()),
-        })?;
-        effects.note(&path);
-        let made = Made { id: said.id, path };
-        self.check_seed(plan, &made, &seed)?;
-        let note = SeedNote {
-            parent_agent: plan.source.agent,
-            parent: plan.source.id.to_string(),
-            turn: plan.turns,
-            hash: format!("{:032x}", xxhash_rust::xxh3::xxh3_128(seed.text.as_bytes())),
-            tokens: plan.tokens.unwrap_or_default(),
-            window: plan.context_window,
-            hidden: is_acknowledgement(&said.answer),
-        };
-        Ok((made, note))
-    }
+        },
+    )?;
+    created.add(&made.path);
+    check_seed(ctx, plan.agent, &made, &seed.text)?;
+    Ok((made, SeedNote { hidden: is_acknowledgement(&answer), ..seed_note(ctx, plan, &seed.text) }))
+}
 
-    fn write_seed(&self, plan: &Plan) -> Result<Seed> {
-        let Some(decided) = &plan.seed else {
-            unreachable!("a plan by seed has measured it");
-        };
-        let path = &plan.source.path;
-        let mut blocks = self
-            .store(plan.source.agent)
-            .read(path, Some(plan.turns), None)
-            .map_err(|source| Error::Unreadable { path: path.clone(), source })?;
-        let source = SeedSource {
-            agent: plan.source.agent,
-            label: plan.source.label(),
-            turns: plan.turns,
-            directory: plan.source.cwd.as_ref().map(|path| path.to_string_lossy().into_owned()),
-        };
-        let mut writer = SeedWriter::new(&source, decided.fit.clone(), &decided.nonce, decided.masks);
-        while let Some(block) = blocks.next_block() {
-            writer.block(&block);
-        }
-        Ok(writer.finish())
-    }
+/// Sends a seed to an agent. Returns the session that came of it, and the answer.
+pub(super) fn hand_over_seed(ctx: &Ctx, handing: &Handing<'_>) -> Result<(NewSession, String)> {
+    let Handing { agent, id, name, directory, mark, text } = *handing;
+    let adapter = ctx.adapter(agent);
+    let program = launch::marked_program(ctx, agent, mark)?;
+    let id = adapter.accepts_ids().then_some(id);
+    let message = Message { session: None, id, title: Some(name), directory, options: &[], text };
+    let said = adapter.send(&program, &message)?;
+    let path =
+        adapter.find_transcript(&said.id, directory).ok_or(Error::NotSeeded { agent, what: "saved no session" })?;
+    Ok((NewSession { id: said.id, path }, said.answer))
+}
 
-    /// The agent must have stored exactly what it was given, and an answer to it.
-    fn check_seed(&self, plan: &Plan, made: &Made, seed: &Seed) -> Result<()> {
-        let store = self.store(plan.agent);
-        let unreadable = |source| Error::Unreadable { path: made.path.clone(), source };
-        let mut blocks = store.read(&made.path, Some(1), None).map_err(unreadable)?;
-        let (mut told, mut answered) = (false, false);
-        while let Some(block) = blocks.next_block() {
-            match &block.kind {
-                BlockKind::Prompt { text, .. } => told |= text.trim() == seed.text.trim(),
-                BlockKind::Answer { text, .. } => answered |= told && !text.trim().is_empty(),
-                _ => {}
-            }
-        }
-        match (told, answered) {
-            (true, true) => Ok(()),
-            (false, _) => Err(Error::CopyDiffers { what: "the seed did not arrive whole".into() }),
-            (true, false) => Err(Error::CopyDiffers { what: "the agent did not answer the seed".into() }),
-        }
+/// What is remembered of a seed that nobody has answered.
+pub(super) fn seed_note(_ctx: &Ctx, plan: &Plan, text: &str) -> SeedNote {
+    SeedNote {
+        parent_agent: plan.source.agent,
+        parent: plan.source.id.to_string(),
+        turn: plan.turns,
+        hash: hash_of(text),
+        tokens: plan.tokens.unwrap_or_default(),
+        window: plan.context_window,
+        hidden: false,
     }
 }
 
-pub(crate) fn is_acknowledgement(answer: &str) -> bool {
-    answer.trim().trim_matches('"') == ACKNOWLEDGEMENT
-}
-
-/// The conversation of a seeded session: the seed is shown as one line, and the answer to it not at all.
-pub(crate) struct Unseeded {
-    blocks: Box<dyn Blocks>,
-    /// What is shown for the seed.
-    line: String,
-    /// The answer to the seed, which is hidden once.
-    hides: bool,
-}
-
-impl Unseeded {
-    pub(crate) fn new(blocks: Box<dyn Blocks>, note: &SeedNote) -> Self {
-        let line = format!("(the transcript of {} up to turn {})", note.parent, note.turn);
-        Unseeded { blocks, line, hides: note.hidden }
+pub(super) fn write_seed(ctx: &Ctx, plan: &Plan) -> Result<Seed> {
+    let Some(decided) = &plan.seed else {
+        unreachable!("a plan by seed has measured it");
+    };
+    let path = &plan.source.path;
+    let mut blocks = ctx
+        .adapter(plan.source.agent)
+        .read_part(path, &Part { until: Some(plan.turns), tip: plan.tip, ..Part::default() }, None)
+        .map_err(|source| FileError::Read { path: path.clone(), source })?;
+    let source = SeedSource {
+        agent: plan.source.agent,
+        label: plan.source.label(),
+        turns: plan.turns,
+        directory: plan.source.cwd.as_ref().map(|path| path.to_string_lossy().into_owned()),
+    };
+    let mut writer = SeedWriter::new(&source, decided.fit.clone(), &decided.nonce, decided.masks);
+    while let Some(block) = blocks.next_block() {
+        writer.block(&block);
     }
+    Ok(writer.finish())
 }
 
-impl Blocks for Unseeded {
-    fn next_block(&mut self) -> Option<transcript::Block> {
-        loop {
-            let mut block = self.blocks.next_block()?;
-            match &mut block.kind {
-                BlockKind::Prompt { text, .. } if text.starts_with(SEED_MARKER) => {
-                    text.clone_from(&self.line);
-                }
-                BlockKind::Answer { text, .. } if self.hides && block.turn == 1 && is_acknowledgement(text) => {
-                    self.hides = false;
-                    continue;
-                }
-                _ => {}
-            }
-            return Some(block);
+/// The agent must have stored exactly what it was given, and an answer to it.
+pub(super) fn check_seed(ctx: &Ctx, agent: Agent, made: &NewSession, seed: &str) -> Result<()> {
+    let adapter = ctx.adapter(agent);
+    let unreadable = |source| FileError::Read { path: made.path.clone(), source };
+    let mut blocks = adapter.read(&made.path, Some(1), None).map_err(unreadable)?;
+    let (mut told, mut answered) = (false, false);
+    while let Some(block) = blocks.next_block() {
+        match &block.kind {
+            BlockKind::Prompt { text, .. } => told |= text.trim() == seed.trim(),
+            BlockKind::Answer { text, .. } => answered |= told && !text.trim().is_empty(),
+            _ => {}
         }
     }
-
-    fn tokens(&self) -> Option<transcript::TokenUse> {
-        self.blocks.tokens()
+    match (told, answered) {
+        (true, true) => Ok(()),
+        (false, _) => Err(Error::NotSeeded { agent, what: "did not receive the whole transcript" }),
+        (true, false) => Err(Error::NotSeeded { agent, what: "did not answer" }),
     }
+}
 
-    fn defects(&self) -> &transcript::Defects {
-        self.blocks.defects()
-    }
+/// A seed on its way to an agent.
+pub(super) struct Handing<'a> {
+    pub agent: Agent,
+    /// The session's id, where the agent takes one.
+    pub id: &'a SessionId,
+    pub name: &'a str,
+    pub directory: &'a Path,
+    /// By which the agent is found again.
+    pub mark: &'a str,
+    pub text: &'a str,
+}
+
+/// By which a seed is known; the text itself isn't kept once it was sent.
+pub(super) fn hash_of(text: &str) -> String {
+    format!("{:032x}", xxhash_rust::xxh3::xxh3_128(text.as_bytes()))
+}
+
+/// A mark that nothing in a transcript can know.
+pub(super) fn new_nonce() -> String {
+    uuid::Uuid::new_v4().simple().to_string()[..16].to_owned()
 }

@@ -4,8 +4,8 @@
 use transcript::BlockKind;
 
 use super::Request;
-use crate::Tine;
-use crate::error::Result;
+use crate::ctx::Ctx;
+use crate::fork::Result;
 
 /// What a token has where a session tells nothing of its own. Code and prose have three to four.
 const CHARACTERS_PER_TOKEN: f64 = 3.5;
@@ -18,71 +18,70 @@ pub(super) struct Count {
     pub tokens: Option<u64>,
     /// How many characters a token has in this session.
     pub per_token: f64,
+    /// The context window that the agent reported.
     pub window: Option<u64>,
+    /// The longest context that the session ever had, as far as it was read.
+    pub largest: u64,
     /// Whether it ends with a compaction, of which the model has seen nothing but the summary.
     pub ends_compacted: bool,
 }
 
-impl Tine {
-    /// `told` says that the history is told to the agent anew, so that its own characters per token have to be known.
-    pub(super) fn count_tokens(&self, request: &Request, turns: u32, told: bool) -> Result<Count> {
-        let source = &request.source;
-        let reported = source.details.tokens;
-        let window = reported.and_then(|tokens| tokens.window).or_else(|| window_of(source.details.model.as_deref()));
-        let total = reported.map(|tokens| tokens.input + tokens.output);
-        let whole = turns == source.view.turns;
-        // Behind a compaction, what was reported last may be of what the model does not see any more.
-        let is_known = whole && total.is_some() && !source.details.mid_turn && !source.details.compacted && !told;
-        if is_known || source.size > READ_AT_MOST {
-            let share =
-                |total: u64| if whole { total } else { total * u64::from(turns) / u64::from(source.view.turns.max(1)) };
-            return Ok(Count {
-                tokens: total.map(share),
-                per_token: CHARACTERS_PER_TOKEN,
-                window,
-                ends_compacted: false,
-            });
-        }
-        let mut blocks = self.read_all(source, Some(turns))?;
-        let (mut characters, mut at_report, mut last) = (0_u64, 0_u64, None);
-        // What was reported before a compaction says how long a token is, and nothing of what is left.
-        let (mut stale, mut per_token) = (None, None);
-        let mut ends_compacted = false;
-        while let Some(block) = blocks.next_block() {
-            if matches!(block.kind, BlockKind::Compaction { .. }) {
-                (characters, at_report, last, stale) = (0, 0, None, blocks.tokens());
-            }
-            ends_compacted = match block.kind {
-                BlockKind::Compaction { .. } => true,
-                BlockKind::Notice { .. } => ends_compacted,
-                _ => false,
-            };
-            if block.depth == 0 {
-                characters += characters_of(&block.kind);
-            }
-            let said = blocks.tokens().filter(|said| Some(*said) != stale);
-            if said.is_some() && said != last {
-                last = said;
-                at_report = characters;
-                per_token = said.map(|said| characters as f64 / (said.input + said.output).max(1) as f64);
-            }
-        }
-        let reported = last.map(|tokens| tokens.input + tokens.output);
-        let window = last.or(stale).and_then(|tokens| tokens.window).or(window);
-        // What an agent sends besides the words, such as its instructions, makes the first tokens cheap in characters.
-        let per_token = per_token.unwrap_or(CHARACTERS_PER_TOKEN).clamp(1.0, 6.0);
-        let beyond = characters.saturating_sub(at_report) as f64 / per_token;
-        let estimate = match reported {
-            Some(reported) => reported + beyond as u64,
-            None => (characters as f64 / per_token) as u64,
-        };
-        Ok(Count { tokens: Some(estimate.max(reported.unwrap_or(0))), per_token, window, ends_compacted })
+/// `told` says that the history is told to the agent anew, so that its own characters per token have to be known.
+pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool) -> Result<Count> {
+    let source = &request.source;
+    let reported = source.details.tokens;
+    let window = reported.and_then(|tokens| tokens.window);
+    let total = reported.map(|tokens| tokens.input + tokens.output);
+    let whole = turns == source.view.turns;
+    // Behind a compaction, what was reported last may be of what the model does not see any more.
+    let is_known = whole && total.is_some() && !source.details.mid_turn && !source.details.compacted && !told;
+    if is_known || source.size > READ_AT_MOST {
+        let share =
+            |total: u64| if whole { total } else { total * u64::from(turns) / u64::from(source.view.turns.max(1)) };
+        return Ok(Count {
+            tokens: total.map(share),
+            per_token: CHARACTERS_PER_TOKEN,
+            window,
+            largest: total.unwrap_or(0),
+            ends_compacted: false,
+        });
     }
-}
-
-/// Models that say by their name how much they take.
-fn window_of(model: Option<&str>) -> Option<u64> {
-    model.filter(|model| model.ends_with("[1m]")).map(|_| 1_000_000)
+    let mut blocks = crate::sessions::survey::read_all(ctx, source, Some(turns))?;
+    let (mut characters, mut at_report, mut last) = (0_u64, 0_u64, None);
+    // What was reported before a compaction says how long a token is, and nothing of what is left.
+    let (mut stale, mut per_token) = (None, None);
+    let mut ends_compacted = false;
+    let mut largest = total.unwrap_or(0);
+    while let Some(block) = blocks.next_block() {
+        if matches!(block.kind, BlockKind::Compaction { .. }) {
+            (characters, at_report, last, stale) = (0, 0, None, blocks.tokens());
+        }
+        ends_compacted = match block.kind {
+            BlockKind::Compaction { .. } => true,
+            BlockKind::Notice { .. } => ends_compacted,
+            _ => false,
+        };
+        if block.depth == 0 {
+            characters += characters_of(&block.kind);
+        }
+        largest = largest.max(blocks.tokens().map_or(0, |tokens| tokens.input + tokens.output));
+        let said = blocks.tokens().filter(|said| Some(*said) != stale);
+        if said.is_some() && said != last {
+            last = said;
+            at_report = characters;
+            per_token = said.map(|said| characters as f64 / (said.input + said.output).max(1) as f64);
+        }
+    }
+    let reported = last.map(|tokens| tokens.input + tokens.output);
+    let window = last.or(stale).and_then(|tokens| tokens.window).or(window);
+    // What an agent sends besides the words, such as its instructions, makes the first tokens cheap in characters.
+    let per_token = per_token.unwrap_or(CHARACTERS_PER_TOKEN).clamp(1.0, 6.0);
+    let beyond = characters.saturating_sub(at_report) as f64 / per_token;
+    let estimate = match reported {
+        Some(reported) => reported + beyond as u64,
+        None => (characters as f64 / per_token) as u64,
+    };
+    Ok(Count { tokens: Some(estimate.max(reported.unwrap_or(0))), per_token, window, largest, ends_compacted })
 }
 
 fn characters_of(kind: &BlockKind) -> u64 {

@@ -7,15 +7,17 @@ use std::process::{Command, Stdio};
 
 use transcript::SessionName;
 
-use super::{Asked, Request, Where, Workspace};
-use crate::Tine;
-use crate::catalog::Quiet;
+use super::{Asked, Request, Where, Workspace, WorkspaceKind};
+use crate::advice::FileError;
 use crate::config::{InnerPath, Program, Template};
-use crate::directory::{self, CopyProgress, DirectoryCopy};
-use crate::error::{Error, Result};
-use crate::git::{Git, LOCAL_VARIABLES, Worktree};
-use crate::operations::Effects;
-use crate::project;
+use crate::ctx::Ctx;
+use crate::fork::{Error, Result};
+use crate::registry::operations::CreatedWorkspace;
+use crate::sessions::catalog::Quiet;
+use crate::sessions::project;
+use crate::workspace;
+use crate::workspace::directory::{self, CopyProgress, DirectoryCopy};
+use crate::workspace::git::{Git, LOCAL_VARIABLES, Worktree};
 
 /// What is done in a new worktree before it is handed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,255 +32,246 @@ pub struct Preparation {
     pub setup: Option<Program>,
 }
 
-impl Tine {
-    pub(super) fn is_dirty(&self, directory: Option<&Path>) -> bool {
-        directory.zip(self.git().ok()).is_some_and(|(directory, git)| git.is_dirty(directory))
-    }
+pub(super) fn is_dirty(ctx: &Ctx, directory: Option<&Path>) -> bool {
+    directory.zip(ctx.git().ok()).is_some_and(|(directory, git)| git.is_dirty_unfiltered(directory))
+}
 
-    pub(crate) fn git(&self) -> Result<Git> {
-        self.context().find_program("git").map(Git::new).ok_or(Error::NoGit)
-    }
+/// What is asked for of the fork's workspace.
+pub(super) fn asked(ctx: &Ctx, request: &Request) -> Asked {
+    let own = request.source.view.cwd.clone().unwrap_or_else(|| ctx.context().cwd.clone());
+    Asked { own, workspace: request.workspace.clone(), carry: request.carry }
+}
 
-    /// What is asked for of the fork's workspace.
-    pub(super) fn asked(&self, request: &Request) -> Asked {
-        let own = request.source.view.cwd.clone().unwrap_or_else(|| self.context().cwd.clone());
-        Asked { own, workspace: request.workspace.clone(), carry: request.carry }
+pub(super) fn workspace(ctx: &Ctx, asked: &Asked, name: &SessionName) -> Result<Workspace> {
+    let own = asked.own.clone();
+    let (kind, path) = match &asked.workspace {
+        Where::Same => (WorkspaceKind::Same, own),
+        Where::Directory(directory) => (WorkspaceKind::Existing, ctx.context().cwd.join(directory)),
+        Where::Copy(directory) => return copy_of(ctx, own, directory, name),
+        Where::Worktree { branch, base } => {
+            let branch = branch.as_deref().unwrap_or(name.as_str());
+            return worktree(ctx, &own, branch, base.as_deref(), asked.carry);
+        }
+    };
+    let path = existing(path)?;
+    if path.to_str().is_none() {
+        return Err(workspace::Error::BadTarget(path).into());
     }
+    let branch = project::current_branch(&path);
+    Ok(Workspace { kind, path, branch, creates: None, preparation: None })
+}
 
-    pub(super) fn workspace(&self, asked: &Asked, name: &SessionName) -> Result<Workspace> {
-        let own = asked.own.clone();
-        let (kind, path) = match &asked.workspace {
-            Where::Same => ("same", own),
-            Where::Directory(directory) => ("existing", self.context().cwd.join(directory)),
-            Where::Copy(directory) => return self.copy_of(own, directory, name),
-            Where::Worktree { branch, base } => {
-                let branch = branch.as_deref().unwrap_or(name.as_str());
-                return self.worktree(&own, branch, base.as_deref(), asked.carry);
-            }
-        };
-        let path = existing(path)?;
-        if path.to_str().is_none() {
-            return Err(Error::BadTarget(path));
-        }
-        let branch = project::current_branch(&path);
-        Ok(Workspace { kind, path, branch, worktree: None, preparation: None, copy: None })
-    }
+/// A copy of the whole directory, and of that alone: what lies above it, a repository's top perhaps, stays out. Where
+/// no place is said, it is `<directory>.clones/<name>`.
+pub(super) fn copy_of(ctx: &Ctx, directory: PathBuf, target: &Path, name: &SessionName) -> Result<Workspace> {
+    let source = existing(directory)?;
+    let target = match target.as_os_str().is_empty() {
+        true => directory::beside(&source, directory::CLONES).join(name.as_str()),
+        false => ctx.context().cwd.join(target),
+    };
+    let copy = DirectoryCopy::plan(&source, &target)?;
+    let path = copy.path.clone();
+    let is_top = source.join(".git").symlink_metadata().is_ok();
+    let branch = project::current_branch(if is_top { &source } else { &path });
+    let creates = Some(CreatedWorkspace::Copy(copy));
+    Ok(Workspace { kind: WorkspaceKind::Copy, path, branch, creates, preparation: None })
+}
 
-    /// A copy of the whole directory, and of that alone: what lies above it, a repository's top perhaps, stays out. Where
-    /// no place is said, it is `<directory>.clones/<name>`.
-    pub(super) fn copy_of(&self, directory: PathBuf, target: &Path, name: &SessionName) -> Result<Workspace> {
-        let source = existing(directory)?;
-        let target = match target.as_os_str().is_empty() {
-            true => directory::beside(&source, directory::CLONES).join(name.as_str()),
-            false => self.context().cwd.join(target),
-        };
-        let copy = DirectoryCopy::plan(&source, &target)?;
-        let path = copy.path.clone();
-        let is_top = source.join(".git").symlink_metadata().is_ok();
-        let branch = project::current_branch(if is_top { &source } else { &path });
-        Ok(Workspace { kind: "copy", path, branch, worktree: None, preparation: None, copy: Some(copy) })
+/// A new worktree, where the configuration has its place: `<repository>.worktrees/<branch>` if it says nothing.
+pub(super) fn worktree(
+    ctx: &Ctx,
+    directory: &Path,
+    branch: &str,
+    base: Option<&str>,
+    carry: bool,
+) -> Result<Workspace> {
+    let directory = existing(directory.to_owned())?;
+    let git = ctx.git()?;
+    let top = git.top(&directory).ok_or_else(|| git.why_no_top(&directory))?;
+    if let Some(what) = git.unfinished(&top) {
+        return Err(workspace::Error::InTheMiddle { directory: top, what }.into());
     }
+    if base.is_none() && project::current_branch(&directory).is_none() {
+        return Err(workspace::Error::Detached(top).into());
+    }
+    if !git.is_branch_name(&top, branch) {
+        return Err(workspace::Error::BadBranch(branch.to_owned()).into());
+    }
+    // A branch can be checked out before it exists.
+    if let Some(tree) = git.checked_out_in(&top, branch) {
+        return Err(workspace::Error::CheckedOut { branch: branch.to_owned(), tree }.into());
+    }
+    if git.has_branch(&top, branch) {
+        return Err(workspace::Error::BranchExists(branch.to_owned()).into());
+    }
+    if let Some(other) = git.rival_of(&top, branch) {
+        return Err(workspace::Error::BranchRival { branch: branch.to_owned(), other }.into());
+    }
+    if carry {
+        git.refuse_unmerged(&top)?;
+    }
+    let settings = &ctx.config()?.worktree;
+    let main = project::main_tree(&top).unwrap_or_else(|| top.clone());
+    // SideFile a submodule is still inside of the repository that it is a part of.
+    let outer = git.outermost(&top).filter(|_| settings.place == Template::default());
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let named = outer.map(|outer| outer.with_file_name(format!("{}-{}", name(&outer), name(&top))));
+    let named = named.as_ref().unwrap_or(&main);
+    let tree = directory::new_place(&settings.place.fill(named, branch, &ctx.context().surroundings.home))?;
+    if tree.symlink_metadata().is_ok() {
+        return Err(workspace::Error::InTheWay(tree).into());
+    }
+    if let Some(file) = tree.ancestors().skip(1).find(|above| above.exists()).filter(|above| !above.is_dir()) {
+        return Err(workspace::Error::BadPlace { path: tree.clone(), file: file.to_owned() }.into());
+    }
+    let parents = tree.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+    // A source that works below the top goes on there in the worktree.
+    let below = directory.strip_prefix(&top).unwrap_or(Path::new(""));
+    let path = if below.as_os_str().is_empty() { tree.clone() } else { tree.join(below) };
+    let base = match base {
+        Some(base) => git.commit(&top, base).ok_or_else(|| workspace::Error::NoCommit(base.to_owned()))?,
+        None => git.head(&top)?,
+    };
+    let branch = branch.to_owned();
+    let worktree = Worktree {
+        repository: main,
+        path: tree,
+        branch: branch.clone(),
+        base,
+        parents,
+        brought: Vec::new(),
+        fills: carry || !settings.bring.is_empty() || settings.setup.is_some(),
+        state: None,
+        newest_ignored: None,
+    };
+    let (bring, setup) = (settings.bring.clone(), settings.setup.clone());
+    let preparation = Some(Preparation { source: top, carry, bring, setup });
+    let creates = Some(CreatedWorkspace::Worktree(worktree));
+    Ok(Workspace { kind: WorkspaceKind::Worktree, path, branch: Some(branch), creates, preparation })
+}
 
-    /// A new worktree, where the configuration has its place: `<repository>.worktrees/<branch>` if it says nothing.
-    pub(super) fn worktree(
-        &self,
-        directory: &Path,
-        branch: &str,
-        base: Option<&str>,
-        carry: bool,
-    ) -> Result<Workspace> {
-        let directory = existing(directory.to_owned())?;
-        let git = self.git()?;
-        let top = git.top(&directory).ok_or_else(|| match git.is_in_repository(&directory) {
-            true => Error::NoWorkingTree(directory.clone()),
-            false => Error::NoRepository(directory.clone()),
-        })?;
-        if let Some(what) = git.unfinished(&top) {
-            return Err(Error::InTheMiddle { directory: top, what });
+/// Creates the worktree or copy that a plan needs, or fails and leaves nothing of it. Afterwards `created` is what was
+/// created or could not be removed, and never what somebody else put in the same place. `record` is called before a copy
+/// gets its final name: from then on the next run of tine takes what has that name for ours.
+pub(super) fn create_workspace(
+    ctx: &Ctx,
+    workspace: &Workspace,
+    created: &mut Option<CreatedWorkspace>,
+    record: &dyn Fn(&CreatedWorkspace) -> Result<()>,
+    progress: &dyn CopyProgress,
+) -> Result<()> {
+    *created = None;
+    match &workspace.creates {
+        Some(CreatedWorkspace::Worktree(worktree)) => create_worktree(ctx, workspace, worktree, created),
+        Some(CreatedWorkspace::Copy(copy)) => {
+            *created = Some(create_copy(ctx, copy, record, progress)?);
+            Ok(())
         }
-        if base.is_none() && project::current_branch(&directory).is_none() {
-            return Err(Error::Detached(top));
-        }
-        if !git.is_branch_name(&top, branch) {
-            return Err(Error::BadBranch(branch.to_owned()));
-        }
-        // A branch can be checked out before it exists.
-        if let Some(tree) = git.checked_out_in(&top, branch) {
-            return Err(Error::CheckedOut { branch: branch.to_owned(), tree });
-        }
-        if git.has_branch(&top, branch) {
-            return Err(Error::BranchExists(branch.to_owned()));
-        }
-        if let Some(other) = git.rival_of(&top, branch) {
-            return Err(Error::BranchRival { branch: branch.to_owned(), other });
-        }
-        if carry {
-            git.refuse_unmerged(&top)?;
-        }
-        let settings = &self.config()?.worktree;
-        let main = project::main_tree(&top).unwrap_or_else(|| top.clone());
-        // Beside a submodule is still inside of the repository that it is a part of.
-        let outer = git.outermost(&top).filter(|_| settings.place == Template::default());
-        let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let named = outer.map(|outer| outer.with_file_name(format!("{}-{}", name(&outer), name(&top))));
-        let named = named.as_ref().unwrap_or(&main);
-        let tree = directory::new_place(&settings.place.fill(named, branch, &self.context().surroundings.home))?;
-        if tree.symlink_metadata().is_ok() {
-            return Err(Error::InTheWay(tree));
-        }
-        if let Some(file) = tree.ancestors().skip(1).find(|above| above.exists()).filter(|above| !above.is_dir()) {
-            return Err(Error::BadPlace { path: tree.clone(), file: file.to_owned() });
-        }
-        let parents = tree.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
-        // A source that works below the top goes on there in the worktree.
-        let below = directory.strip_prefix(&top).unwrap_or(Path::new(""));
-        let path = if below.as_os_str().is_empty() { tree.clone() } else { tree.join(below) };
-        let base = match base {
-            Some(base) => git.commit(&top, base).ok_or_else(|| Error::NoCommit(base.to_owned()))?,
-            None => git.head(&top)?,
-        };
-        let branch = branch.to_owned();
-        let worktree = Worktree {
-            repository: main,
-            path: tree,
-            branch: branch.clone(),
-            base,
-            parents,
-            brought: Vec::new(),
-            fills: carry || !settings.bring.is_empty() || settings.setup.is_some(),
-            state: None,
-            newest_ignored: None,
-        };
-        let (bring, setup) = (settings.bring.clone(), settings.setup.clone());
-        let preparation = Some(Preparation { source: top, carry, bring, setup });
-        let worktree = Some(worktree);
-        Ok(Workspace { kind: "worktree", path, branch: Some(branch), worktree, preparation, copy: None })
+        None => Ok(()),
     }
+}
 
-    /// Makes the worktree or copy that a plan needs, or fails and leaves nothing of it. `effects` then name what was made,
-    /// and nothing that somebody else put to the same place.
-    pub(super) fn make_workspace(
-        &self,
-        workspace: &Workspace,
-        operation: i64,
-        effects: &mut Effects,
-        progress: &dyn CopyProgress,
-    ) -> Result<()> {
-        let made = match (&workspace.worktree, &workspace.copy) {
-            (Some(worktree), _) => {
-                self.make_worktree(workspace, worktree).map(|worktree| effects.worktree = Some(worktree))
-            }
-            (None, Some(copy)) => self.make_copy(copy, operation, effects, progress),
-            (None, None) => Ok(()),
-        };
-        if made.is_err() {
-            (effects.worktree, effects.copy) = (None, None);
-        }
-        made
-    }
+fn create_worktree(
+    ctx: &Ctx,
+    workspace: &Workspace,
+    worktree: &Worktree,
+    created: &mut Option<CreatedWorkspace>,
+) -> Result<()> {
+    let git = ctx.git()?;
+    let mut made = worktree.clone();
+    let added = git.add(worktree).map_err(Error::from).and_then(|()| prepare_worktree(ctx, &git, workspace, &mut made));
+    *created = match &added {
+        Ok(()) => Some(CreatedWorkspace::Worktree(made)),
+        // Somebody else has made what stands there.
+        Err(Error::Workspace(workspace::Error::InTheWay(_) | workspace::Error::BranchExists(_))) => None,
+        Err(_) => git.remove(worktree).is_err().then(|| CreatedWorkspace::Worktree(worktree.clone())),
+    };
+    added
+}
 
-    fn make_worktree(&self, workspace: &Workspace, worktree: &Worktree) -> Result<Worktree> {
-        let git = self.git()?;
-        git.add(worktree)?;
-        let mut made = worktree.clone();
-        let prepared = self.prepare_worktree(&git, workspace, &mut made);
-        match prepared {
-            Ok(()) => Ok(made),
-            Err(error) => {
-                git.remove(worktree);
-                Err(error)
-            }
+fn prepare_worktree(ctx: &Ctx, git: &Git, workspace: &Workspace, worktree: &mut Worktree) -> Result<()> {
+    let Some(preparation) = &workspace.preparation else { return Ok(()) };
+    let (source, tree) = (&preparation.source, &worktree.path);
+    let left_out = match preparation.carry {
+        true => git.carry(source, tree)?,
+        false => git.bring_submodules(source, tree, false)?,
+    };
+    for warning in left_out {
+        ctx.warn(warning);
+    }
+    // The source may work in a directory that is not committed.
+    fs::create_dir_all(&workspace.path).map_err(|source| FileError::Write { path: workspace.path.clone(), source })?;
+    for path in preparation.bring.iter().map(InnerPath::as_path) {
+        if bring(source, tree, path)? {
+            worktree.brought.push(path.to_owned());
         }
     }
+    if let Some(setup) = &preparation.setup {
+        set_up(ctx, setup, source, tree)?;
+    }
+    // Only what differs from the commit has to be remembered.
+    if git.may_differ(worktree) && git.is_dirty(tree) || !worktree.brought.is_empty() {
+        worktree.state = Some(git.state(worktree)?);
+    }
+    worktree.newest_ignored = Some(if worktree.fills { git.newest_ignored(worktree)? } else { 0 });
+    Ok(())
+}
 
-    fn prepare_worktree(&self, git: &Git, workspace: &Workspace, worktree: &mut Worktree) -> Result<()> {
-        let Some(preparation) = &workspace.preparation else { return Ok(()) };
-        let (source, tree) = (&preparation.source, &worktree.path);
-        let left_out = match preparation.carry {
-            true => git.carry(source, tree)?,
-            false => git.bring_submodules(source, tree, false)?,
-        };
-        for warning in left_out {
-            self.warn(warning);
+/// Runs the person's own command in the new worktree. Its output is talk.
+fn set_up(ctx: &Ctx, setup: &Program, source: &Path, tree: &Path) -> Result<()> {
+    let (mut command, text) = match setup {
+        Program::Line(line) => {
+            let mut command = Command::new(ctx.context().find_program("sh").unwrap_or_else(|| "sh".into()));
+            command.arg("-c").arg(line);
+            (command, line.clone())
         }
-        // The source may work in a directory that is not committed.
-        fs::create_dir_all(&workspace.path)
-            .map_err(|source| Error::CannotWrite { path: workspace.path.clone(), source })?;
-        for path in preparation.bring.iter().map(InnerPath::as_path) {
-            if bring(source, tree, path)? {
-                worktree.brought.push(path.to_owned());
-            }
+        Program::Words(words) => {
+            let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+            let found = if program.contains('/') { None } else { ctx.context().find_program(program) };
+            let mut command = Command::new(found.unwrap_or_else(|| program.into()));
+            command.args(arguments);
+            (command, words.join(" "))
         }
-        if let Some(setup) = &preparation.setup {
-            self.set_up(setup, source, tree)?;
-        }
-        // Only what differs from the commit has to be remembered.
-        if git.may_differ(worktree) && git.is_dirty(tree) || !worktree.brought.is_empty() {
-            worktree.state = Some(git.state(worktree)?);
-        }
-        worktree.newest_ignored = Some(if worktree.fills { git.newest_ignored(worktree)? } else { 0 });
-        Ok(())
+    };
+    for variable in LOCAL_VARIABLES {
+        command.env_remove(variable);
     }
+    command.current_dir(tree).env("TINE_SOURCE_DIR", source).stdin(Stdio::null()).stdout(io::stderr());
+    let how = match command.status() {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => status.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Err(workspace::Error::SetupFailed { command: text, how }.into())
+}
 
-    /// Runs the person's own command in the new worktree. Its output is talk.
-    fn set_up(&self, setup: &Program, source: &Path, tree: &Path) -> Result<()> {
-        let (mut command, text) = match setup {
-            Program::Line(line) => {
-                let mut command = Command::new(self.context().find_program("sh").unwrap_or_else(|| "sh".into()));
-                command.arg("-c").arg(line);
-                (command, line.clone())
-            }
-            Program::Words(words) => {
-                let Some((program, arguments)) = words.split_first() else { return Ok(()) };
-                let found = if program.contains('/') { None } else { self.context().find_program(program) };
-                let mut command = Command::new(found.unwrap_or_else(|| program.into()));
-                command.args(arguments);
-                (command, words.join(" "))
-            }
-        };
-        for variable in LOCAL_VARIABLES {
-            command.env_remove(variable);
-        }
-        command.current_dir(tree).env("TINE_SOURCE_DIR", source).stdin(Stdio::null()).stdout(io::stderr());
-        let how = match command.status() {
-            Ok(status) if status.success() => return Ok(()),
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
-        };
-        Err(Error::SetupFailed { command: text, how })
+fn create_copy(
+    ctx: &Ctx,
+    copy: &DirectoryCopy,
+    record: &dyn Fn(&CreatedWorkspace) -> Result<()>,
+    progress: &dyn CopyProgress,
+) -> Result<CreatedWorkspace> {
+    let mut made = copy.clone();
+    let copied = made.write(ctx.git().ok().as_ref(), progress)?;
+    let created = CreatedWorkspace::Copy(made.clone());
+    if let Err(error) = record(&created).and_then(|()| Ok(made.put_in_place()?)) {
+        made.remove();
+        return Err(error);
     }
-
-    fn make_copy(
-        &self,
-        copy: &DirectoryCopy,
-        operation: i64,
-        effects: &mut Effects,
-        progress: &dyn CopyProgress,
-    ) -> Result<()> {
-        let mut made = copy.clone();
-        let copied = made.write(self.git().ok().as_ref(), progress)?;
-        // From here on the next run of tine would take what stands under the final name for ours, so it is told first.
-        effects.copy = Some(made.clone());
-        let put = self.registry().note_effects(operation, effects).and_then(|()| made.put_in_place());
-        if let Err(error) = put {
-            made.remove();
-            return Err(error);
-        }
-        if copied.special > 0 {
-            self.warn(format!("{} sockets, pipes and devices were not copied", copied.special));
-        }
-        if copied.vanished > 0 {
-            self.warn(format!("{} files went away while the directory was copied", copied.vanished));
-        }
-        Ok(())
+    if copied.special > 0 {
+        ctx.warn(format!("{} sockets, pipes and devices were not copied", copied.special));
     }
+    if copied.vanished > 0 {
+        ctx.warn(format!("{} files went away while the directory was copied", copied.vanished));
+    }
+    Ok(created)
 }
 
 fn existing(path: PathBuf) -> Result<PathBuf> {
     if !path.is_dir() {
-        return Err(Error::NoDirectory(path));
+        return Err(workspace::Error::NoDirectory(path).into());
     }
-    path.canonicalize().map_err(|source| Error::Unreadable { path, source })
+    Ok(path.canonicalize().map_err(|source| FileError::Read { path, source })?)
 }
 
 /// Copies one path from a working tree to another; whatever is there already is left as it is. True where something came.
@@ -288,7 +281,7 @@ fn bring(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
     let there = fs::symlink_metadata(&to);
     if metadata.is_dir() && there.as_ref().is_ok_and(fs::Metadata::is_dir) {
         let mut came = false;
-        let entries = fs::read_dir(&from).map_err(|source| Error::NotCopied { path: from, source })?;
+        let entries = fs::read_dir(&from).map_err(|source| workspace::Error::NotCopied { path: from, source })?;
         for entry in entries.flatten() {
             came |= bring(source, tree, &path.join(entry.file_name()))?;
         }
@@ -302,10 +295,12 @@ fn bring(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
         return Ok(false);
     }
     let folder = to.parent().unwrap_or(tree);
-    fs::create_dir_all(folder).map_err(|source| Error::CannotWrite { path: folder.to_owned(), source })?;
+    fs::create_dir_all(folder).map_err(|source| FileError::Write { path: folder.to_owned(), source })?;
     match metadata.is_dir() {
         true => directory::copy(&from, &to, &Quiet).map(|_| ())?,
-        false => directory::copy_one(&from, &to).map_err(|source| Error::NotCopied { path: from, source })?,
+        false => {
+            directory::copy_one(&from, &to).map_err(|source| workspace::Error::NotCopied { path: from, source })?;
+        }
     }
     Ok(true)
 }

@@ -1,23 +1,47 @@
 //! The registry: what tine itself knows of sessions. One SQLite file, the only store of tine.
 //!
 //! Invariants, enforced here: the file is readable by its owner alone; every write is one immediate transaction that
-//! waits for others instead of failing; the format only grows.
+//! waits for others instead of failing; the format only grows; where the file can't be written, nothing is changed.
 
-mod schema;
+pub(crate) mod backup;
+pub(crate) mod error;
+pub(crate) mod events;
+pub(crate) mod forks;
+mod hooks;
+mod names;
+pub(crate) mod operations;
+mod panes;
+mod process;
+mod profiles;
+pub(crate) mod schema;
+pub(crate) mod seeds;
+mod starts;
+pub(crate) mod unstarted;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+pub(crate) use backup::{Source, backups, rebuild};
 use jiff::Timestamp;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+pub(crate) use seeds::Seeded;
+use serde::{Deserialize, Serialize};
 use transcript::{Agent, ParentSource, SessionId, SessionName};
 
-use crate::error::{Error, Result};
-use crate::fork::SeedNote;
-use crate::operations::{Effects, Operation, UNDOING};
 use crate::private;
+use schema::Migration;
+
+pub use error::{Error, RegistryTrouble, Result};
+pub(crate) use forks::{MadeFork, is_taken};
+pub(crate) use hooks::{HookReport, HookTables, HookedSession, LastReport, NewEvent};
+pub(crate) use names::NameRow;
+pub(crate) use process::{Launcher, Process};
+pub use profiles::{KeptFile, Profile};
+pub use seeds::SeedNote;
+pub(crate) use starts::{NewStart, StartId, StartedRow};
+pub(crate) use unstarted::{Started, UnstartedFork};
 
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,10 +54,14 @@ const HURRY: Duration = Duration::from_secs(2);
 pub struct Registry {
     path: PathBuf,
     connection: Connection,
+    /// Why this is only a copy in memory of what could be read; nothing for a registry that is kept.
+    unusable: Option<(String, RegistryTrouble)>,
+    /// Whether nothing could be read of it, not even names.
+    is_unread: bool,
 }
 
 /// Which session a row speaks of. The path tells apart sessions that share an id.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// The agent.
     pub agent: Agent,
@@ -64,34 +92,77 @@ impl Registry {
 
     /// The same for somebody who waits no longer than this for others, now and later.
     pub fn open_within(path: &Path, patience: Duration) -> Result<Self> {
-        let failed =
-            |error: &dyn std::fmt::Display| Error::Registry { path: path.to_owned(), message: error.to_string() };
+        let failed = |error: rusqlite::Error| sqlite_failed(path, &error);
+        let io_failed = |error: std::io::Error| {
+            let (message, trouble) = (error.to_string(), RegistryTrouble::of_io(&error));
+            Error::Unusable { path: path.to_owned(), message, trouble }
+        };
         if let Some(folder) = path.parent() {
-            private::create_folder(folder).map_err(|error| failed(&error))?;
+            private::create_folder(folder).map_err(io_failed)?;
         }
-        private::open_file(path).map_err(|error| failed(&error))?;
-        let connection = Connection::open(path).map_err(|error| failed(&error))?;
+        private::open_file(path).map_err(io_failed)?;
+        let connection = Connection::open(path).map_err(failed)?;
         // Folding the log into the file at every exit would flush the disk, and wait for all that others wrote to it, such
         // as a worktree that was just made. The log is folded in when it has grown.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(|error| failed(&error))?;
-        let mut registry = Registry { path: path.to_owned(), connection };
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
+        let mut registry = Registry { path: path.to_owned(), connection, unusable: None, is_unread: false };
         registry.prepare(patience)?;
         Ok(registry)
     }
 
-    /// A registry that lives as long as the process, where none can be kept and in tests.
+    /// A registry that lives as long as the process, for tests.
     pub fn in_memory() -> Result<Self> {
-        let path = PathBuf::from(":memory:");
-        let connection = Connection::open_in_memory()
-            .map_err(|error| Error::Registry { path: path.clone(), message: error.to_string() })?;
-        let mut registry = Registry { path, connection };
+        Self::empty(Path::new(":memory:"), None)
+    }
+
+    /// What takes the place of a registry that can't be used: a copy in memory of what can be read of it, so that
+    /// reading goes on. Whoever is about to change something is refused.
+    pub(crate) fn stand_in(path: &Path, error: &Error) -> Result<Self> {
+        let unusable = match error {
+            Error::Unusable { message, trouble, .. } => (message.clone(), *trouble),
+            other => (other.to_string(), RegistryTrouble::Other),
+        };
+        let mut registry = Self::empty(path, Some(unusable.clone()))?;
+        if registry.copy_from(path).is_ok() && registry.is_sound() && registry.migrate().is_ok() {
+            return Ok(registry);
+        }
+        Ok(Registry { is_unread: true, ..Self::empty(path, Some(unusable))? })
+    }
+
+    fn empty(path: &Path, unusable: Option<(String, RegistryTrouble)>) -> Result<Self> {
+        let connection = Connection::open_in_memory().map_err(|error| sqlite_failed(path, &error))?;
+        let mut registry = Registry { path: path.to_owned(), connection, unusable, is_unread: false };
         registry.migrate()?;
         Ok(registry)
     }
 
+    /// Copies a file page by page, without writing to it.
+    fn copy_from(&mut self, path: &Path) -> rusqlite::Result<()> {
+        let source = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        source.busy_timeout(HURRY)?;
+        let copy = rusqlite::backup::Backup::new(&source, &mut self.connection)?;
+        match copy.step(-1)? {
+            rusqlite::backup::StepResult::Done => Ok(()),
+            _ => Err(rusqlite::Error::InvalidQuery),
+        }
+    }
+
     /// Whether it is kept on disk.
     pub fn is_kept(&self) -> bool {
-        self.path != Path::new(":memory:")
+        self.unusable.is_none()
+    }
+
+    /// Whether nothing is known of names, because the registry can't be read.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.is_unread
+    }
+
+    /// Refuses to begin a change that couldn't be recorded.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.unusable.clone() {
+            None => Ok(()),
+            Some((message, trouble)) => Err(Error::NotRecordable { path: self.path.clone(), message, trouble }),
+        }
     }
 
     fn prepare(&mut self, patience: Duration) -> Result<()> {
@@ -100,12 +171,12 @@ impl Registry {
         if format < schema::MIGRATIONS.len() as i64 {
             // Turning on the write-ahead log fails at once where another process is just doing the same, so the
             // first opening is guarded by a lock file of its own.
-            let lock = private::open_file(&self.path.with_extension("lock"));
-            let lock = lock.map_err(|error| self.failed(&error))?;
+            let lock = self.lock_file()?;
             let begun = Instant::now();
             while let Err(error) = lock.try_lock() {
                 if begun.elapsed() > patience {
-                    return Err(self.failed(&error));
+                    let (path, message) = (self.path.clone(), error.to_string());
+                    return Err(Error::Unusable { path, message, trouble: RegistryTrouble::Busy });
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -113,11 +184,12 @@ impl Registry {
             self.migrate()?;
         } else if format > schema::MIGRATIONS.len() as i64 {
             let known = schema::MIGRATIONS.len() as i64;
-            return Err(Error::NewerRegistry { path: self.path.clone(), found: format, known });
+            return Err(Error::Newer { path: self.path.clone(), found: format, known });
         }
         // Whoever opens the registry first reads the whole log, so it is kept short.
         self.connection.pragma_update(None, "wal_autocheckpoint", 100).map_err(|error| self.failed(&error))?;
-        self.connection.pragma_update(None, "synchronous", "normal").map_err(|error| self.failed(&error))
+        // Most of what is written is known from elsewhere, too. What isn't is written durably.
+        self.set_synchronous("normal")
     }
 
     fn format(&self) -> Result<i64> {
@@ -129,7 +201,10 @@ impl Registry {
             let format: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
             let done = usize::try_from(format).unwrap_or(0);
             for migration in schema::MIGRATIONS.iter().skip(done) {
-                transaction.execute_batch(migration)?;
+                match migration {
+                    Migration::Sql(sql) => transaction.execute_batch(sql)?,
+                    Migration::Rows(rewrite) => rewrite(transaction)?,
+                }
             }
             let format = schema::MIGRATIONS.len().max(done) as i64;
             transaction.pragma_update(None, "user_version", format)
@@ -137,22 +212,54 @@ impl Registry {
     }
 
     /// Runs `change` in one transaction that takes its place in the queue of writers at once.
-    pub fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
+    pub(super) fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
         let path = self.path.clone();
-        let failed = |error: rusqlite::Error| Error::Registry { path: path.clone(), message: error.to_string() };
+        let failed = |error: rusqlite::Error| sqlite_failed(&path, &error);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
         let value = change(&transaction).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         Ok(value)
     }
 
+    /// The same for what must not be lost: it has reached the disk when this returns, and all that was written before it.
+    pub(super) fn write_durably<T>(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        self.set_synchronous("full")?;
+        let written = self.write(change);
+        self.set_synchronous("normal")?;
+        written
+    }
+
+    fn set_synchronous(&self, how: &str) -> Result<()> {
+        self.connection.pragma_update(None, "synchronous", how).map_err(|error| self.failed(&error))
+    }
+
+    /// Turns a value into what the registry holds. A path that isn't text can't be recorded.
+    pub(super) fn encode<T: Serialize>(&self, value: &T) -> Result<String> {
+        serde_json::to_string(value).map_err(|error| self.not_recordable(&error))
+    }
+
+    fn not_recordable(&self, error: &serde_json::Error) -> Error {
+        let (path, message) = (self.path.clone(), error.to_string());
+        Error::NotRecordable { path, message, trouble: RegistryTrouble::Other }
+    }
+
     /// Asks something.
-    pub(crate) fn ask<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+    pub(super) fn ask<T>(&self, question: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         question(&self.connection).map_err(|error| self.failed(&error))
     }
 
-    fn failed(&self, error: &dyn std::fmt::Display) -> Error {
-        Error::Registry { path: self.path.clone(), message: error.to_string() }
+    fn failed(&self, error: &rusqlite::Error) -> Error {
+        sqlite_failed(&self.path, error)
+    }
+
+    fn lock_file(&self) -> Result<std::fs::File> {
+        private::open_file(&self.path.with_extension("lock")).map_err(|error| {
+            let (message, trouble) = (error.to_string(), RegistryTrouble::of_io(&error));
+            Error::Unusable { path: self.path.clone(), message, trouble }
+        })
     }
 
     /// Every name that is in use.
@@ -302,38 +409,6 @@ impl Registry {
         row.map_err(|error| self.failed(&error))
     }
 
-    pub(crate) fn read_operations(&self, query: &str) -> Result<Vec<Operation>> {
-        let read = || -> rusqlite::Result<Vec<Operation>> {
-            let mut statement = self.connection.prepare(query)?;
-            let rows = statement.query_map([], |row| {
-                let effects: String = row.get(5)?;
-                let effects: Effects = serde_json::from_str(&effects).unwrap_or_default();
-                let state: String = row.get(4)?;
-                Ok(Operation {
-                    id: row.get(0)?,
-                    kind: row.get(1)?,
-                    what: row.get(2)?,
-                    at: Timestamp::from_millisecond(row.get(3)?).unwrap_or(Timestamp::UNIX_EPOCH),
-                    state: if effects.undoing.is_some() { UNDOING.to_owned() } else { state },
-                    effects,
-                })
-            })?;
-            rows.collect()
-        };
-        read().map_err(|error| self.failed(&error))
-    }
-
-    /// The operations that were begun and not ended, with the processes that began them.
-    pub(crate) fn started_processes(&self) -> Result<Vec<(i64, String)>> {
-        let read = || -> rusqlite::Result<Vec<(i64, String)>> {
-            let query = "SELECT id, process FROM operations WHERE state = 'started'";
-            let mut statement = self.connection.prepare(query)?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            rows.collect()
-        };
-        read().map_err(|error| self.failed(&error))
-    }
-
     /// Runs `change` without waiting long for other writers: for what is not worth a person's time.
     pub fn in_a_hurry<T>(&mut self, change: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let set =
@@ -352,6 +427,17 @@ impl Registry {
             .map_err(|error| self.failed(&error))
     }
 
+    /// Everything that tine was asked to remember under keys with this prefix.
+    pub(crate) fn recall_all(&self, prefix: &str) -> Result<Vec<(String, String)>> {
+        let read = || {
+            let query = "SELECT key, value FROM memory WHERE substr(key, 1, length(?1)) = ?1";
+            let mut statement = self.connection.prepare(query)?;
+            let rows = statement.query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect::<rusqlite::Result<_>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
     /// Remembers one thing.
     pub fn remember(&mut self, key: &str, value: &str) -> Result<()> {
         self.write(|transaction| {
@@ -363,6 +449,17 @@ impl Registry {
         })
         .map(|_| ())
     }
+}
+
+fn sqlite_failed(path: &Path, error: &rusqlite::Error) -> Error {
+    let trouble = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => RegistryTrouble::Full,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => RegistryTrouble::ReadOnly,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RegistryTrouble::Busy,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => RegistryTrouble::Damaged,
+        _ => RegistryTrouble::Other,
+    };
+    Error::Unusable { path: path.to_owned(), message: error.to_string(), trouble }
 }
 
 fn session_key(agent: &str, id: String, path: String) -> Option<SessionKey> {
@@ -383,5 +480,7 @@ fn parent_source(word: &str) -> ParentSource {
     }
 }
 
+#[cfg(test)]
+mod test_support;
 #[cfg(test)]
 mod tests;

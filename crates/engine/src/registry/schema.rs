@@ -1,9 +1,22 @@
 //! The registry's tables. Migrations are only ever appended: what stands here has been run on somebody's disk.
 
+use rusqlite::Transaction;
+
+use super::operations::type_operations;
+
+/// What takes the registry from one format to the next.
+pub(super) enum Migration {
+    /// Statements.
+    Sql(&'static str),
+    /// Something that statements can't do.
+    Rows(fn(&Transaction<'_>) -> rusqlite::Result<()>),
+}
+
 /// Each entry takes the registry from the format of its index to the next.
-pub(super) const MIGRATIONS: &[&str] = &[
+pub(super) const MIGRATIONS: &[Migration] = &[
     // 1: sessions with their names, previous ids and lineage; a small memory.
-    "CREATE TABLE sessions (
+    Migration::Sql(
+        "CREATE TABLE sessions (
         key           INTEGER PRIMARY KEY,
         agent         TEXT NOT NULL,
         id            TEXT NOT NULL,
@@ -27,8 +40,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
         key           TEXT PRIMARY KEY,
         value         TEXT NOT NULL
      ) STRICT, WITHOUT ROWID;",
+    ),
     // 2: the log of operations.
-    "CREATE TABLE operations (
+    Migration::Sql(
+        "CREATE TABLE operations (
         id            INTEGER PRIMARY KEY AUTOINCREMENT,
         kind          TEXT NOT NULL,
         what          TEXT NOT NULL,
@@ -38,8 +53,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
         effects       TEXT NOT NULL
      ) STRICT;
      CREATE INDEX operations_begun ON operations (state) WHERE state = 'started';",
+    ),
     // 3: what is remembered of sessions that began with another one's transcript; never the text.
-    "CREATE TABLE seeds (
+    Migration::Sql(
+        "CREATE TABLE seeds (
         agent         TEXT NOT NULL,
         id            TEXT NOT NULL,
         parent_agent  TEXT NOT NULL,
@@ -51,8 +68,10 @@ pub(super) const MIGRATIONS: &[&str] = &[
         hidden        INTEGER NOT NULL,
         PRIMARY KEY (agent, id)
      ) STRICT, WITHOUT ROWID;",
+    ),
     // 4: how sessions are launched, the ids that they had before, which process has which, and what happened.
-    "ALTER TABLE sessions ADD COLUMN cwd TEXT;
+    Migration::Sql(
+        "ALTER TABLE sessions ADD COLUMN cwd TEXT;
      ALTER TABLE sessions ADD COLUMN profile TEXT;
      ALTER TABLE sessions ADD COLUMN launch TEXT;
      CREATE INDEX sessions_launched ON sessions (launch) WHERE launch IS NOT NULL;
@@ -84,6 +103,34 @@ pub(super) const MIGRATIONS: &[&str] = &[
         id            TEXT NOT NULL,
         name          TEXT
      ) STRICT;",
+    ),
     // 5: the pane in which a session was opened.
-    "ALTER TABLE sessions ADD COLUMN pane TEXT;",
+    Migration::Sql("ALTER TABLE sessions ADD COLUMN pane TEXT;"),
+    // 6: when a fork was made, in milliseconds, and how many turns it had then.
+    Migration::Sql(
+        "ALTER TABLE sessions ADD COLUMN forked INTEGER;
+     ALTER TABLE sessions ADD COLUMN turns INTEGER;
+     UPDATE sessions SET
+        forked = made.at,
+        cwd = coalesce(json_extract(made.effects, '$.worktree.path'), json_extract(made.effects, '$.copy.path'), cwd)
+     FROM operations AS made
+     WHERE made.kind = 'fork' AND made.state = 'done' AND json_extract(made.effects, '$.session') = sessions.id;
+     UPDATE sessions SET turns =
+        (SELECT parent_turn FROM lineage WHERE lineage.agent = sessions.agent AND lineage.id = sessions.id)
+     WHERE forked IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM seeds WHERE seeds.agent = sessions.agent AND seeds.id = sessions.id);",
+    ),
+    // 7: what a session was forked from, in the event that tells of the fork.
+    Migration::Sql(
+        "ALTER TABLE events ADD COLUMN parent_agent TEXT;
+     ALTER TABLE events ADD COLUMN parent_id TEXT;
+     ALTER TABLE events ADD COLUMN parent_name TEXT;",
+    ),
+    // 8: forks that have not started, with the operation that made them; `path` is the transcript that tine keeps for them.
+    Migration::Sql(
+        "ALTER TABLE sessions ADD COLUMN unstarted INTEGER;
+     CREATE INDEX sessions_unstarted ON sessions (unstarted) WHERE unstarted IS NOT NULL;",
+    ),
+    // 9: the effects of each kind of operation by themselves; links between operations and undos under way as columns.
+    Migration::Rows(type_operations),
 ];

@@ -94,6 +94,6 @@ fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("registry.db");
     fs::write(&path, "this is not a database, but it is long enough to be looked at as one").unwrap();
-    assert!(matches!(Registry::open(&path), Err(Error::Registry { .. })));
+    assert!(matches!(Registry::open(&path), Err(Error::Unusable { .. })));
     assert!(fs::read_to_string(&path).unwrap().starts_with("this is not"));
 }

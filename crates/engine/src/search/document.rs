@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use agents::{Blocks, Mark};
 use serde_json::Value;
 use tantivy::schema::{Field, OwnedValue};
-use transcript::seed::SEED_MARKER;
+use transcript::seed::is_seed;
 use transcript::{Block, BlockKind, NoticeKind, secrets};
 
+use super::branch;
 use super::index::{Fields, Level, NO_OFFSET, place_key};
 use super::words::Terms;
 
@@ -78,6 +79,8 @@ pub(super) struct Maker<'a> {
 #[derive(Default)]
 struct Turn {
     number: u32,
+    /// Whether it hands over another session's transcript. What is said in it is found in that session.
+    is_seed: bool,
     offset: Option<u64>,
     at: Option<i64>,
     prose: Terms,
@@ -124,6 +127,7 @@ impl<'a> Maker<'a> {
                 begun = true;
                 let began = blocks.turn_began().filter(|mark| mark.turn == number).map(|mark| mark.offset);
                 self.turn.number = number;
+                self.turn.is_seed = false;
                 self.turn.offset = began;
                 progress.turns = number;
                 progress.last = began;
@@ -143,7 +147,8 @@ impl<'a> Maker<'a> {
                 self.flush();
                 return progress;
             }
-            if number > self.shared {
+            self.turn.is_seed |= matches!(&block.kind, BlockKind::Prompt { text, .. } if is_seed(text));
+            if number > self.shared && !self.turn.is_seed {
                 self.block(&block);
                 if self.turn.size() > LARGEST {
                     self.flush();
@@ -155,6 +160,29 @@ impl<'a> Maker<'a> {
         progress
     }
 
+    /// Reads the turns of another branch that its session's history does not have. False if time was up before the end.
+    pub(super) fn read_branch(&mut self, blocks: &mut dyn Blocks, branch: usize, shared: u32) -> bool {
+        let mut last = None;
+        while let Some(block) = blocks.next_block() {
+            if (self.is_late)() {
+                self.flush();
+                return false;
+            }
+            let number = branch::number(branch, block.turn).filter(|_| block.turn > shared);
+            let Some(number) = number else { continue };
+            if last.replace(number) != Some(number) {
+                self.flush();
+                (self.turn.number, self.turn.is_seed, self.turn.offset) = (number, false, None);
+            }
+            self.block(&block);
+            if self.turn.size() > LARGEST {
+                self.flush();
+            }
+        }
+        self.flush();
+        true
+    }
+
     fn block(&mut self, block: &Block) {
         if self.turn.at.is_none() {
             self.turn.at = block.at.map(|at| at.as_second());
@@ -162,8 +190,6 @@ impl<'a> Maker<'a> {
         let turn = &mut self.turn;
         let all = self.level == Level::All;
         match &block.kind {
-            // What a seed tells is found where it was said.
-            BlockKind::Prompt { text, .. } if text.starts_with(SEED_MARKER) => {}
             BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. } | BlockKind::Thinking { text } => {
                 self.prose(text);
             }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use diagnostics::OrLog;
 use tantivy::Index;
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
@@ -18,8 +19,8 @@ use tantivy::index::{SegmentComponent, SegmentMeta};
 use tantivy::merge_policy::{LogMergePolicy, MergeCandidate, MergePolicy};
 
 use super::index::Trouble;
-use crate::error::IndexTrouble;
 use crate::private;
+use crate::search::IndexTrouble;
 
 /// The most that is merged at once, in bytes. All of it is mapped into memory meanwhile.
 const MERGED: u64 = 64 << 20;
@@ -76,7 +77,7 @@ impl Directory for Folder {
             .and_then(|mut file| file.write_all(data))
             .and_then(|()| fs::rename(&temporary, self.path.join(path)));
         if written.is_err() {
-            let _ = fs::remove_file(&temporary);
+            fs::remove_file(&temporary).or_log(format_args!("remove {}", temporary.display()));
         }
         written
     }
@@ -147,7 +148,7 @@ pub(super) fn sweep(index: &Index, folder: &Path) {
         let name = entry.file_name();
         let is_hidden = name.to_string_lossy().starts_with('.') && !name.to_string_lossy().starts_with(TEMPORARY);
         if !is_hidden && !kept.contains(Path::new(&name)) {
-            let _ = fs::remove_file(entry.path());
+            fs::remove_file(entry.path()).or_log(format_args!("remove {}", entry.path().display()));
         }
     }
 }

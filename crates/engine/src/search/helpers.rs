@@ -8,7 +8,7 @@ use std::fs;
 use std::hash::BuildHasherDefault;
 use std::path::{Path, PathBuf};
 
-use agents::Store;
+use agents::Adapter;
 use serde::{Deserialize, Serialize};
 
 use super::words::Same;
@@ -28,7 +28,7 @@ pub(super) struct Helper {
     is_earlier: bool,
 }
 
-/// The subagents of sessions, by [`crate::catalog::file_key`].
+/// The subagents of sessions, by [`crate::sessions::catalog::file_key`].
 pub(super) type Helpers = HashMap<u64, Vec<Helper>, BuildHasherDefault<Same>>;
 
 /// What has become of a session's subagents since it was read.
@@ -42,8 +42,8 @@ pub(super) enum Change {
 }
 
 /// The subagents of a session, looked up before it is read.
-pub(super) fn look_up(store: &dyn Store, session: &Path) -> Vec<(String, Helper)> {
-    let helpers = store.subagents(session).into_iter().filter_map(|(id, path)| {
+pub(super) fn look_up(adapter: &dyn Adapter, session: &Path) -> Vec<(String, Helper)> {
+    let helpers = adapter.subagents(session).into_iter().filter_map(|(id, path)| {
         let (size, modified) = stamp(&path)?;
         Some((id, Helper { path, size, modified, is_earlier: true }))
     });

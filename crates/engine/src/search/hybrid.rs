@@ -9,19 +9,22 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use agents::Store;
+use diagnostics::OrLog;
 use meaning::{Embedder, Vector};
 use tantivy::Searcher;
 
+use super::branch;
+use super::embeddable::each_chunk;
 use super::find::{self, Hit, Hits};
 use super::index::{NO_OFFSET, Rows, Words};
 use super::language::foreignness;
+use super::making;
 use super::query::{Engine, Limits, Query};
 use super::update::IndexProgress;
 use super::vectors::{self, Standing, Vectors, chunks_of_turn, document, key, short, turn};
 use super::{Grounds, Sessions, VectorStatus};
-use crate::Tine;
-use crate::catalog::Catalog;
+use crate::ctx::Ctx;
+use crate::sessions::catalog::Catalog;
 
 /// Whether this build has it.
 pub(super) const IS_THERE: bool = true;
@@ -46,8 +49,8 @@ const NEAREST: usize = 200;
 const RERANKED: usize = 50;
 /// by how many chunks of each,
 const CHUNKS: usize = 6;
-/// and how long that may take.
-const TIME: Duration = Duration::from_millis(800);
+/// and which part of the time is left for that, where it is too short to embed all sessions.
+const LEFT: u32 = 3;
 /// How many chunks are made into vectors between two looks at the clock.
 const BATCH: usize = 16;
 
@@ -66,7 +69,7 @@ impl Question {
             let vector = embedder.embed(&said);
             (embedder, vector)
         };
-        std::thread::Builder::new().spawn(embed).ok().map(Question)
+        std::thread::Builder::new().spawn(embed).or_log("start a thread for the model").map(Question)
     }
 }
 
@@ -76,6 +79,9 @@ pub(super) struct Asked<'a> {
     pub query: &'a Query,
     pub limits: &'a Limits,
     pub sessions: &'a Sessions,
+    /// How long sessions that have no vectors yet may be embedded.
+    pub embedding: Duration,
+    pub indexing: &'a dyn IndexProgress,
 }
 
 /// How near a turn is, and by which of its chunks.
@@ -89,33 +95,56 @@ type Meanings = HashMap<(u64, u32), Near>;
 
 /// Puts the hits of words and what is near in meaning in one order.
 pub(super) fn rank(
-    tine: &Tine,
+    ctx: &Ctx,
     asked: Asked<'_>,
     words: &Words,
     searcher: &Searcher,
     catalog: &mut Catalog,
     found: &mut Hits,
 ) -> tantivy::Result<(Grounds, Vec<String>)> {
-    let Asked { question, query, limits, sessions } = asked;
-    let vectors = Vectors::open(&tine.context().paths.cache);
-    let standing = vectors.standing(catalog, &words.table.rows);
-    let mut grounds = Grounds { missing: standing.missing, ..Grounds::default() };
+    let Asked { question, query, limits, sessions, embedding, indexing } = asked;
+    let cache = &ctx.context().paths.cache;
+    let mut vectors = Vectors::open(cache);
     let mut notices: Vec<String> = vectors.damage.iter().map(|why| damaged(why)).collect();
+    let mut grounds = Grounds::default();
     let Ok((embedder, vector)) = question.0.join() else { return Ok((grounds, notices)) };
     if vector == Vector::NOTHING {
         grounds.unknown_language = true;
         return Ok((grounds, notices));
     }
+    let rows = &words.table.rows;
+    let is_strict = query.is_strict(limits);
+    let mut standing = vectors.standing(catalog, rows);
+    let mut missing = unknown_sessions(&standing, catalog, sessions, found, is_strict);
+    let end = Instant::now() + embedding;
+    if !missing.is_empty() {
+        let until = Some(end - embedding / LEFT);
+        let adapters = ctx.adapters();
+        let making = making::Making { cache, words: rows, adapters, embedder: &embedder, until, files: Some(&missing) };
+        match making::update(&making, catalog, indexing) {
+            Ok(made) => notices.extend(made.into_iter().filter(|_| vectors.damage.is_none())),
+            Err(why) => notices.push(why),
+        }
+        vectors = Vectors::open(cache);
+        standing = vectors.standing(catalog, rows);
+        missing = unknown_sessions(&standing, catalog, sessions, found, is_strict);
+    }
+    // Where the gist of a session is known, it was compared.
+    grounds.missing = missing.iter().filter(|file| !standing.sessions.contains_key(&short(**file))).count();
     let mut meanings = Meanings::new();
-    let bad = near_vectors(&vectors, &standing, &vector, found, sessions, query.is_strict(limits), &mut meanings);
+    let bad = near_vectors(&vectors, &standing, &vector, found, sessions, is_strict, &mut meanings);
     if bad > 0 && vectors.damage.is_none() {
         notices.push(damaged("a vector is not as it was written"));
         grounds.missing = grounds.missing.max(1);
     }
-    if standing.missing > 0 {
-        let is_missing = |hit: &Hit| standing.sessions.get(&short(hit.file)).is_none_or(|(_, until)| hit.turn > *until);
+    if !missing.is_empty() {
+        // Other branches have no vectors: they are found by words.
+        let is_missing = |hit: &Hit| {
+            branch::split(hit.turn).is_none()
+                && standing.sessions.get(&short(hit.file)).is_none_or(|(_, until)| hit.turn > *until)
+        };
         let candidates = best_without_vectors(found, sessions, is_missing);
-        grounds.reranked = rerank(tine, catalog, sessions, &embedder, &vector, &candidates, &mut meanings);
+        rerank(ctx, catalog, sessions, &embedder, &vector, &candidates, end, &mut meanings);
     }
     if query.engine == Engine::Meaning {
         found.hits.clear();
@@ -136,6 +165,32 @@ pub(super) fn rank(
     hits.retain(|hit| hit.score >= LEAST || by_words.contains(&(hit.file, hit.turn)));
     found.replace(hits);
     Ok((grounds, notices))
+}
+
+/// The sessions that could be found by their meaning and do not have all of their vectors: first those that words found, best
+/// first, then the newest.
+fn unknown_sessions(
+    standing: &Standing,
+    catalog: &Catalog,
+    sessions: &Sessions,
+    found: &mut Hits,
+    is_strict: bool,
+) -> Vec<u64> {
+    let could_match = |(entry, file): &&(usize, u64)| sessions.could_match(*file, &catalog.entries[*entry]);
+    let mut missing: Vec<(usize, u64)> = standing.missing.iter().filter(could_match).copied().collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let mut places: HashMap<u64, usize> = HashMap::new();
+    for position in 0..found.hits.len() {
+        places.entry(found.best_first(position).file).or_insert(position);
+    }
+    if is_strict {
+        missing.retain(|(_, file)| places.contains_key(file));
+    }
+    let newest = |entry: usize| std::cmp::Reverse(catalog.entries[entry].stamp.modified);
+    missing.sort_by_key(|(entry, file)| (places.get(file).copied().unwrap_or(usize::MAX), newest(*entry)));
+    missing.into_iter().map(|(_, file)| file).collect()
 }
 
 /// Whether a word is one of the language that the model was taught, as far as its vocabulary goes.
@@ -244,17 +299,18 @@ fn best_without_vectors(found: &mut Hits, sessions: &Sessions, is_missing: impl 
     candidates
 }
 
-/// Reads turns and makes vectors of them, as far as time goes. Gives how many turns that were.
+/// Reads turns and makes vectors of them, as far as time goes.
+#[expect(clippy::too_many_arguments, reason = "one search")]
 fn rerank(
-    tine: &Tine,
+    ctx: &Ctx,
     catalog: &Catalog,
     sessions: &Sessions,
     embedder: &Embedder,
     question: &Vector,
     candidates: &[Hit],
+    end: Instant,
     meanings: &mut Meanings,
-) -> usize {
-    let begun = Instant::now();
+) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut queue: Vec<(u64, u32, u32, String)> = Vec::new();
     let mut flush = |queue: &mut Vec<(u64, u32, u32, String)>| {
@@ -266,9 +322,8 @@ fn rerank(
         }
         queue.clear();
     };
-    let mut count = 0;
     for hit in candidates {
-        if begun.elapsed() >= TIME {
+        if Instant::now() >= end {
             break;
         }
         let Some(entry) = sessions.entry(hit.file).map(|entry| &catalog.entries[entry]) else { continue };
@@ -281,42 +336,37 @@ fn rerank(
             taken < CHUNKS
         };
         if hit.turn == 0 {
-            vectors::each_chunk(entry.summary.title().unwrap_or_default(), |chunk| {
+            each_chunk(entry.summary.title().unwrap_or_default(), |chunk| {
                 take_chunk(chunk);
             });
         } else {
             let offset = Some(hit.offset).filter(|offset| *offset != NO_OFFSET);
-            let store = tine.store(entry.summary.agent);
+            let adapter = ctx.adapter(entry.summary.agent);
             // What cannot be read is told where it is shown.
-            let _ = chunks_of_turn(store, &entry.summary, hit.turn, offset, take_chunk);
+            chunks_of_turn(adapter, &entry.summary, hit.turn, offset, take_chunk).or_log("read a turn again");
         }
-        count += 1;
         if queue.len() >= BATCH {
             flush(&mut queue);
         }
     }
     flush(&mut queue);
-    count
 }
 
-/// Vectors that are to be made.
-pub(super) struct Making<'a> {
-    pub cache: &'a Path,
-    pub words: &'a Rows,
-    pub stores: &'a [Box<dyn Store>],
-    pub until: Option<Instant>,
-    /// Whether those that are there are thrown away.
-    pub rebuild: bool,
-}
-
-impl Making<'_> {
-    /// Makes them. What there is to say of it comes back.
-    pub(super) fn make(&self, catalog: &mut Catalog, progress: &dyn IndexProgress) -> Result<Vec<String>, String> {
-        if self.rebuild {
-            vectors::throw_away(self.cache)?;
-        }
-        vectors::update(self.cache, catalog, self.words, self.stores, self.until, progress)
+/// Makes the vectors that are missing, all of them or until time is up. What there is to say of it comes back.
+pub(super) fn make(
+    ctx: &Ctx,
+    catalog: &mut Catalog,
+    words: &Rows,
+    until: Option<Instant>,
+    rebuild: bool,
+    progress: &dyn IndexProgress,
+) -> Result<Vec<String>, String> {
+    let cache = &ctx.context().paths.cache;
+    if rebuild {
+        making::throw_away(cache)?;
     }
+    let (adapters, embedder) = (ctx.adapters(), &Embedder::new());
+    making::update(&making::Making { cache, words, adapters, embedder, until, files: None }, catalog, progress)
 }
 
 /// What there is of vectors.
@@ -328,7 +378,7 @@ pub(super) fn status(
 ) -> Option<VectorStatus> {
     let vectors = Vectors::open(cache);
     notices.extend(vectors.damage.iter().map(|why| damaged(why)));
-    let missing = vectors.standing(catalog, words).missing;
+    let missing = vectors.standing(catalog, words).missing.len();
     Some(VectorStatus {
         vectors: vectors.file.as_ref().map_or(0, meaning::VectorFile::len),
         sessions: vectors.sessions(words),
@@ -340,8 +390,66 @@ pub(super) fn status(
 #[cfg(test)]
 mod tests {
     use tantivy::DocAddress;
+    use testkit::build::ClaudeSession;
 
     use super::*;
+    use crate::Quiet;
+    use crate::search::{Answer, Asking, Now};
+    use crate::test_world::World;
+
+    /// Sessions that share no word with what is asked, the one that is meant being the oldest.
+    fn world() -> World {
+        let world = World::new();
+        let said = [
+            ("The login page redirects in a loop after the password is entered.", "The cookie was never set."),
+            ("The invoice PDF has the wrong font.", "I embedded the typeface into the document."),
+            ("Make the nightly backup compress its archive.", "It uses zstd now."),
+        ];
+        for (number, (prompt, answer)) in (1..).zip(said) {
+            ClaudeSession::new(&format!("5e55c0de-0000-4000-8000-00000000000{number}"))
+                .cwd(&world.repository)
+                .seed(number)
+                .turn(|turn| turn.prompt(prompt).text(answer))
+                .write(&world.claude_home());
+        }
+        world
+    }
+
+    fn ask(world: &World, said: &str, embedding: Duration) -> Answer {
+        let now = Now { time: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
+        let limits = Limits::default();
+        let query = Query::parse(said, &limits, &now).unwrap();
+        let asking =
+            Asking { query: &query, limits: &limits, limit: 10, embedding, progress: &Quiet, indexing: &Quiet };
+        world.tine().search(asking).unwrap()
+    }
+
+    fn first(answer: &Answer) -> Option<&str> {
+        answer.results.first().map(|found| found.session.view.id.as_str())
+    }
+
+    const STUCK: &str = "visitors are stuck signing in over and over";
+    const LOGIN: &str = "5e55c0de-0000-4000-8000-000000000001";
+
+    #[test]
+    fn the_first_search_with_an_empty_cache_finds_by_meaning() {
+        let world = world();
+        let answer = ask(&world, STUCK, Duration::from_secs(600));
+        assert_eq!((first(&answer), answer.grounds.missing), (Some(LOGIN), 0), "{answer:?}");
+    }
+
+    #[test]
+    fn a_search_without_time_to_embed_says_what_it_left_out() {
+        let world = world();
+        let answer = ask(&world, STUCK, Duration::ZERO);
+        assert_eq!((first(&answer), answer.grounds.missing), (None, 3), "{answer:?}");
+        // What has to hold certain words cannot be found by its meaning, so nothing is left out.
+        let strict = ask(&world, "+stuck signing", Duration::ZERO);
+        assert_eq!((first(&strict), strict.grounds.missing), (None, 0), "{strict:?}");
+        let narrowed = ask(&world, &format!("agent:codex {STUCK}"), Duration::ZERO);
+        assert_eq!(narrowed.grounds.missing, 0, "{narrowed:?}");
+        assert_eq!(first(&ask(&world, STUCK, Duration::from_secs(600))), Some(LOGIN));
+    }
 
     #[test]
     fn what_words_find_counts_where_most_of_the_question_is_said_nowhere() {

@@ -10,6 +10,7 @@ use std::hash::BuildHasherDefault;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use diagnostics::OrLog;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tantivy::directory::META_LOCK;
@@ -27,16 +28,16 @@ use super::folder::{self, Folder, SmallMerges, files_of_segment};
 use super::helpers::Helpers;
 use super::stumble;
 use super::words::Same;
-use crate::error::IndexTrouble;
 use crate::private;
+use crate::search::IndexTrouble;
 
 /// Changes with every change of what is indexed or how; another number means another folder.
-pub(super) const FORMAT: u32 = 4;
+pub(super) const FORMAT: u32 = 6;
 
 /// The fields of a document.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
-    /// The transcript, by [`crate::catalog::file_key`].
+    /// The transcript, by [`crate::sessions::catalog::file_key`].
     pub file: Field,
     pub turn: Field,
     /// Transcript and turn together, for replacing a turn.
@@ -126,7 +127,7 @@ impl Row {
     }
 }
 
-/// Rows by [`crate::catalog::file_key`].
+/// Rows by [`crate::sessions::catalog::file_key`].
 pub(super) type Rows = HashMap<u64, Row, BuildHasherDefault<Same>>;
 
 /// All rows, and what the index's files looked like.
@@ -366,7 +367,7 @@ impl Words {
         for entry in fs::read_dir(&self.folder)?.flatten() {
             let file = entry.file_name();
             if file.to_string_lossy().starts_with("table-") && file.to_string_lossy() != name {
-                let _ = fs::remove_file(entry.path());
+                fs::remove_file(entry.path()).or_log(format_args!("remove {}", entry.path().display()));
             }
         }
         self.table.files = files_of(&self.folder, &self.index)?;
@@ -453,7 +454,9 @@ fn is_of_this_boot(folder: &Path) -> bool {
 /// again the next time.
 fn note_boot(folder: &Path) {
     if let Some(boot) = boot() {
-        let _ = private::open_file(&folder.join(BOOT)).and_then(|mut file| file.write_all(boot.as_bytes()));
+        private::open_file(&folder.join(BOOT))
+            .and_then(|mut file| file.write_all(boot.as_bytes()))
+            .or_log("note the boot in the index");
     }
 }
 

@@ -4,7 +4,7 @@
 //! inches of `5" display`.
 
 use super::query::bad;
-use crate::error::Result;
+use crate::search::Result;
 
 /// A part of a query.
 pub(super) struct Piece {
@@ -25,7 +25,8 @@ pub(super) enum Sort {
     Filter(&'static str),
 }
 
-const FILTERS: [&str; 9] = ["agent", "file", "since", "until", "after", "before", "branch", "dir", "tool"];
+/// The names of the filters that a query may have, each followed by a colon and a value.
+pub const FILTERS: [&str; 9] = ["agent", "file", "since", "until", "after", "before", "branch", "dir", "tool"];
 
 /// The parts of a query that is one line.
 pub(super) fn pieces(line: &str) -> Result<Vec<Piece>> {

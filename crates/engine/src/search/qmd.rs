@@ -12,14 +12,17 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use diagnostics::OrLog;
 use serde::Deserialize;
-use transcript::{BlockKind, text};
+use transcript::{BlockKind, SessionId, text};
 
-use super::{Answer, EngineError, Found, Grounds, Limits, Missing, Query, Snippet};
-use crate::catalog::Progress;
-use crate::error::Result;
-use crate::session::Session;
-use crate::{Filter, Tine};
+use super::{Answer, EngineError, Found, Grounds, Limits, Missing, Query, Snippet, gone};
+use crate::ctx::Ctx;
+use crate::search;
+use crate::search::Result;
+use crate::sessions::catalog::Progress;
+use crate::sessions::project::Project;
+use crate::sessions::session::Session;
 
 /// The collection that is asked where none is named.
 pub const DEFAULT_COLLECTION: &str = "claude-sessions";
@@ -45,145 +48,161 @@ struct Document {
     snippet: String,
 }
 
-impl Tine {
-    /// Looks for sessions in a collection of qmd; where it does not answer, the most recent sessions stand in.
-    pub fn search_qmd(
-        &self,
-        query: &Query,
-        given: &Limits,
-        collection: &str,
-        limit: usize,
-        progress: &dyn Progress,
-    ) -> Result<Answer> {
-        let limits = query.limits.clone().or(given.clone());
-        let mut answer = Answer {
-            query: query.text.clone(),
-            engine: RECENT,
-            grounds: Grounds::default(),
-            results: Vec::new(),
-            no_sessions: false,
-            corrections: Vec::new(),
-            unknown: Vec::new(),
-            missing: Missing::default(),
-            notices: Vec::new(),
-            errors: Vec::new(),
-            left_out: 0,
-            unlisted: Vec::new(),
-            remains: None,
-        };
-        let filter = Filter { agent: limits.agent, directory: limits.directory.clone() };
-        let mut sessions = self.sessions(&filter, progress)?;
-        sessions.retain(|session| {
-            let branches = session.view.branch.iter().chain(&session.details.earlier_branches).collect::<Vec<_>>();
-            limits.branch.as_ref().is_none_or(|branch| branches.contains(&branch))
-                && limits.since.is_none_or(|since| session.updated() >= since)
-                && limits.until.is_none_or(|until| session.view.created.is_none_or(|created| created < until))
-        });
-        if limits.file.is_some() || limits.tool.is_some() {
-            answer.notices.push("qmd knows nothing of files and tools; these filters were left out".to_owned());
-        }
-        match self.context().find_program("qmd") {
-            Some(program) => {
-                let patience = self.context().variable("TINE_QMD_TIMEOUT").and_then(|seconds| seconds.parse().ok());
-                let qmd = Qmd {
-                    program: &program,
-                    directory: &self.context().cwd,
-                    collection,
-                    patience: patience.map_or(PATIENCE, Duration::from_secs),
-                };
-                self.ask_qmd(&qmd, &query.typed, &sessions, limit, &mut answer);
-            }
-            None => {
-                let message = format!("qmd is not installed: `npm install -g @tobilu/qmd`, then {}", feed(collection));
-                answer.errors.push(EngineError { engine: "qmd", message });
-            }
-        }
-        if answer.engine == RECENT {
-            answer.results = sessions.into_iter().take(limit).map(recent).collect();
-        }
-        Ok(answer)
+/// Looks for sessions in a collection of qmd; where it does not answer, the most recent sessions stand in.
+pub(crate) fn search_qmd(
+    ctx: &Ctx,
+    query: &Query,
+    given: &Limits,
+    collection: &str,
+    limit: usize,
+    progress: &dyn Progress,
+) -> Result<Answer> {
+    let limits = search::limits(ctx, query, given);
+    let mut answer = Answer {
+        query: query.text.clone(),
+        engine: RECENT,
+        grounds: Grounds::default(),
+        results: Vec::new(),
+        no_sessions: false,
+        corrections: Vec::new(),
+        unknown: Vec::new(),
+        missing: Missing::default(),
+        notices: Vec::new(),
+        errors: Vec::new(),
+        left_out: 0,
+        unlisted: Vec::new(),
+        remains: None,
+    };
+    let mut sessions = crate::sessions::survey::all_sessions(ctx, progress)?;
+    let known = sessions.iter().map(|session| session.view.id.as_str().to_lowercase()).collect();
+    let lower = |id: &SessionId| id.as_str().to_lowercase();
+    let seeds = ctx.registry().seeds()?;
+    let sources = seeds.iter().map(|seeded| (lower(&seeded.id), lower(&seeded.parent))).collect();
+    let project = limits.directory.as_deref().map(Project::of);
+    sessions.retain(|session| {
+        let branches = session.view.branch.iter().chain(&session.details.earlier_branches).collect::<Vec<_>>();
+        let in_project = |project: &Project| session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
+        limits.agent.is_none_or(|agent| agent == session.view.agent)
+            && project.as_ref().is_none_or(in_project)
+            && limits.branch.as_ref().is_none_or(|branch| branches.contains(&branch))
+            && limits.since.is_none_or(|since| session.updated() >= since)
+            && limits.until.is_none_or(|until| session.view.created.is_none_or(|created| created < until))
+    });
+    if limits.file.is_some() || limits.tool.is_some() {
+        answer.notices.push("qmd knows nothing of files and tools; these filters were left out".to_owned());
     }
+    match ctx.context().find_program("qmd") {
+        Some(program) => {
+            let patience = ctx.context().variable("TINE_QMD_TIMEOUT").and_then(|seconds| seconds.parse().ok());
+            let qmd = Qmd {
+                program: &program,
+                directory: &ctx.context().cwd,
+                collection,
+                patience: patience.map_or(PATIENCE, Duration::from_secs),
+            };
+            let asked = Asked { text: &query.typed, limits: &limits, sessions: &sessions, known, sources, limit };
+            ask_qmd(ctx, &qmd, &asked, &mut answer);
+        }
+        None => {
+            let message = format!("qmd is not installed: `npm install -g @tobilu/qmd`, then {}", feed(collection));
+            answer.errors.push(EngineError { engine: "qmd", message });
+        }
+    }
+    if answer.engine == RECENT {
+        answer.results = sessions.into_iter().take(limit).map(recent).collect();
+    }
+    Ok(answer)
+}
 
-    /// Asks in every way until one answers.
-    fn ask_qmd(&self, qmd: &Qmd<'_>, asked: &str, sessions: &[Session], limit: usize, answer: &mut Answer) {
-        for (step, word) in STEPS {
-            let count = limit.saturating_mul(SURPLUS).to_string();
-            let documents = match qmd.run(&[word, "--json", "-n", &count, "-c", qmd.collection, "--", asked]) {
-                Ok(printed) => printed.documents(),
-                Err(message) => Err(message),
-            };
-            let message = match documents {
-                Ok(documents) => {
-                    let unknown = self.results_of_qmd(qmd, documents, sessions, limit, answer);
-                    if unknown > 0 {
-                        let what = if unknown == 1 { "one document is" } else { "some documents are" };
-                        answer.notices.push(format!("{what} of no session that is there and asked for"));
-                    }
-                    answer.engine = step;
-                    return;
+/// Asks in every way until one answers.
+fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &Asked<'_>, answer: &mut Answer) {
+    for (step, word) in STEPS {
+        let count = asked.limit.saturating_mul(SURPLUS).to_string();
+        let documents = match qmd.run(&[word, "--json", "-n", &count, "-c", qmd.collection, "--", asked.text]) {
+            Ok(printed) => printed.documents(),
+            Err(message) => Err(message),
+        };
+        let message = match documents {
+            Ok(documents) => {
+                let unknown = results_of_qmd(ctx, qmd, documents, asked, answer);
+                if unknown > 0 {
+                    let what = if unknown == 1 { "one document belongs" } else { "some documents belong" };
+                    answer.notices.push(format!("{what} to no session that was asked for"));
                 }
-                Err(message) => message,
-            };
-            let is_missing = message.contains("Collection not found");
-            let hint = if is_missing { format!("; {}", feed(qmd.collection)) } else { String::new() };
-            answer.errors.push(EngineError { engine: step, message: format!("{message}{hint}") });
-            if is_missing {
+                answer.engine = step;
                 return;
             }
+            Err(message) => message,
+        };
+        let is_missing = message.contains("Collection not found");
+        let hint = if is_missing { format!("; {}", feed(qmd.collection)) } else { String::new() };
+        answer.errors.push(EngineError { engine: step, message: format!("{message}{hint}") });
+        if is_missing {
+            return;
         }
     }
+}
 
-    /// Takes over what belongs to a session; returns how many documents do not.
-    fn results_of_qmd(
-        &self,
-        qmd: &Qmd<'_>,
-        documents: Vec<Document>,
-        sessions: &[Session],
-        limit: usize,
-        answer: &mut Answer,
-    ) -> usize {
-        let by_id: HashMap<String, &Session> =
-            sessions.iter().rev().map(|session| (session.view.id.as_str().to_lowercase(), session)).collect();
-        let (mut seen, mut unknown) = (HashSet::new(), 0);
-        for document in documents {
-            if answer.results.len() >= limit {
-                break;
-            }
-            let named = ids_in(file_name(&document.file)).find_map(|id| by_id.get(&id).copied());
-            let Some(session) = named.or_else(|| qmd.header(&document.file).and_then(|id| by_id.get(&id).copied()))
-            else {
-                unknown += 1;
-                continue;
-            };
-            if !seen.insert(session.view.id.clone()) {
-                continue;
-            }
-            let lines = said_lines(&document.snippet);
-            let turn = self.turn_that_says(session, &lines).unwrap_or(session.view.turns);
-            let snippet = text::one_line(&transcript::secrets::mask(&lines.join(" ")).0);
-            let snippet = Snippet { text: text::prefix(&snippet, 400).to_owned(), marks: Vec::new() };
-            let score = if document.score.is_finite() { document.score.clamp(0.0, 1.0) } else { 0.0 };
-            let source = Some(document.file.clone());
-            answer.results.push(Found { score, turn, snippet, source, ..recent(session.clone()) });
+/// Takes over what belongs to a session; returns how many documents do not.
+fn results_of_qmd(ctx: &Ctx, qmd: &Qmd<'_>, documents: Vec<Document>, asked: &Asked<'_>, answer: &mut Answer) -> usize {
+    let by_id: HashMap<String, &Session> =
+        asked.sessions.iter().rev().map(|session| (session.view.id.as_str().to_lowercase(), session)).collect();
+    let (mut seen, mut unknown) = (HashSet::new(), 0);
+    for document in documents {
+        if answer.results.len() >= asked.limit {
+            break;
         }
-        unknown
+        let file = file_name(&document.file);
+        let mut header = None;
+        let named = ids_in(file).find(|id| by_id.contains_key(id) || asked.known.contains(id));
+        let id = named.or_else(|| {
+            header = qmd.header(&document.file);
+            header.as_deref().and_then(id_of_header).or_else(|| ids_in(file).next())
+        });
+        let lines = said_lines(&document.snippet);
+        let snippet = text::one_line(&transcript::secrets::mask(&lines.join(" ")).0);
+        let snippet = Snippet { text: text::prefix(&snippet, 400).to_owned(), marks: Vec::new() };
+        let score = if document.score.is_finite() { document.score.clamp(0.0, 1.0) } else { 0.0 };
+        let found = match id.as_ref().map(|id| (id, by_id.get(id).copied())) {
+            Some((id, Some(session))) => {
+                let turn = turn_that_says(ctx, session, &lines);
+                // What only the seed of a session says is found in the session that said it first.
+                let source = asked.sources.get(id).filter(|_| turn.is_none()).and_then(|source| by_id.get(source));
+                let session = source.copied().unwrap_or(session);
+                let turn = turn.or_else(|| turn_that_says(ctx, session, &lines)).unwrap_or(session.view.turns);
+                let source = Some(document.file.clone());
+                Some(Found { score, turn, snippet, source, ..recent(session.clone()) })
+            }
+            Some((id, None)) if !asked.known.contains(id) => SessionId::new(id.clone()).ok().and_then(|id| {
+                let session = gone::Header(header.as_deref().unwrap_or_default()).session(id, file);
+                let is_asked = gone::is_asked(&session.view, asked.limits);
+                is_asked.then(|| gone::found(session, snippet, score, document.file.clone()))
+            }),
+            _ => None,
+        };
+        match found {
+            Some(found) if seen.insert(found.session.view.id.clone()) => answer.results.push(found),
+            Some(_) => {}
+            None => unknown += 1,
+        }
     }
+    unknown
+}
 
-    /// The first turn in which one of these lines was said, the longest line first.
-    fn turn_that_says(&self, session: &Session, lines: &[String]) -> Option<u32> {
-        let longest = folded(lines.iter().max_by_key(|line| line.len())?);
-        if longest.len() < 8 {
-            return None;
-        }
-        let mut blocks = self.read(session, None).ok()?;
-        while let Some(block) = blocks.next_block() {
-            let (BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. }) = &block.kind else { continue };
-            if folded(text).contains(&longest) {
-                return Some(block.turn.max(1));
-            }
-        }
-        None
+/// The first turn in which one of these lines was said, the longest line first.
+fn turn_that_says(ctx: &Ctx, session: &Session, lines: &[String]) -> Option<u32> {
+    let longest = folded(lines.iter().max_by_key(|line| line.len())?);
+    if longest.len() < 8 {
+        return None;
     }
+    let mut blocks = crate::sessions::survey::read(ctx, session, None).ok()?;
+    while let Some(block) = blocks.next_block() {
+        let (BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. }) = &block.kind else { continue };
+        if folded(text).contains(&longest) {
+            return Some(block.turn.max(1));
+        }
+    }
+    None
 }
 
 /// How a collection comes to be.
@@ -195,16 +214,26 @@ fn feed(collection: &str) -> String {
 /// A session as a result that nothing speaks for.
 fn recent(session: Session) -> Found {
     let turn = session.view.turns;
-    Found {
-        score: 0.0,
-        turn,
-        snippet: Snippet::default(),
-        can_fork: turn > 0,
-        warning: None,
-        forks: Vec::new(),
-        source: None,
-        session,
-    }
+    Found { score: 0.0, turn, snippet: Snippet::default(), warning: None, forks: Vec::new(), source: None, session }
+}
+
+/// What is asked for.
+struct Asked<'a> {
+    text: &'a str,
+    limits: &'a Limits,
+    /// The sessions that are asked for.
+    sessions: &'a [Session],
+    /// The ids of all sessions, in lower case: those that are there and not asked for aren't gone.
+    known: HashSet<String>,
+    /// The sessions that began with the transcript of another one, and that one, likewise.
+    sources: HashMap<String, String>,
+    limit: usize,
+}
+
+/// The id of the session that a document was made from, as its first lines say.
+fn id_of_header(text: &str) -> Option<String> {
+    let mut lines = text.lines().filter(|line| line.to_lowercase().contains("session"));
+    lines.find_map(|line| ids_in(line).next())
 }
 
 /// qmd, and what it is asked about.
@@ -236,11 +265,9 @@ impl Printed {
 }
 
 impl Qmd<'_> {
-    /// The id of the session that a document is of, as its first lines tell.
+    /// The first lines of a document.
     fn header(&self, file: &str) -> Option<String> {
-        let printed = self.run(&["get", &format!("{file}:1:15")]).ok()?;
-        let mut lines = printed.out.lines().filter(|line| line.to_lowercase().contains("session"));
-        lines.find_map(|line| ids_in(line).next())
+        self.run(&["get", &format!("{file}:1:15")]).ok().map(|printed| printed.out)
     }
 
     /// Runs it to its end, or to the end of all patience.
@@ -283,10 +310,10 @@ impl Qmd<'_> {
 fn end(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        rustix::process::kill_process_group(group, rustix::process::Signal::KILL).or_log("kill qmd");
     }
-    let _ = child.kill();
-    let _ = child.wait();
+    child.kill().or_log("kill a process");
+    child.wait().or_log("wait for a process");
 }
 
 type Aside = Option<thread::JoinHandle<Vec<u8>>>;
@@ -295,7 +322,7 @@ fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
     pipe.map(|pipe| {
         thread::spawn(move || {
             let mut bytes = Vec::new();
-            let _ = pipe.take(MOST).read_to_end(&mut bytes);
+            pipe.take(MOST).read_to_end(&mut bytes).or_log("read what qmd printed");
             bytes
         })
     })
@@ -340,8 +367,11 @@ fn ids_in(text: &str) -> impl Iterator<Item = String> {
 
 /// The lines of a snippet that were said, without qmd's own and without what Markdown adds.
 fn said_lines(snippet: &str) -> Vec<String> {
-    let is_said =
-        |line: &&str| !line.is_empty() && !line.starts_with("@@ ") && !line.starts_with('#') && *line != "---";
+    // The lines between the blocks of a seed.
+    let is_mark = |line: &str| line.starts_with("<<<") && line.ends_with(">>>");
+    let is_said = |line: &&str| {
+        !line.is_empty() && !line.starts_with("@@ ") && !line.starts_with('#') && *line != "---" && !is_mark(line)
+    };
     let lines = snippet.lines().map(str::trim).filter(is_said);
     lines.map(|line| line.trim_start_matches(['>', '-', '*', ' ']).to_owned()).filter(|line| !line.is_empty()).collect()
 }
@@ -370,7 +400,9 @@ mod tests {
 
     #[test]
     fn what_was_said_is_left_of_a_snippet() {
-        let lines = said_lines("@@ -7,4 @@ (6 before, 3 after)\n\n## Turn 1\n> Why do users land there?\n- **so**");
+        let lines = said_lines(
+            "@@ -7,4 @@ (6 before, 3 after)\n\n## Turn 1\n<<<f00d user, turn 1>>>\n> Why do users land there?\n- **so**",
+        );
         assert_eq!(lines, ["Why do users land there?", "so**"]);
     }
 

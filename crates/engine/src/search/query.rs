@@ -12,7 +12,7 @@ use transcript::{Agent, text};
 use super::document::{is_extension, normal_path};
 use super::pieces::{Piece, Sort, pieces, without_filters};
 use super::words::{self, Word};
-use crate::error::{Error, Result};
+use crate::search::{Error, Result};
 
 /// The longest query that is read, in bytes: a stack trace is a question, a log is none.
 const LONGEST: usize = 1_000_000;

@@ -5,6 +5,7 @@ use std::hash::BuildHasherDefault;
 
 use super::Look;
 use super::find::{Hit, Hits};
+use super::results::Sessions;
 use super::words::Same;
 
 /// How many sources of sources are looked at.
@@ -71,12 +72,11 @@ impl<'a> Queue<'a> {
     }
 
     /// The best of the turns that a transcript shares with those that it is a fork of.
-    pub(super) fn best_shared(&mut self, look: &Look, mut file: u64) -> Option<Hit> {
-        let rows = look.words.as_ref().map(|words| &words.table.rows)?;
+    pub(super) fn best_shared(&mut self, look: &Look, sessions: &Sessions, mut file: u64) -> Option<Hit> {
         let (mut best, mut until): (Option<Hit>, u32) = (None, u32::MAX);
         for _ in 0..GENERATIONS {
-            let Some(row) = rows.get(&file).filter(|row| row.shared > 0) else { break };
-            (file, until) = (row.owner, until.min(row.shared));
+            let Some(source) = sessions.inherited(look, file, until) else { break };
+            (file, until) = source;
             let turn = self.best_turn(file, until);
             best = turn.filter(|turn| best.is_none_or(|best| best.score < turn.score)).or(best);
         }

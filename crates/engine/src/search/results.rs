@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use tantivy::DocAddress;
 use transcript::{SessionName, Summary, secrets};
 
+use super::branch;
 use super::find::{Hit, Hits};
 use super::index;
 use super::query::{Limits, Query};
@@ -15,10 +16,12 @@ use super::snippet::{self, Snippet};
 use super::wanted::Wanted;
 use super::words::Same;
 use super::{Answer, Found, Look};
-use crate::Tine;
-use crate::catalog::Entry;
-use crate::project::Project;
-use crate::session::handles;
+use crate::ctx::Ctx;
+use crate::registry::Seeded;
+use crate::sessions::branches;
+use crate::sessions::catalog::Entry;
+use crate::sessions::project::Project;
+use crate::sessions::session::handles;
 
 /// How many turns are opened to look for a phrase.
 const OPENED: usize = 300;
@@ -27,146 +30,156 @@ const SHOWN: f32 = 0.005;
 /// What a name is worth that has nothing but the words that were asked for.
 const NAMED: f32 = 0.8;
 
-impl Tine {
-    /// Groups hits by session and reads what is shown of each.
-    pub(super) fn results(
-        &self,
-        look: &Look,
-        query: &Query,
-        sessions: &Sessions,
-        found: &mut Hits,
-        limit: usize,
-        answer: &mut Answer,
-    ) {
-        let terms = std::mem::take(&mut found.terms);
-        let wanted = Wanted::of(&terms, query, found);
-        let must_look = !query.phrases.is_empty() || !query.without_phrases.is_empty();
-        let mut seen: HashSet<usize> = HashSet::new();
-        let entries = &look.catalog.entries;
-        let view = |entry: usize| {
-            let entry = &entries[entry];
-            let mut session = look.knowledge.session(entry.clone());
-            let is_alike = |other: &&Entry| other.is_shown() && other.beginning() == entry.beginning();
-            if let Some(handle) =
-                handles(entries.iter().filter(is_alike).map(|other| &other.summary.id)).remove(&session.view.id)
-            {
-                session.view.handle = handle;
-            }
-            if let Some(title) = &mut session.view.title {
-                *title = secrets::mask(title).0.into_owned();
-            }
-            session
-        };
-        let named = |entry: usize, score: f32| {
-            let session = view(entry);
-            let snippet = snippet::of_text(session.view.title.as_deref().unwrap_or_default(), &wanted);
-            let turn = session.view.turns;
-            let warning = incomplete(&look.catalog.entries[entry]);
-            let can_fork = warning.is_none() && turn > 0;
-            Found { score, session, turn, snippet, can_fork, warning, forks: Vec::new(), source: None }
-        };
-        let Named { exact, is_id, like } = sessions.by_name(look, query, found);
-        for entry in exact {
-            if answer.results.len() < limit && seen.insert(entry) {
-                answer.results.push(named(entry, 1.0));
-            }
+/// Groups hits by session and reads what is shown of each.
+pub(super) fn results(
+    ctx: &Ctx,
+    look: &Look,
+    query: &Query,
+    sessions: &Sessions,
+    found: &mut Hits,
+    limit: usize,
+    answer: &mut Answer,
+) {
+    let terms = std::mem::take(&mut found.terms);
+    let wanted = Wanted::of(&terms, query, found);
+    let must_look = !query.phrases.is_empty() || !query.without_phrases.is_empty();
+    let mut seen: HashSet<usize> = HashSet::new();
+    let entries = &look.catalog.entries;
+    let view = |entry: usize| {
+        let entry = &entries[entry];
+        let mut session = look.knowledge.session(entry.clone());
+        let is_alike = |other: &&Entry| other.is_shown() && other.beginning() == entry.beginning();
+        if let Some(handle) =
+            handles(entries.iter().filter(is_alike).map(|other| &other.summary.id)).remove(&session.view.id)
+        {
+            session.view.handle = handle;
         }
-        if !answer.results.is_empty() {
-            // It was found: none of its parts is a slip.
-            (found.corrections, found.unknown) = (Vec::new(), Vec::new());
+        if let Some(title) = &mut session.view.title {
+            *title = secrets::mask(title).0.into_owned();
         }
-        // Who asks for an id asks for nothing else.
-        if is_id {
-            return;
+        session
+    };
+    let named = |entry: usize, score: f32| {
+        let session = view(entry);
+        let snippet = snippet::of_text(session.view.title.as_deref().unwrap_or_default(), &wanted);
+        let turn = session.view.turns;
+        let warning = incomplete(&look.catalog.entries[entry]);
+        Found { score, session, turn, snippet, warning, forks: Vec::new(), source: None }
+    };
+    let Named { exact, is_id, like } = sessions.by_name(look, query, found);
+    for entry in exact {
+        if answer.results.len() < limit && seen.insert(entry) {
+            answer.results.push(named(entry, 1.0));
         }
-        let mut opened = 0;
-        let mut queue = Queue::of(found);
-        while let Some(hit) = queue.next().filter(|hit| answer.results.len() < limit && hit.score >= SHOWN) {
-            let Some(entry) = sessions.shown_for(&hit).filter(|entry| !seen.contains(entry)) else { continue };
-            if must_look && opened >= OPENED {
-                answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
-                break;
-            }
-            let at = &look.catalog.entries[entry];
-            // A fork's title is its name where nobody gave it another.
-            if hit.turn == 0 && at.summary.title().is_some_and(is_of_a_fork) {
-                continue;
-            }
-            opened += 1;
-            let turns = at.summary.turns.max(1);
-            let read = |hit: &Hit| {
-                // A fork that stands for its source counts the shared turns alike, but its file is another.
-                let offset = if at.file() == hit.file { hit.offset } else { index::NO_OFFSET };
-                let store = self.store(at.summary.agent);
-                snippet::look(store, &at.summary, hit.turn.min(turns), offset, hit.part, &wanted)
-            };
-            // A title says that a session is about something, and not where: what is shown is the best of its turns.
-            let mut shown = Some(hit);
-            if hit.turn == 0 {
-                shown = queue.best_turn(hit.file, u32::MAX);
-                let is_better = |turn: &Hit| shown.is_none_or(|own| own.score < turn.score);
-                match queue.best_shared(look, hit.file).filter(is_better) {
-                    Some(turn) if sessions.shown_for(&turn) == Some(entry) => shown = Some(turn),
-                    Some(turn) if turn.score <= hit.score => {
-                        queue.put_behind(hit, &turn);
-                        continue;
-                    }
-                    _ => {}
-                }
-            }
-            let of_title = || snippet::look_at_title(at.summary.title().unwrap_or_default(), &wanted);
-            let looked = match (shown, hit.turn) {
-                (Some(turn), 1..) => read(&turn),
-                (_, 0) if must_look && !of_title().holds => continue,
-                (Some(turn), _) => match read(&turn) {
-                    Ok(looked) if !looked.holds => {
-                        shown = None;
-                        Ok(of_title())
-                    }
-                    looked => looked,
-                },
-                (None, _) => Ok(of_title()),
-            };
-            // Nothing is cut off behind the last turn.
-            let turn = shown.map_or(turns, |shown| shown.turn.min(turns));
-            let (snippet, warning) = match looked {
-                Ok(looked) if looked.holds => (looked.snippet, None),
-                Ok(_) => continue,
-                Err(error) => (Snippet::default(), Some(format!("the transcript cannot be read: {}", error.kind()))),
-            };
-            seen.insert(entry);
-            let session = view(entry);
-            let warning = warning.or_else(|| incomplete(at));
-            let can_fork = warning.is_none() && session.view.turns > 0;
-            let forks = sessions.forks_with(shown.as_ref().unwrap_or(&hit)).into_iter().filter(|fork| *fork != entry);
-            let forks = forks.map(|fork| view(fork).view.label().to_owned()).collect();
-            answer.results.push(Found {
-                score: hit.score,
-                session,
-                turn,
-                snippet,
-                can_fork,
-                warning,
-                forks,
-                source: None,
-            });
-        }
-        let place = |entry: usize, answer: &Answer| {
-            let path = &look.catalog.entries[entry].summary.path;
-            answer.results.iter().position(|result| result.session.view.path == *path)
-        };
-        for (entry, score) in like {
-            // What a fork is called says less than what its source said.
-            let source = sessions.source(look, entry).and_then(|source| place(source, answer));
-            let score = source.map_or(score, |source| score.min(answer.results[source].score.next_down()));
-            match place(entry, answer).map(|at| &mut answer.results[at]) {
-                Some(result) => result.score = result.score.max(score),
-                None => answer.results.push(named(entry, score)),
-            }
-        }
-        answer.results.sort_by(|a, b| b.score.total_cmp(&a.score));
-        answer.results.truncate(limit);
     }
+    if !answer.results.is_empty() {
+        // It was found: none of its parts is a slip.
+        (found.corrections, found.unknown) = (Vec::new(), Vec::new());
+    }
+    // Who asks for an id asks for nothing else.
+    if is_id {
+        return;
+    }
+    let mut opened = 0;
+    let mut queue = Queue::of(found);
+    while let Some(hit) = queue.next().filter(|hit| answer.results.len() < limit && hit.score >= SHOWN) {
+        let Some(held) = sessions.shown_for(&hit).filter(|held| !seen.contains(&held.entry)) else { continue };
+        let entry = held.entry;
+        if must_look && opened >= OPENED {
+            answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
+            break;
+        }
+        let at = &look.catalog.entries[entry];
+        // A fork's title is its name where nobody gave it another.
+        if hit.turn == 0 && at.summary.title().is_some_and(is_of_a_fork) {
+            continue;
+        }
+        opened += 1;
+        let turns = at.summary.turns.max(1);
+        let read = |hit: &Hit| {
+            // What was handed over in a seed is read where it was said.
+            let source = sessions.entry(hit.file).filter(|_| held.is_seeded);
+            let at = source.map_or(at, |source| &look.catalog.entries[source]);
+            // A fork that stands for its source counts the shared turns alike, but its file is another.
+            let offset = if at.file() == hit.file { hit.offset } else { index::NO_OFFSET };
+            let (adapter, turns) = (ctx.adapter(at.summary.agent), at.summary.turns.max(1));
+            if let Some((branch, turn)) = branch::split(hit.turn) {
+                let branches = adapter.branches(&at.summary.path)?;
+                let branch = branches.get(branch).ok_or(std::io::ErrorKind::NotFound)?;
+                return snippet::look(adapter, (&branch.summary, Some(branch.tip)), turn, offset, None, &wanted);
+            }
+            snippet::look(adapter, (&at.summary, None), hit.turn.min(turns), offset, hit.part, &wanted)
+        };
+        // A title says that a session is about something, and not where: what is shown is the best of its turns.
+        let mut shown = Some(hit);
+        if hit.turn == 0 {
+            shown = queue.best_turn(hit.file, u32::MAX);
+            let is_better = |turn: &Hit| shown.is_none_or(|own| own.score < turn.score);
+            match queue.best_shared(look, sessions, hit.file).filter(is_better) {
+                Some(turn) if sessions.shown_for(&turn).is_some_and(|held| held.entry == entry) => {
+                    shown = Some(turn);
+                }
+                Some(turn) if turn.score <= hit.score => {
+                    queue.put_behind(hit, &turn);
+                    continue;
+                }
+                _ => {}
+            }
+        }
+        let of_title = || snippet::look_at_title(at.summary.title().unwrap_or_default(), &wanted);
+        let looked = match (shown, hit.turn) {
+            (Some(turn), 1..) => read(&turn),
+            (_, 0) if must_look && !of_title().holds => continue,
+            (Some(turn), _) => match read(&turn) {
+                Ok(looked) if !looked.holds => {
+                    shown = None;
+                    Ok(of_title())
+                }
+                looked => looked,
+            },
+            (None, _) => Ok(of_title()),
+        };
+        // Nothing is cut off behind the last turn.
+        let turn_of = |hit: Hit| if held.is_seeded { held.turn } else { hit.turn };
+        let on_branch = shown.and_then(|shown| branch::split(shown.turn));
+        let turn = match on_branch {
+            Some((_, turn)) => turn,
+            None => shown.map_or(turns, |shown| turn_of(shown).min(turns)),
+        };
+        let (snippet, warning) = match looked {
+            Ok(looked) if looked.holds => (looked.snippet, None),
+            Ok(_) => continue,
+            Err(error) => (Snippet::default(), Some(format!("the transcript cannot be read: {}", error.kind()))),
+        };
+        seen.insert(entry);
+        let mut session = view(entry);
+        if let Some((branch, _)) = on_branch {
+            // It was just read along this branch.
+            match branches::on_numbered_branch(ctx, session.clone(), branch) {
+                Ok(found) => session = found,
+                Err(_) => continue,
+            }
+        }
+        let warning = warning.or_else(|| incomplete(at));
+        let forks = sessions.forks_with(shown.as_ref().unwrap_or(&hit)).into_iter().map(|held| held.entry);
+        let forks = forks.filter(|fork| *fork != entry).map(|fork| view(fork).view.label().to_owned()).collect();
+        answer.results.push(Found { score: hit.score, session, turn, snippet, warning, forks, source: None });
+    }
+    let place = |entry: usize, answer: &Answer| {
+        let path = &look.catalog.entries[entry].summary.path;
+        answer.results.iter().position(|result| result.session.view.path == *path)
+    };
+    for (entry, score) in like {
+        // What a fork is called says less than what its source said.
+        let source = sessions.source(look, entry).and_then(|source| place(source, answer));
+        let score = source.map_or(score, |source| score.min(answer.results[source].score.next_down()));
+        match place(entry, answer).map(|at| &mut answer.results[at]) {
+            Some(result) => result.score = result.score.max(score),
+            None => answer.results.push(named(entry, score)),
+        }
+    }
+    answer.results.sort_by(|a, b| b.score.total_cmp(&a.score));
+    answer.results.truncate(limit);
 }
 
 /// What it is worth that all of these words are in a name. That of a fork says only whose fork it is.
@@ -202,12 +215,36 @@ pub(super) struct Sessions {
     by_file: HashMap<u64, usize, BuildHasherDefault<Same>>,
     /// By their places in the catalog.
     asked: Vec<bool>,
-    /// The forks of a session, with their files and the number of turns that each shares with it.
-    forks: HashMap<u64, Vec<(usize, u64, u32)>, BuildHasherDefault<Same>>,
+    /// The forks of a session.
+    forks: HashMap<u64, Vec<Fork>, BuildHasherDefault<Same>>,
+    /// The sessions that began with the transcript of another one, by their files: that one, and its last turn that was
+    /// handed over.
+    seeds: HashMap<u64, (u64, u32)>,
     /// Whether only turns with a file or a tool are asked for.
     is_narrowed: bool,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
+}
+
+/// A session that holds turns of another one.
+#[derive(Debug, Clone, Copy)]
+struct Fork {
+    entry: usize,
+    file: u64,
+    /// The last turn that it holds.
+    turns: u32,
+    /// Whether all of them are in its first turn, as a seed.
+    is_seeded: bool,
+}
+
+/// Where a fork holds a turn that was found in its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Held {
+    entry: usize,
+    /// The number of that turn in the fork.
+    turn: u32,
+    /// Whether it is in a seed: what was said is read in the source.
+    is_seeded: bool,
 }
 
 /// Sessions that are called what was asked for.
@@ -222,13 +259,14 @@ struct Named {
 }
 
 impl Sessions {
-    pub(super) fn of(look: &Look, limits: &Limits) -> Sessions {
+    pub(super) fn of(look: &Look, limits: &Limits, seeds: &[Seeded]) -> Sessions {
         let project = limits.directory.as_deref().map(Project::of);
         let count = look.catalog.entries.len();
         let mut sessions = Sessions {
             by_file: HashMap::with_capacity_and_hasher(count, BuildHasherDefault::default()),
             asked: vec![false; count],
             forks: HashMap::default(),
+            seeds: HashMap::new(),
             is_narrowed: limits.narrow_turns(),
             since: limits.since,
             until: limits.until,
@@ -245,10 +283,34 @@ impl Sessions {
                 sessions.asked[index] = true;
             }
             if let Some(row) = rows.and_then(|rows| rows.get(&file)).filter(|row| row.shared > 0) {
-                sessions.forks.entry(row.owner).or_default().push((index, file, row.shared));
+                let fork = Fork { entry: index, file, turns: row.shared, is_seeded: false };
+                sessions.forks.entry(row.owner).or_default().push(fork);
+            }
+        }
+        let file_of = |agent, id| Some(look.catalog.with_id(agent, id).find(|entry| entry.is_shown())?.file());
+        for seeded in seeds {
+            let source =
+                file_of(seeded.parent_agent, &seeded.parent).filter(|file| sessions.by_file.contains_key(file));
+            let Some((file, source)) = file_of(seeded.agent, &seeded.id).zip(source) else { continue };
+            let Some(entry) = sessions.entry(file) else { continue };
+            sessions.seeds.insert(file, (source, seeded.turn));
+            // A fork of a seeded session that shares its first turn with it comes with that one.
+            if rows.and_then(|rows| rows.get(&file)).is_none_or(|row| row.shared == 0) {
+                let fork = Fork { entry, file, turns: seeded.turn, is_seeded: true };
+                sessions.forks.entry(source).or_default().push(fork);
             }
         }
         sessions
+    }
+
+    /// The session that holds the first turns of this one, and the last turn of it that this one has from there. `until`
+    /// is the last turn of this one that counts.
+    pub(super) fn inherited(&self, look: &Look, file: u64, until: u32) -> Option<(u64, u32)> {
+        let rows = look.words.as_ref().map(|words| &words.table.rows)?;
+        match rows.get(&file).filter(|row| row.shared > 0) {
+            Some(row) => Some((row.owner, until.min(row.shared))),
+            None => self.seeds.get(&file).copied().filter(|_| until > 0),
+        }
     }
 
     /// The place of a transcript in the catalog.
@@ -258,9 +320,8 @@ impl Sessions {
 
     /// The session in which the first turns of this one were said first.
     fn source(&self, look: &Look, entry: usize) -> Option<usize> {
-        let rows = look.words.as_ref().map(|words| &words.table.rows)?;
-        let row = rows.get(&look.catalog.entries[entry].file()).filter(|row| row.shared > 0)?;
-        self.entry(row.owner)
+        let (owner, _) = self.inherited(look, look.catalog.entries[entry].file(), u32::MAX)?;
+        self.entry(owner)
     }
 
     /// Whether a turn is shown at all.
@@ -269,24 +330,32 @@ impl Sessions {
             .is_some()
     }
 
+    /// Whether anything that was said in a session may be shown, for it or for a fork of it.
+    pub(super) fn could_match(&self, file: u64, entry: &Entry) -> bool {
+        let is_timed = self.since.is_some() || self.until.is_some();
+        self.is_asked(file, 1) && (!is_timed || self.is_in_time(&entry.summary))
+    }
+
     /// The session that a hit is shown for: the one in which it was said first, or a fork where only that is asked for.
-    fn shown_for(&self, hit: &Hit) -> Option<usize> {
+    fn shown_for(&self, hit: &Hit) -> Option<Held> {
         let own = self.by_file.get(&hit.file).copied()?;
         if self.asked[own] {
-            return Some(own);
+            return Some(Held { entry: own, turn: hit.turn, is_seeded: false });
         }
-        self.forks_with(hit).into_iter().find(|fork| self.asked[*fork])
+        self.forks_with(hit).into_iter().find(|held| self.asked[held.entry])
     }
 
     /// The forks that hold the turn of a hit, and their forks.
-    fn forks_with(&self, hit: &Hit) -> Vec<usize> {
-        let mut found = Vec::new();
-        let mut files = vec![hit.file];
-        while let Some(file) = files.pop() {
-            for (fork, own, shared) in self.forks.get(&file).into_iter().flatten() {
-                if hit.turn > 0 && hit.turn <= *shared && !found.contains(fork) {
-                    found.push(*fork);
-                    files.push(*own);
+    fn forks_with(&self, hit: &Hit) -> Vec<Held> {
+        let mut found: Vec<Held> = Vec::new();
+        let mut files = vec![(hit.file, hit.turn, false)];
+        while let Some((file, turn, is_seeded)) = files.pop() {
+            for fork in self.forks.get(&file).into_iter().flatten() {
+                if turn > 0 && turn <= fork.turns && !found.iter().any(|held| held.entry == fork.entry) {
+                    let is_seeded = is_seeded || fork.is_seeded;
+                    let turn = if fork.is_seeded { 1 } else { turn };
+                    found.push(Held { entry: fork.entry, turn, is_seeded });
+                    files.push((fork.file, turn, is_seeded));
                 }
             }
         }

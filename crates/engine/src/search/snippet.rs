@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-use agents::{Blocks, Known, Mark, Part, Store};
+use agents::{Adapter, Blocks, Known, Mark, Part};
+use transcript::seed::is_seed;
 use transcript::{BlockKind, Summary, secrets, text};
 
 use super::hybrid;
@@ -19,6 +20,8 @@ const WORD: usize = 40;
 const FURTHEST: usize = 8 << 20;
 /// How much of it where something was found already, and no phrase is left to be found.
 const FAR: usize = 64 << 10;
+/// How far around a place secrets are looked for: a key takes a few kilobytes at most.
+const KEY: usize = 16 << 10;
 /// How much of one block is looked through.
 const BLOCK: usize = 512 << 10;
 
@@ -47,8 +50,8 @@ pub(super) struct Looked {
 /// through where that says too little. `part` is the chunk that is nearest in meaning: it is shown where few of the words
 /// are there.
 pub(super) fn look(
-    store: &dyn Store,
-    summary: &Summary,
+    adapter: &dyn Adapter,
+    (summary, tip): (&Summary, Option<u64>),
     turn: u32,
     offset: u64,
     part: Option<u32>,
@@ -57,8 +60,8 @@ pub(super) fn look(
     let known = Known::of(summary);
     let from = (offset != NO_OFFSET && known.is_some()).then_some(Mark { turn, offset });
     let read = |prose_only: bool| {
-        let part = Part { from, until: Some(turn), prose_only };
-        store.read_part(&summary.path, &part, known.as_ref())
+        let part = Part { from, until: Some(turn), prose_only, tip };
+        adapter.read_part(&summary.path, &part, known.as_ref())
     };
     let has_phrases = !wanted.phrases.is_empty() || !wanted.without.is_empty();
     if has_phrases {
@@ -125,7 +128,16 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
         }
         seen += said.len();
         let mut has_phrase = false;
-        if !missing.is_empty() || !excluded.is_empty() {
+        let looks_for_phrases = !missing.is_empty() || !excluded.is_empty();
+        if !looks_for_phrases && first.is_some() && !wanted.may_be_in(text::prefix(&said, BLOCK)) {
+            match seen > FURTHEST || best_rank > 0 && seen > FAR {
+                true => break,
+                false => continue,
+            }
+        }
+        // What a tool was told is masked by what its values are called.
+        let said = masked_call(&block.kind).unwrap_or(said);
+        if looks_for_phrases {
             let folded = folded(&said);
             let before = missing.len();
             missing.retain(|phrase| !folded.contains(phrase.as_str()));
@@ -141,8 +153,9 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
             if rank > best_rank {
                 (best_rank, shown) = (rank, (words, worth));
                 // A secret is known by what stands around it, so it goes before anything is cut.
-                best = Some(match secrets::mask(text) {
-                    (Cow::Borrowed(_), _) => cut(text, place),
+                let (near, place) = around(text, place);
+                best = Some(match secrets::mask(near) {
+                    (Cow::Borrowed(_), _) => cut(near, place),
                     (Cow::Owned(masked), _) => {
                         cut(&masked, wanted.best_window(&masked).map_or(0..0, |window| window.place))
                     }
@@ -176,19 +189,47 @@ pub(super) fn of_text(text: &str, wanted: &Wanted<'_>) -> Snippet {
 /// The words of a block, and whether a person or an agent said them.
 fn said(kind: &BlockKind) -> (Cow<'_, str>, bool) {
     match kind {
+        // A seed shows the marks between its blocks, and nothing that its source doesn't show better.
+        BlockKind::Prompt { text, .. } if is_seed(text) => (Cow::Borrowed(""), true),
         BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. } | BlockKind::Thinking { text } => {
             (Cow::Borrowed(text), true)
         }
         BlockKind::Compaction { summary } => (Cow::Borrowed(summary), true),
         BlockKind::Subagent { description, .. } => (Cow::Borrowed(description.as_deref().unwrap_or_default()), true),
         BlockKind::Output { text, .. } | BlockKind::Notice { text, .. } => (Cow::Borrowed(text), false),
-        BlockKind::Call { name, input, .. } => {
-            let mut line = format!("{name}:");
-            values(&secrets::mask_json(input).0, &mut line, 0);
-            (Cow::Owned(line), false)
-        }
+        BlockKind::Call { name, input, .. } => (Cow::Owned(call(name, input)), false),
         BlockKind::Media { .. } => (Cow::Borrowed(""), false),
     }
+}
+
+/// What a tool was told, on one line.
+fn call(name: &str, input: &serde_json::Value) -> String {
+    let mut line = format!("{name}:");
+    values(input, &mut line, 0);
+    line
+}
+
+/// The same without secrets.
+fn masked_call(kind: &BlockKind) -> Option<Cow<'_, str>> {
+    match kind {
+        BlockKind::Call { name, input, .. } => Some(Cow::Owned(call(name, &secrets::mask_json(input).0))),
+        _ => None,
+    }
+}
+
+/// The text around a place as far as a secret there reaches, and the place in it. It is cut between lines, where there are some.
+fn around(text: &str, place: Range<usize>) -> (&str, Range<usize>) {
+    let start = text.floor_char_boundary(place.start.saturating_sub(KEY));
+    let start = match text[start..place.start].find('\n') {
+        Some(line) if start > 0 => start + line + 1,
+        _ => start,
+    };
+    let end = text.ceil_char_boundary((place.end + KEY).min(text.len()));
+    let end = match text[place.end..end].rfind('\n') {
+        Some(line) if end < text.len() => place.end + line,
+        _ => end,
+    };
+    (&text[start..end], place.start - start..place.end - start)
 }
 
 fn values(value: &serde_json::Value, line: &mut String, depth: u8) {
@@ -269,6 +310,22 @@ mod tests {
         let wanted = Wanted::plain(&terms);
         let line = of_text(&format!("login \u{1b}[2J with {secret} now"), &wanted).text;
         assert_eq!(line, "login with [secret] now");
+    }
+
+    #[test]
+    fn of_a_large_text_only_what_is_near_is_searched_for_secrets() {
+        let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8".repeat(2));
+        let check = |filler: &str| {
+            let text = format!("{}{secret} and marmalade\n{}", filler.repeat(20_000), filler.repeat(20_000));
+            let place = text.find("marmalade").unwrap();
+            let (near, place) = around(&text, place..place + "marmalade".len());
+            assert_eq!(&near[place], "marmalade");
+            assert!(near.len() < 3 * KEY && secrets::mask(near).0.contains("[secret] and marmalade"), "{}", near.len());
+        };
+        check("a line of no interest\n");
+        check("é ");
+        // What is small stays as it is.
+        assert_eq!(around("a\nmarmalade\nb", 2..11), ("a\nmarmalade\nb", 2..11));
     }
 
     #[test]

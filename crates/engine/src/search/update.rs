@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use agents::{Known, Mark, Part, Store};
+use agents::{Adapter, Known, Mark, Part};
 use tantivy::{IndexWriter, Term};
 use transcript::{Agent, SessionId};
 
 use super::document::{Maker, TurnDocument};
 use super::helpers::{self, Change, Helper};
 use super::index::{Level, Row, Table, Trouble, Words, place_key};
-use crate::catalog::{Catalog, Entry, Quiet, own_title};
-use crate::error::IndexTrouble;
+use crate::search::IndexTrouble;
+use crate::sessions::catalog::{Catalog, Entry, Quiet, own_title};
 
 /// With less than this to read, one pass does everything.
 const SMALL: u64 = 16 << 20;
@@ -259,7 +259,7 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
 
 /// The order in which sessions came to be, as lineage sees it.
 fn age(entry: &Entry) -> (i64, &str) {
-    crate::lineage::age(entry)
+    crate::sessions::lineage::age(entry)
 }
 
 /// What an update came to.
@@ -285,7 +285,7 @@ pub(super) fn update(
     words: &mut Words,
     catalog: &Catalog,
     work: &Work,
-    stores: &[Box<dyn Store>],
+    adapters: &[Box<dyn Adapter>],
     budget: Budget,
     progress: &dyn IndexProgress,
 ) -> Result<Updated, Trouble> {
@@ -304,7 +304,7 @@ pub(super) fn update(
         words.table.rows.remove(file);
         words.table.helpers.remove(file);
     }
-    let run = Run { catalog, stores, until: budget.until, progress };
+    let run = Run { catalog, adapters, until: budget.until, progress };
     if small {
         run.pass(words, &mut writer, &work.jobs, Level::All, "all", &mut updated)?;
     } else {
@@ -317,7 +317,7 @@ pub(super) fn update(
             let rest: Vec<Job> = work
                 .jobs
                 .iter()
-                .filter(|job| is_done(words, job))
+                .filter(|job| level_of(words, catalog, job) == Some(Level::Prose))
                 .map(|job| Job { only_tools: true, ..job.clone() })
                 .collect();
             run.pass(words, &mut writer, &rest, Level::All, "what tools did", &mut updated)?;
@@ -327,20 +327,16 @@ pub(super) fn update(
     writer.wait_merging_threads()?;
     let name = words.committed()?;
     words.settle(&name)?;
-    // What is there of a session may be all of what it was before.
-    let level = |job: &Job| {
-        let row = words.table.rows.get(&job.file)?;
-        let is_done =
-            is_current(row, &catalog.entries[job.entry]) && (row.owner, row.shared) == (job.owner, job.shared);
-        is_done.then_some(row.level)
-    };
-    let count = |wanted: Option<Level>| work.jobs.iter().filter(|job| level(job) == wanted).count();
+    let count = |level: Option<Level>| work.jobs.iter().filter(|job| level_of(words, catalog, job) == level).count();
     updated.missing = Missing { sessions: count(None), tools: count(Some(Level::Prose)) };
     Ok(updated)
 }
 
-fn is_done(words: &Words, job: &Job) -> bool {
-    words.table.rows.get(&job.file).is_some_and(|row| row.complete && row.level < Level::All)
+/// How much of a session is in the index as it is now. What is there may be all of what it was before.
+fn level_of(words: &Words, catalog: &Catalog, job: &Job) -> Option<Level> {
+    let row = words.table.rows.get(&job.file)?;
+    let is_done = is_current(row, &catalog.entries[job.entry]) && (row.owner, row.shared) == (job.owner, job.shared);
+    is_done.then_some(row.level)
 }
 
 /// Waits until less is to be indexed, but not for ever: a thread of tantivy that gave up takes nothing out of its queue
@@ -354,7 +350,7 @@ fn wait_for_room(pending: &AtomicUsize, is_over: impl Fn() -> bool) {
 
 struct Run<'a> {
     catalog: &'a Catalog,
-    stores: &'a [Box<dyn Store>],
+    adapters: &'a [Box<dyn Adapter>],
     until: Option<Instant>,
     progress: &'a dyn IndexProgress,
 }
@@ -459,9 +455,9 @@ impl Run<'_> {
     ) -> Result<(Row, Vec<Helper>), (std::path::PathBuf, std::io::ErrorKind)> {
         let entry = &self.catalog.entries[job.entry];
         let summary = &entry.summary;
-        let store = self.stores.iter().find(|store| store.agent() == summary.agent);
+        let adapter = self.adapters.iter().find(|adapter| adapter.agent() == summary.agent);
         let unreadable = |kind| (summary.path.clone(), kind);
-        let store = store.ok_or_else(|| unreadable(std::io::ErrorKind::Unsupported))?;
+        let adapter = adapter.ok_or_else(|| unreadable(std::io::ErrorKind::Unsupported))?;
         let known = Known::of(summary);
         // What has grown is read from its last turn on; a second pass replaces what the first one put in. A session
         // whose tool text is still missing cannot have half of it.
@@ -469,10 +465,10 @@ impl Run<'_> {
             .filter(|row| !job.anew && !job.only_tools && row.level == level)
             .and_then(|row| Some(Mark { turn: row.turns, offset: row.last? }));
         // As they are before they are read: what they say meanwhile is noticed the next time.
-        let helpers = helpers::look_up(store.as_ref(), &summary.path);
-        let part = Part { from, until: None, prose_only: level == Level::Prose };
+        let helpers = helpers::look_up(adapter.as_ref(), &summary.path);
+        let part = Part { from, until: None, prose_only: level == Level::Prose, tip: None };
         let mut blocks =
-            store.read_part(&summary.path, &part, known.as_ref()).map_err(|error| unreadable(error.kind()))?;
+            adapter.read_part(&summary.path, &part, known.as_ref()).map_err(|error| unreadable(error.kind()))?;
         match from {
             Some(from) => {
                 writer.delete_term(Term::from_field_u64(fields.place, place_key(job.file, from.turn)));
@@ -488,7 +484,20 @@ impl Run<'_> {
         if let Some(title) = own_title(&entry.summary) {
             maker.title(title, entry.summary.created.or(entry.summary.updated));
         }
-        let read = maker.read(blocks.as_mut(), from);
+        let mut read = maker.read(blocks.as_mut(), from);
+        if read.complete && summary.branches > 0 {
+            let branches = adapter.branches(&summary.path).map_err(|error| unreadable(error.kind()))?;
+            for (number, branch) in branches.iter().enumerate().take(super::branch::MOST) {
+                let keys = entry.turn_keys().iter().zip(&branch.summary.turn_keys);
+                let shared = keys.take_while(|(own, key)| own == key).count() as u32;
+                let part = Part { prose_only: level == Level::Prose, tip: Some(branch.tip), ..Part::default() };
+                let blocks = adapter.read_part(&summary.path, &part, None);
+                let mut blocks = blocks.map_err(|error| unreadable(error.kind()))?;
+                // A branch that shares all of its prompts has another answer to the last one.
+                let shared = shared.min(branch.summary.turns.saturating_sub(1));
+                read.complete &= maker.read_branch(blocks.as_mut(), number, shared);
+            }
+        }
         // Where there was nothing to leave out for the second pass, there is none.
         let level = if read.complete && !read.has_tools && !blocks.leaves_tools_out() { Level::All } else { level };
         let before = row.filter(|_| from.is_some()).map_or(0, |row| row.left_out.0);

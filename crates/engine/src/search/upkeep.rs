@@ -5,13 +5,15 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use diagnostics::OrLog;
+
 use super::index::{self, Trouble, Words, WriteLock};
 use super::update::{self, Budget, IndexProgress, Missing, Updated, Work};
 use super::{BEFORE, VectorStatus, hybrid, stumble};
-use crate::catalog::{Catalog, Progress};
-use crate::error::{Error, IndexTrouble, Result};
-use crate::session::Knowledge;
-use crate::{Tine, private};
+use crate::search::{Error, IndexTrouble, Result};
+use crate::sessions::catalog::{Catalog, Progress};
+use crate::sessions::session::Knowledge;
+use crate::{ctx::Ctx, private};
 
 /// How long a search waits for another process that works on the index.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -57,270 +59,266 @@ pub(super) struct Look {
     pub failed: Option<Error>,
 }
 
-impl Tine {
-    /// Brings the index up to date, to its end or until time is up.
-    pub fn update_index(
-        &self,
-        time: Option<Duration>,
-        rebuild: bool,
-        progress: &dyn Progress,
-        indexing: &dyn IndexProgress,
-    ) -> Result<IndexStatus> {
-        if rebuild {
-            let cache = &self.context().paths.cache;
-            let Some(_lock) = self.wait_for_lock(PATIENCE)? else {
-                return Err(self.index_error(IndexTrouble::Busy, "another tine is writing it"));
-            };
-            let _ = std::fs::remove_dir_all(index::folder(cache));
-        }
-        let budget = Budget { tools: true, until: time.map(|time| Instant::now() + time) };
-        let look = self.look(budget, progress, indexing)?;
-        Ok(self.status_of(look))
-    }
-
-    /// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`Tine::update_index`].
-    pub fn update_vectors(
-        &self,
-        time: Option<Duration>,
-        rebuild: bool,
-        progress: &dyn Progress,
-        indexing: &dyn IndexProgress,
-    ) -> Result<IndexStatus> {
-        let until = time.map(|time| Instant::now() + time);
-        let mut look = self.look(Budget { tools: true, until }, progress, indexing)?;
-        if let Some(words) = &look.words {
-            let cache = &self.context().paths.cache;
-            let work = hybrid::Making { cache, words: &words.table.rows, stores: self.stores(), until, rebuild };
-            match work.make(&mut look.catalog, indexing) {
-                Ok(notices) => look.notices.extend(notices),
-                Err(why) => look.failed = Some(self.index_error(IndexTrouble::Other, &why)),
-            }
-        }
-        Ok(self.status_of(look))
-    }
-
-    /// What there is of the index, without changing it.
-    pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
-        let (mut catalog, knowledge) = self.survey(progress)?;
-        knowledge.title_all(&mut catalog.entries);
-        let mut notices = Vec::new();
-        let mut failed = None;
-        let open = || Words::open(&self.context().paths.cache).and_then(Words::verified);
-        // Another process may replace files in this very moment.
-        let words = match open().or_else(|_| open()) {
-            Ok(words) => Some(words),
-            Err(Trouble::Missing) => None,
-            Err(Trouble::Damaged(why)) => {
-                notices.push(format!("the index is damaged and will be built anew: {why}"));
-                None
-            }
-            Err(trouble) => {
-                failed = Some(self.trouble(trouble));
-                None
-            }
+/// Brings the index up to date, to its end or until time is up.
+pub(crate) fn update_index(
+    ctx: &Ctx,
+    time: Option<Duration>,
+    rebuild: bool,
+    progress: &dyn Progress,
+    indexing: &dyn IndexProgress,
+) -> Result<IndexStatus> {
+    if rebuild {
+        let cache = &ctx.context().paths.cache;
+        let Some(_lock) = wait_for_lock(ctx, PATIENCE)? else {
+            return Err(index_error(ctx, IndexTrouble::Busy, "another tine is writing it"));
         };
-        let none = index::Table::default();
-        let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table)).missing();
-        Ok(self.status_of(Look { catalog, knowledge, words, notices, missing, failed }))
+        std::fs::remove_dir_all(index::folder(cache)).or_log(format_args!("remove {}", index::folder(cache).display()));
     }
+    let budget = Budget { tools: true, until: time.map(|time| Instant::now() + time) };
+    let look = look(ctx, budget, progress, indexing)?;
+    Ok(status_of(ctx, look))
+}
 
-    fn status_of(&self, mut look: Look) -> IndexStatus {
-        let cache = &self.context().paths.cache;
-        let none = index::Rows::default();
-        let known = look.words.as_ref().map_or(&none, |words| &words.table.rows);
-        let vectors = hybrid::status(cache, &mut look.catalog, known, &mut look.notices);
-        let rows = look.words.as_ref().map(|words| &words.table.rows);
-        let with_tools = |row: &&index::Row| row.level == index::Level::All && row.complete;
-        let reader = look.words.as_ref().and_then(|words| words.reader().ok());
-        IndexStatus {
-            path: index::folder(cache).to_string_lossy().into_owned(),
-            sessions: rows.map_or(0, index::Rows::len),
-            with_tools: rows.map_or(0, |rows| rows.values().filter(with_tools).count()),
-            documents: reader.map_or(0, |reader| reader.searcher().num_docs()),
-            bytes: look.words.as_ref().map_or(0, Words::size),
-            missing: look.missing,
-            vectors,
-            is_written: matches!(WriteLock::take(cache), Ok(None)),
-            left_out: rows.map_or(0, |rows| rows.values().map(index::Row::left_out).sum()),
-            unlisted: look.catalog.unreadable.len(),
-            notices: look.notices,
-            failed: look.failed,
+/// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`update_index`].
+pub(crate) fn update_vectors(
+    ctx: &Ctx,
+    time: Option<Duration>,
+    rebuild: bool,
+    progress: &dyn Progress,
+    indexing: &dyn IndexProgress,
+) -> Result<IndexStatus> {
+    let until = time.map(|time| Instant::now() + time);
+    let mut look = look(ctx, Budget { tools: true, until }, progress, indexing)?;
+    if let Some(words) = &look.words {
+        match hybrid::make(ctx, &mut look.catalog, &words.table.rows, until, rebuild, indexing) {
+            Ok(notices) => look.notices.extend(notices),
+            Err(why) => look.failed = Some(index_error(ctx, IndexTrouble::Other, &why)),
         }
     }
+    Ok(status_of(ctx, look))
+}
 
-    /// One look at the sessions and the index, which is brought up to date as far as the budget goes.
-    pub(super) fn look(&self, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
-        self.look_and_ask(budget, progress, indexing, |_| ()).map(|(look, _)| look)
+/// What there is of the index, without changing it.
+pub(crate) fn index_status(ctx: &Ctx, progress: &dyn Progress) -> Result<IndexStatus> {
+    let (mut catalog, knowledge) = crate::sessions::survey::survey(ctx, progress)?;
+    knowledge.title_all(&mut catalog.entries);
+    let mut notices = Vec::new();
+    let mut failed = None;
+    let open = || Words::open(&ctx.context().paths.cache).and_then(Words::verified);
+    // Another process may replace files in this very moment.
+    let words = match open().or_else(|_| open()) {
+        Ok(words) => Some(words),
+        Err(Trouble::Missing) => None,
+        Err(Trouble::Damaged(why)) => {
+            notices.push(format!("the index is damaged and will be built anew: {why}"));
+            None
+        }
+        Err(trouble) => {
+            failed = Some(trouble_as_error(ctx, trouble));
+            None
+        }
+    };
+    let none = index::Table::default();
+    let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table)).missing();
+    Ok(status_of(ctx, Look { catalog, knowledge, words, notices, missing, failed }))
+}
+
+fn status_of(ctx: &Ctx, mut look: Look) -> IndexStatus {
+    let cache = &ctx.context().paths.cache;
+    let none = index::Rows::default();
+    let known = look.words.as_ref().map_or(&none, |words| &words.table.rows);
+    let vectors = hybrid::status(cache, &mut look.catalog, known, &mut look.notices);
+    let rows = look.words.as_ref().map(|words| &words.table.rows);
+    let with_tools = |row: &&index::Row| row.level == index::Level::All && row.complete;
+    let reader = look.words.as_ref().and_then(|words| words.reader().ok());
+    IndexStatus {
+        path: index::folder(cache).to_string_lossy().into_owned(),
+        sessions: rows.map_or(0, index::Rows::len),
+        with_tools: rows.map_or(0, |rows| rows.values().filter(with_tools).count()),
+        documents: reader.map_or(0, |reader| reader.searcher().num_docs()),
+        bytes: look.words.as_ref().map_or(0, Words::size),
+        missing: look.missing,
+        vectors,
+        is_written: matches!(WriteLock::take(cache), Ok(None)),
+        left_out: rows.map_or(0, |rows| rows.values().map(index::Row::left_out).sum()),
+        unlisted: look.catalog.unreadable.len(),
+        notices: look.notices,
+        failed: look.failed,
     }
+}
 
-    /// The same, and what the index says to a question. It is asked while the sessions are looked at; there is no answer
-    /// where that was in vain, because the index had to be brought up to date first.
-    pub(super) fn look_and_ask<T: Send>(
-        &self,
-        budget: Budget,
-        progress: &dyn Progress,
-        indexing: &dyn IndexProgress,
-        ask: impl Fn(&Words) -> T + Sync,
-    ) -> Result<(Look, Option<T>)> {
-        let cache = self.context().paths.cache.clone();
-        let mut notices = Vec::new();
-        // Who builds it to its end wants to know that it is whole; a search has no time for that.
-        let is_thorough = budget.until.is_none();
-        let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
-        let is_caught = stumble::is_panic_caught();
-        let (surveyed, opened) = thread::scope(|scope| {
-            let opening = scope.spawn(|| {
-                stumble::is_caught_as(is_caught);
-                let words = open().and_then(|words| if is_thorough { Ok(words) } else { words.with_segments() })?;
-                let answer = ask(&words);
-                Ok((words, answer))
-            });
-            (self.survey(progress), opening.join())
+/// One look at the sessions and the index, which is brought up to date as far as the budget goes.
+pub(super) fn look(ctx: &Ctx, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
+    look_and_ask(ctx, budget, progress, indexing, |_| ()).map(|(look, _)| look)
+}
+
+/// The same, and what the index says to a question. It is asked while the sessions are looked at; there is no answer
+/// where that was in vain, because the index had to be brought up to date first.
+pub(super) fn look_and_ask<T: Send>(
+    ctx: &Ctx,
+    budget: Budget,
+    progress: &dyn Progress,
+    indexing: &dyn IndexProgress,
+    ask: impl Fn(&Words) -> T + Sync,
+) -> Result<(Look, Option<T>)> {
+    let cache = ctx.context().paths.cache.clone();
+    let mut notices = Vec::new();
+    // Who builds it to its end wants to know that it is whole; a search has no time for that.
+    let is_thorough = budget.until.is_none();
+    let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
+    let is_caught = stumble::is_panic_caught();
+    let (surveyed, opened) = thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            stumble::is_caught_as(is_caught);
+            let words = open().and_then(|words| if is_thorough { Ok(words) } else { words.with_segments() })?;
+            let answer = ask(&words);
+            Ok((words, answer))
         });
-        let (mut catalog, knowledge) = surveyed?;
-        let (opened, answer) = match opened {
-            Ok(Ok((words, answer))) => (Ok(words), Some(answer)),
-            Ok(Err(trouble)) => (Err(trouble), None),
-            Err(_) => (open(), None),
-        };
-        knowledge.title_all(&mut catalog.entries);
-        let none = index::Table::default();
-        let table = opened.as_ref().map_or(&none, |words| &words.table);
-        let work = Work::find(&mut catalog, table);
-        let words = match opened {
-            Ok(words) if work.is_empty() => {
-                let missing = Missing::default();
-                return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed: None }, answer));
+        (crate::sessions::survey::survey(ctx, progress), opening.join())
+    });
+    let (mut catalog, knowledge) = surveyed?;
+    let (opened, answer) = match opened {
+        Ok(Ok((words, answer))) => (Ok(words), Some(answer)),
+        Ok(Err(trouble)) => (Err(trouble), None),
+        Err(_) => (open(), None),
+    };
+    knowledge.title_all(&mut catalog.entries);
+    let none = index::Table::default();
+    let table = opened.as_ref().map_or(&none, |words| &words.table);
+    let work = Work::find(&mut catalog, table);
+    let words = match opened {
+        Ok(words) if work.is_empty() => {
+            let missing = Missing::default();
+            return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed: None }, answer));
+        }
+        other => other,
+    };
+    // Who wants all of it waits for it; who asks something wants an answer.
+    let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
+    let lock = match wait_for_lock(ctx, patience) {
+        Ok(lock) => lock,
+        // What is there can be searched, also where nothing can be written.
+        Err(error) => {
+            let Ok(words) = words else { return Err(error) };
+            let missing = work.missing();
+            let failed = Some(error);
+            return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, answer));
+        }
+    };
+    let Some(lock) = lock else {
+        let words = words.ok().or_else(|| wait_for_first(&cache));
+        let table = words.as_ref().map_or(&none, |words| &words.table);
+        let missing = Work::find(&mut catalog, table).missing();
+        notices.push("another tine is at work on the index".to_owned());
+        return Ok((Look { catalog, knowledge, words, notices, missing, failed: None }, answer));
+    };
+    // Whoever had the lock before may have done the work.
+    let (opened, mut found) = match words {
+        Ok(words) if words.is_current() => (Ok(words), Some(work)),
+        _ => (open(), None),
+    };
+    let mut words = match opened {
+        Ok(words) => words,
+        Err(trouble @ Trouble::Hindered(..)) => return Err(trouble_as_error(ctx, trouble)),
+        Err(trouble) => {
+            match trouble {
+                Trouble::Damaged(why) => notices.push(damaged(&why)),
+                // An index without its beginning is there no more than one that never was.
+                _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is gone")),
+                _ => {}
             }
-            other => other,
-        };
-        // Who wants all of it waits for it; who asks something wants an answer.
-        let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
-        let lock = match self.wait_for_lock(patience) {
-            Ok(lock) => lock,
-            // What is there can be searched, also where nothing can be written.
-            Err(error) => {
-                let Ok(words) = words else { return Err(error) };
-                let missing = work.missing();
-                let failed = Some(error);
-                return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, answer));
+            tidy(&cache, &mut notices);
+            Words::create(&cache).map_err(|trouble| trouble_as_error(ctx, trouble))?
+        }
+    };
+    let mut bring = |words: &mut Words| {
+        let work = found.take().unwrap_or_else(|| Work::find(&mut catalog, &words.table));
+        update::update(words, &catalog, &work, ctx.adapters(), budget, indexing)
+    };
+    let mut updated = bring(&mut words);
+    if let Err(Trouble::Damaged(why)) = &updated
+        && Words::open(&cache).and_then(Words::verified).is_err()
+    {
+        notices.push(damaged(why));
+        words = Words::create(&cache).map_err(|trouble| trouble_as_error(ctx, trouble))?;
+        updated = bring(&mut words);
+    }
+    if updated.is_err() {
+        // What could not be finished would only take up room.
+        words.sweep();
+    }
+    drop(lock);
+    let mut failed = None;
+    let missing = match updated {
+        Ok(Updated { missing, unreadable }) => {
+            for (path, kind) in &unreadable {
+                notices.push(format!("cannot read {}: {kind}", path.display()));
             }
-        };
-        let Some(lock) = lock else {
-            let words = words.ok().or_else(|| wait_for_first(&cache));
-            let table = words.as_ref().map_or(&none, |words| &words.table);
-            let missing = Work::find(&mut catalog, table).missing();
-            notices.push("another tine is at work on the index".to_owned());
-            return Ok((Look { catalog, knowledge, words, notices, missing, failed: None }, answer));
-        };
-        // Whoever had the lock before may have done the work.
-        let (opened, mut found) = match words {
-            Ok(words) if words.is_current() => (Ok(words), Some(work)),
-            _ => (open(), None),
-        };
-        let mut words = match opened {
-            Ok(words) => words,
-            Err(trouble @ Trouble::Hindered(..)) => return Err(self.trouble(trouble)),
-            Err(trouble) => {
-                match trouble {
-                    Trouble::Damaged(why) => notices.push(damaged(&why)),
-                    // An index without its beginning is there no more than one that never was.
-                    _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is gone")),
-                    _ => {}
-                }
-                self.tidy(&cache, &mut notices);
-                Words::create(&cache).map_err(|trouble| self.trouble(trouble))?
-            }
-        };
-        let mut bring = |words: &mut Words| {
-            let work = found.take().unwrap_or_else(|| Work::find(&mut catalog, &words.table));
-            update::update(words, &catalog, &work, self.stores(), budget, indexing)
-        };
-        let mut updated = bring(&mut words);
-        if let Err(Trouble::Damaged(why)) = &updated
-            && Words::open(&cache).and_then(Words::verified).is_err()
-        {
-            notices.push(damaged(why));
-            words = Words::create(&cache).map_err(|trouble| self.trouble(trouble))?;
-            updated = bring(&mut words);
+            missing
         }
-        if updated.is_err() {
-            // What could not be finished would only take up room.
-            words.sweep();
+        Err(trouble) => {
+            // What was committed before is still there.
+            let error = trouble_as_error(ctx, trouble);
+            let Ok(before) = Words::open(&cache) else { return Err(error) };
+            failed = Some(error);
+            words = before;
+            Work::find(&mut catalog, &words.table).missing()
         }
-        drop(lock);
-        let mut failed = None;
-        let missing = match updated {
-            Ok(Updated { missing, unreadable }) => {
-                for (path, kind) in &unreadable {
-                    notices.push(format!("cannot read {}: {kind}", path.display()));
-                }
-                missing
-            }
-            Err(trouble) => {
-                // What was committed before is still there.
-                let error = self.trouble(trouble);
-                let Ok(before) = Words::open(&cache) else { return Err(error) };
-                failed = Some(error);
-                words = before;
-                Work::find(&mut catalog, &words.table).missing()
-            }
-        };
-        Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, None))
-    }
+    };
+    Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, None))
+}
 
-    /// Removes what older versions left; newer ones keep theirs.
-    fn tidy(&self, cache: &Path, notices: &mut Vec<String>) {
-        let (older, newer) = index::other_formats(cache);
-        for folder in older {
-            let _ = std::fs::remove_dir_all(folder);
-        }
-        if !newer.is_empty() {
-            notices.push("there is an index of a newer tine; it is left alone, and this version keeps its own".into());
-        }
+/// Removes what older versions left; newer ones keep theirs.
+fn tidy(cache: &Path, notices: &mut Vec<String>) {
+    let (older, newer) = index::other_formats(cache);
+    for folder in older {
+        std::fs::remove_dir_all(&folder).or_log(format_args!("remove {}", folder.display()));
     }
-
-    /// The right to write; most of those who have it are done in a moment.
-    fn wait_for_lock(&self, patience: Duration) -> Result<Option<WriteLock>> {
-        let begun = Instant::now();
-        loop {
-            match self.write_lock()? {
-                None if begun.elapsed() < patience => thread::sleep(Duration::from_millis(10)),
-                taken => return Ok(taken),
-            }
-        }
+    if !newer.is_empty() {
+        notices.push("there is an index of a newer tine; it is left alone, and this version keeps its own".into());
     }
+}
 
-    fn write_lock(&self) -> Result<Option<WriteLock>> {
-        let cache = &self.context().paths.cache;
-        private::create_folder(cache)
-            .and_then(|()| WriteLock::take(cache))
-            .map_err(|error| self.index_error(IndexTrouble::of(&error), &error.to_string()))
-    }
-
-    pub(super) fn trouble(&self, trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Missing => self.index_error(IndexTrouble::Other, "it is gone"),
-            Trouble::Damaged(why) => self.index_error(IndexTrouble::Damaged, &why),
-            Trouble::Hindered(kind, why) => self.index_error(kind, &why),
+/// The right to write; most of those who have it are done in a moment.
+fn wait_for_lock(ctx: &Ctx, patience: Duration) -> Result<Option<WriteLock>> {
+    let begun = Instant::now();
+    loop {
+        match write_lock(ctx)? {
+            None if begun.elapsed() < patience => thread::sleep(Duration::from_millis(10)),
+            taken => return Ok(taken),
         }
     }
+}
 
-    fn index_error(&self, trouble: IndexTrouble, message: &str) -> Error {
-        let message = transcript::text::one_line(message);
-        Error::Index { folder: self.context().paths.cache.join("index"), message, trouble }
-    }
+fn write_lock(ctx: &Ctx) -> Result<Option<WriteLock>> {
+    let cache = &ctx.context().paths.cache;
+    private::create_folder(cache)
+        .and_then(|()| WriteLock::take(cache))
+        .map_err(|error| index_error(ctx, IndexTrouble::of(&error), &error.to_string()))
+}
 
-    /// Removes an index that could not be read, unless it is as it should be by now.
-    pub(super) fn remove_damaged(&self, why: &str) -> Result<Option<String>> {
-        let cache = &self.context().paths.cache;
-        let Some(_lock) = self.wait_for_lock(PATIENCE)? else { return Ok(None) };
-        if Words::open(cache).and_then(Words::verified).is_ok() {
-            return Ok(None);
-        }
-        std::fs::remove_dir_all(index::folder(cache)).map_err(|error| self.trouble(error.into()))?;
-        Ok(Some(damaged(why)))
+pub(super) fn trouble_as_error(ctx: &Ctx, trouble: Trouble) -> Error {
+    match trouble {
+        Trouble::Missing => index_error(ctx, IndexTrouble::Other, "it is gone"),
+        Trouble::Damaged(why) => index_error(ctx, IndexTrouble::Damaged, &why),
+        Trouble::Hindered(kind, why) => index_error(ctx, kind, &why),
     }
+}
+
+fn index_error(ctx: &Ctx, trouble: IndexTrouble, message: &str) -> Error {
+    let message = transcript::text::one_line(message);
+    Error::Index { folder: ctx.context().paths.cache.join("index"), message, trouble }
+}
+
+/// Removes an index that could not be read, unless it is as it should be by now.
+pub(super) fn remove_damaged(ctx: &Ctx, why: &str) -> Result<Option<String>> {
+    let cache = &ctx.context().paths.cache;
+    let Some(_lock) = wait_for_lock(ctx, PATIENCE)? else { return Ok(None) };
+    if Words::open(cache).and_then(Words::verified).is_ok() {
+        return Ok(None);
+    }
+    std::fs::remove_dir_all(index::folder(cache)).map_err(|error| trouble_as_error(ctx, error.into()))?;
+    Ok(Some(damaged(why)))
 }
 
 fn damaged(why: &str) -> String {

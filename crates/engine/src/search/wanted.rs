@@ -9,6 +9,7 @@ use transcript::secrets;
 
 use super::find::Hits;
 use super::query::Query;
+use super::sieve::Sieve;
 use super::words::{self, Run, Word};
 
 /// How long a snippet is, in bytes, about two lines.
@@ -27,6 +28,7 @@ pub(super) struct Wanted<'a> {
     terms: &'a [Vec<String>],
     /// and what it consists of, where it consists of several.
     compounds: Vec<Option<Word>>,
+    sieve: Option<Sieve>,
     /// How many words were asked for, also those that are nowhere.
     pub asked: usize,
     pub phrases: &'a [String],
@@ -56,6 +58,7 @@ impl<'a> Wanted<'a> {
         Wanted {
             terms,
             compounds: terms.iter().map(compound).collect(),
+            sieve: Sieve::of(terms.iter().flatten()),
             asked: terms.len() + found.unknown.len(),
             phrases: &query.phrases,
             without: &query.without_phrases,
@@ -65,7 +68,8 @@ impl<'a> Wanted<'a> {
     /// Words without signs, of which none is an identifier.
     #[cfg(test)]
     pub(super) fn plain(terms: &'a [Vec<String>]) -> Wanted<'a> {
-        Wanted { terms, compounds: vec![None; terms.len()], asked: terms.len(), phrases: &[], without: &[] }
+        let (compounds, sieve) = (vec![None; terms.len()], Sieve::of(terms.iter().flatten()));
+        Wanted { terms, compounds, sieve, asked: terms.len(), phrases: &[], without: &[] }
     }
 
     /// How many words have to be there to show what it is about. Few words are meant together; of a sentence, half will do.
@@ -76,6 +80,11 @@ impl<'a> Wanted<'a> {
     /// What all words are worth.
     pub(super) fn most(&self) -> usize {
         FULL * self.terms.len()
+    }
+
+    /// Whether one of the words may be in a text.
+    pub(super) fn may_be_in(&self, text: &str) -> bool {
+        self.sieve.as_ref().is_none_or(|sieve| sieve.may_hold(text))
     }
 
     /// The place with the most of the words close together.
@@ -141,12 +150,22 @@ impl<'a> Wanted<'a> {
 
     /// Calls `found` with every word of a text that is wanted: which word, which part of it, and where.
     fn each_hit(&self, text: &str, mut found: impl FnMut(usize, usize, Range<usize>)) {
-        words::each_word(text, |run, range| {
+        match &self.sieve {
+            Some(sieve) => sieve.parts(text).into_iter().for_each(|part| self.each_hit_in(text, part, &mut found)),
+            None => self.each_hit_in(text, 0..text.len(), &mut found),
+        }
+    }
+
+    /// The same in a part of a text.
+    fn each_hit_in(&self, text: &str, part: Range<usize>, found: &mut impl FnMut(usize, usize, Range<usize>)) {
+        let start = part.start;
+        words::each_word(&text[part], |run, range| {
+            let range = start + range.start..start + range.end;
             if is_masked(text, &range) {
                 return;
             }
             if run.is_unspaced() {
-                return self.in_run(run, range.start, &mut found);
+                return self.in_run(run, range.start, found);
             }
             if let Some(whole) = run.whole()
                 && self.each_of(whole, |word, part| found(word, part, range.clone()))

@@ -197,12 +197,12 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
                     }
                     break;
                 }
-                if !c.is_alphanumeric() && !is_mark(c) {
-                    break;
-                }
                 if is_accent(c) {
                     at += c.len_utf8();
                     continue;
+                }
+                if !c.is_alphanumeric() && !is_mark(c) {
+                    break;
                 }
                 if c.is_uppercase() && matches!(last, Last::Lower | Last::Digit) {
                     run.cut();
@@ -283,13 +283,14 @@ pub(super) fn fold(c: char, out: &mut String) {
     }
 }
 
+/// Accents that are characters of their own.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{0300}'..='\u{036f}')
 }
 
-/// Accents and vowels that are characters of their own inside a word.
+/// Vowels and joiners that are characters of their own inside a word.
 fn is_mark(c: char) -> bool {
-    matches!(c, '\u{0300}'..='\u{036f}' | '\u{0900}'..='\u{0dff}' | '\u{200c}' | '\u{200d}')
+    matches!(c, '\u{0900}'..='\u{0dff}' | '\u{200c}' | '\u{200d}')
 }
 
 /// Terms put together for the index, separated by spaces.

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use agents::Store;
 use tantivy::Searcher;
 
 use super::find::Hits;
@@ -12,8 +11,8 @@ use super::index::{Rows, Words};
 use super::query::{Limits, Query};
 use super::update::IndexProgress;
 use super::{Grounds, Sessions, VectorStatus};
-use crate::Tine;
-use crate::catalog::Catalog;
+use crate::ctx::Ctx;
+use crate::sessions::catalog::Catalog;
 
 /// Whether this build has it.
 pub(super) const IS_THERE: bool = false;
@@ -33,11 +32,13 @@ pub(super) struct Asked<'a> {
     pub query: &'a Query,
     pub limits: &'a Limits,
     pub sessions: &'a Sessions,
+    pub embedding: Duration,
+    pub indexing: &'a dyn IndexProgress,
 }
 
-#[expect(clippy::needless_pass_by_value, clippy::unnecessary_wraps, reason = "as it is with the feature")]
+#[expect(clippy::needless_pass_by_value, reason = "as it is with the feature")]
 pub(super) fn rank(
-    _: &Tine,
+    _: &Ctx,
     asked: Asked<'_>,
     _: &Words,
     _: &Searcher,
@@ -56,20 +57,15 @@ pub(super) fn place_of(_: &str, _: u32) -> Option<Range<usize>> {
     None
 }
 
-#[expect(dead_code, reason = "as it is with the feature")]
-pub(super) struct Making<'a> {
-    pub cache: &'a Path,
-    pub words: &'a Rows,
-    pub stores: &'a [Box<dyn Store>],
-    pub until: Option<Instant>,
-    pub rebuild: bool,
-}
-
-impl Making<'_> {
-    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as it is with the feature")]
-    pub(super) fn make(&self, _: &mut Catalog, _: &dyn IndexProgress) -> Result<Vec<String>, String> {
-        Ok(Vec::new())
-    }
+pub(super) fn make(
+    _: &Ctx,
+    _: &mut Catalog,
+    _: &Rows,
+    _: Option<Instant>,
+    _: bool,
+    _: &dyn IndexProgress,
+) -> Result<Vec<String>, String> {
+    Ok(Vec::new())
 }
 
 pub(super) fn status(_: &Path, _: &mut Catalog, _: &Rows, _: &mut Vec<String>) -> Option<VectorStatus> {

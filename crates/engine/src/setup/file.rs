@@ -7,12 +7,15 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use diagnostics::OrLog;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::advice::FileError;
 use crate::private;
+use crate::registry;
 use crate::registry::Registry;
+use crate::setup::{Error, Result};
 
 /// What is remembered of a file that tine changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +34,18 @@ pub(super) struct Receipt {
     /// Folders that tine made for it, the outermost first.
     #[serde(default)]
     pub folders: Vec<PathBuf>,
+    /// A change that was begun. Where it is still here, the run that began it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<Begun>,
+}
+
+/// A change of a file that was begun and may not have happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Begun {
+    /// The hash of what the file will hold; nothing where another program decides that.
+    pub after: Option<String>,
+    /// Whether nothing of tine's is left in the file afterwards.
+    pub is_removal: bool,
 }
 
 /// A change of one file that is decided.
@@ -56,7 +71,7 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
             Error::BadSettings { path: path.to_owned(), line, message: "it is not UTF-8".into() }
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Unreadable { path: path.to_owned(), source }),
+        Err(source) => Err(FileError::Read { path: path.to_owned(), source }.into()),
     }
 }
 
@@ -71,13 +86,71 @@ impl Registry {
         serde_json::from_str(&self.recall(&key(path)).ok()??).ok()
     }
 
-    pub(super) fn keep_receipt(&mut self, path: &Path, receipt: Option<&Receipt>) -> Result<()> {
+    pub(super) fn keep_receipt(&mut self, path: &Path, receipt: Option<&Receipt>) -> registry::Result<()> {
         self.remember(&key(path), &serde_json::to_string(&receipt).unwrap_or_default())
     }
 }
 
+const KEY: &str = "setup/";
+
 fn key(path: &Path) -> String {
-    format!("setup/{}", real(path).display())
+    format!("{KEY}{}", real(path).display())
+}
+
+/// Finishes or forgets what a killed run had begun, and removes the copies of people's files that it left behind. They
+/// may hold keys.
+pub(super) fn settle(registry: &mut Registry) -> Result<()> {
+    for (key, value) in registry.recall_all(KEY)? {
+        let path = PathBuf::from(&key[KEY.len()..]);
+        remove_strays(&path);
+        let Ok(Some(mut receipt)) = serde_json::from_str::<Option<Receipt>>(&value) else { continue };
+        let Some(begun) = receipt.begun.take() else { continue };
+        let now = read(&path)?.as_deref().map(hash);
+        let is_written = begun.after.is_none() || begun.after == now;
+        if now == receipt.before {
+            forget(registry, &path, &receipt)?;
+        } else if is_written && begun.is_removal {
+            registry.keep_receipt(&path, None)?;
+        } else {
+            if is_written {
+                receipt.after = now.unwrap_or_default();
+            }
+            registry.keep_receipt(&path, Some(&receipt))?;
+        }
+    }
+    Ok(())
+}
+
+/// Forgets a file that is what it was before tine came. It is its own backup again.
+fn forget(registry: &mut Registry, path: &Path, receipt: &Receipt) -> Result<()> {
+    if let Some(backup) = &receipt.backup {
+        fs::remove_file(backup).or_log(format_args!("remove {}", backup.display()));
+    }
+    if receipt.before.is_none() {
+        // They go only if they are empty.
+        receipt.folders.iter().rev().for_each(|folder| {
+            fs::remove_dir(folder).or_log(format_args!("remove {}", folder.display()));
+        });
+    }
+    Ok(registry.keep_receipt(path, None)?)
+}
+
+/// Removes what [`put`] had written beside a file in processes that no longer run.
+fn remove_strays(path: &Path) {
+    let prefix = stray_prefix(path);
+    for entry in path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(&prefix)?.parse().ok());
+        if process.is_some_and(|process: u32| process != std::process::id() && agents::process_start(process).is_none())
+        {
+            fs::remove_file(entry.path()).or_log(format_args!("remove {}", entry.path().display()));
+        }
+    }
+}
+
+/// What the names begin with under which a file is written beside its place; the number of the process follows.
+fn stray_prefix(path: &Path) -> String {
+    format!(".{}.tine-", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// What the file was before tine came, if nobody else has changed it since and it is still known: the text, or that there
@@ -116,70 +189,95 @@ pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Res
     receipt.is_ours |= edit.before.is_none();
     if !untouched {
         receipt.before = edit.before.as_deref().map(hash);
-        receipt.backup = match edit.before {
-            Some(_) => Some(back_up(&path, now).map_err(failed)?),
-            None => None,
-        };
+        receipt.backup = edit.before.is_some().then(|| backup_of(&path, now));
     }
-    let restored = edit.kept.is_none() && edit.after.as_deref().map(hash) == receipt.before;
+    let after = edit.after.as_deref().map(hash);
+    let restored = edit.kept.is_none() && after == receipt.before;
+    if edit.after.is_some() {
+        receipt.folders.extend(missing_folders(&path));
+    }
+    if let Some(kept) = &edit.kept {
+        receipt.kept.clone_from(kept);
+    }
+    // Known before anything is written, so that the next run can go on from wherever this one is killed.
+    receipt.begun = Some(Begun { after: Some(after.unwrap_or_default()), is_removal: edit.kept.is_none() });
+    registry.keep_receipt(&path, Some(&receipt))?;
+    receipt.begun = None;
+    let changed = change(&path, edit, &receipt, !untouched, metadata.map(|metadata| metadata.permissions()).as_ref());
+    if let Err(error) = changed {
+        settle(registry)?;
+        return Err(failed(error));
+    }
+    match &edit.after {
+        Some(after) if edit.kept.is_some() => {
+            receipt.after = hash(after);
+            Ok(registry.keep_receipt(&path, Some(&receipt))?)
+        }
+        _ if restored => forget(registry, &path, &receipt),
+        _ => Ok(registry.keep_receipt(&path, None)?),
+    }
+}
+
+/// Makes the backup and changes the file.
+fn change(
+    path: &Path,
+    edit: &Edit,
+    receipt: &Receipt,
+    is_new_backup: bool,
+    mode: Option<&fs::Permissions>,
+) -> io::Result<()> {
+    if let Some(backup) = receipt.backup.as_ref().filter(|_| is_new_backup) {
+        fs::copy(path, backup)?;
+    }
     match &edit.after {
         Some(after) => {
-            receipt.folders.extend(create_folders(&path, edit.is_shared).map_err(failed)?);
-            put(&path, after, metadata.map(|metadata| metadata.permissions()).as_ref(), edit.is_shared)
-                .map_err(failed)?;
+            create_folders(path, edit.is_shared)?;
+            put(path, after, mode, edit.is_shared)
         }
         None => {
-            fs::remove_file(&path).map_err(failed)?;
-            // They go only if they are empty.
-            receipt.folders.iter().rev().for_each(|folder| drop(fs::remove_dir(folder)));
-        }
-    }
-    match (&edit.kept, &edit.after) {
-        (Some(kept), Some(after)) => {
-            receipt.after = hash(after);
-            receipt.kept.clone_from(kept);
-            registry.keep_receipt(&path, Some(&receipt))
-        }
-        _ => {
-            // The file is its own backup again.
-            if let Some(backup) = receipt.backup.filter(|_| restored) {
-                let _ = fs::remove_file(backup);
-            }
-            registry.keep_receipt(&path, None)
+            fs::remove_file(path)?;
+            receipt.folders.iter().rev().for_each(|folder| {
+                fs::remove_dir(folder).or_log(format_args!("remove {}", folder.display()));
+            });
+            Ok(())
         }
     }
 }
 
-/// Notes that a program changed a file on tine's behalf; `before` is where the file as it was is kept, and `kept` what
-/// was in it that may be empty.
-pub(super) fn note_change(
+/// Notes that a program is about to change a file on tine's behalf, and keeps the file as it is: the text and its backup.
+/// `kept` is what was in it that may be empty.
+pub(super) fn begin_change(
     registry: &mut Registry,
     path: &Path,
-    before: Option<(String, PathBuf)>,
     kept: Vec<String>,
-) -> Result<()> {
-    let (before, backup) = before.map(|(text, backup)| (hash(&text), backup)).unzip();
-    let after = hash(&read(path)?.unwrap_or_default());
-    registry.keep_receipt(path, Some(&Receipt { before, after, backup, kept, ..Receipt::default() }))
+    now: Timestamp,
+) -> Result<Option<(String, PathBuf)>> {
+    let before = read(path)?;
+    let backup = before.is_some().then(|| backup_of(&real(path), now));
+    let begun = Some(Begun { after: None, is_removal: false });
+    let receipt =
+        Receipt { before: before.as_deref().map(hash), backup: backup.clone(), kept, begun, ..Receipt::default() };
+    registry.keep_receipt(path, Some(&receipt))?;
+    if let Some(backup) = &backup {
+        fs::copy(real(path), backup).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })?;
+    }
+    Ok(before.zip(backup))
 }
 
-/// Copies a file beside itself, with its permissions, and returns where to.
-pub(super) fn back_up(path: &Path, now: Timestamp) -> io::Result<PathBuf> {
+/// Where a file will be kept as it is: beside itself, under a name that nobody has.
+fn backup_of(path: &Path, now: Timestamp) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let time = now.strftime("%Y%m%dT%H%M%SZ");
     let names = (1..).map(|number| match number {
         1 => format!("{name}.tine-backup-{time}"),
         _ => format!("{name}.tine-backup-{time}-{number}"),
     });
-    let backup = names.map(|name| path.with_file_name(name)).find(|backup| !backup.exists()).unwrap_or_default();
-    fs::copy(path, &backup)?;
-    Ok(backup)
+    names.map(|name| path.with_file_name(name)).find(|backup| !backup.exists()).unwrap_or_default()
 }
 
 /// Writes a text beside its place, flushes it and renames it.
 pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_shared: bool) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.tine-{}", std::process::id()));
+    let beside = path.with_file_name(format!("{}{}", stray_prefix(path), std::process::id()));
     let write = || {
         let mut file =
             if is_shared && mode.is_none() { fs::File::create(&beside)? } else { private::open_file(&beside)? };
@@ -193,7 +291,7 @@ pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_sh
     };
     let written = write();
     if written.is_err() {
-        let _ = fs::remove_file(&beside);
+        fs::remove_file(&beside).or_log(format_args!("remove {}", beside.display()));
     }
     written
 }
@@ -204,20 +302,20 @@ pub(super) fn put_again(path: &Path, text: &str) -> Result<()> {
     put(&real(path), text, mode.as_ref(), false).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })
 }
 
-/// Makes the folders above a file, and returns those that were not there.
-fn create_folders(path: &Path, is_shared: bool) -> io::Result<Vec<PathBuf>> {
-    let Some(folder) = path.parent() else {
-        return Ok(Vec::new());
-    };
-    let mut missing: Vec<PathBuf> =
-        folder.ancestors().take_while(|above| !above.exists()).map(Path::to_owned).collect();
+/// The folders above a file that aren't there, the outermost first.
+fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().skip(1).take_while(|above| !above.exists());
+    let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
     missing.reverse();
-    if is_shared {
-        fs::create_dir_all(folder)?;
-    } else {
-        private::create_folder(folder)?;
+    missing
+}
+
+fn create_folders(path: &Path, is_shared: bool) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if is_shared => fs::create_dir_all(folder),
+        Some(folder) => private::create_folder(folder),
+        None => Ok(()),
     }
-    Ok(missing)
 }
 
 /// Where a file really is. A link to a file that is not there yet leads to where it will be.

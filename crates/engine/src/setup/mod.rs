@@ -1,54 +1,33 @@
-//! What tine installs in the agents, so that they tell it what happens: plan, then apply; and how it stands.
+//! Installing tine in the agents: hooks that report what happens, the MCP server, and plugins. Plan, then apply.
 //!
-//! Each agent's file says where things belong; what is installed is a list of steps, each of which changes one thing that
-//! a person is shown. How a text is edited is left to
-//! `jsonc` and `hooks`, how a file is kept safe to `file`.
+//! A plan is a list of steps, each of which changes one file and can be shown to the user. Where an agent keeps its files
+//! and how their texts are edited is up to `agents`; how a file is changed safely is up to `file`.
 
-mod claude;
-mod codex;
-mod file;
-mod hooks;
-mod jsonc;
+pub(crate) mod doctor;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod leftovers;
+mod plan;
 mod plugin;
-mod server;
+pub(crate) mod repair;
+mod trust;
+
+pub use error::{Error, Result};
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use agents::{Adapter, BY_NAME, HookEntry, HookMoves, HookSwitch, PluginFiles, Problem, Scope, ServerEntry};
+use diagnostics::OrLog;
 use jiff::Timestamp;
 use serde::Serialize;
 use transcript::Agent;
 
-use crate::Tine;
-use crate::error::{Error, Result};
+use crate::ctx::Ctx;
+use crate::hook;
 use crate::private;
+use crate::program;
 use file::Edit;
-use hooks::Found;
-use jsonc::Problem;
-pub use server::SetupServer;
-
-/// For whom something is installed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scope {
-    /// The person, in all projects.
-    User,
-    /// Everybody who works in this project.
-    Project,
-    /// The person, as a plugin of Claude Code.
-    Plugin,
-}
-
-impl Scope {
-    /// A word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Scope::User => "user",
-            Scope::Project => "project",
-            Scope::Plugin => "plugin",
-        }
-    }
-}
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -95,10 +74,10 @@ pub struct Change {
 #[derive(Debug)]
 enum Action {
     Edit(Edit),
-    Trust { hooks: PathBuf, moves: codex::Moves },
-    InstallPlugin { files: plugin::Files, is_known: bool },
+    Trust { hooks: PathBuf, moves: HookMoves },
+    InstallPlugin { files: PluginFiles, is_known: bool },
     RemovePlugin,
-    CodexServer,
+    AddServer,
 }
 
 /// How things stand in one agent.
@@ -144,6 +123,19 @@ impl SetupPlace {
     }
 }
 
+/// The MCP server in one place.
+#[derive(Debug, Serialize)]
+pub struct SetupServer {
+    /// For whom.
+    pub scope: Scope,
+    /// The file.
+    pub path: PathBuf,
+    /// The program that is called.
+    pub program: PathBuf,
+    /// Whether it is there and can be run.
+    pub exists: bool,
+}
+
 /// One thing that an agent tells.
 #[derive(Debug, Serialize)]
 pub struct SetupEvent {
@@ -153,228 +145,183 @@ pub struct SetupEvent {
     pub last: Option<Timestamp>,
 }
 
-impl Tine {
-    /// The agents that are there: the program, or at least its folder.
-    pub fn agents_here(&self) -> Vec<Agent> {
-        let is_here = |agent: &Agent| self.program(*agent).is_ok() || self.store(*agent).home().is_dir();
-        Agent::ALL.into_iter().filter(is_here).collect()
-    }
+/// The agents to set up where none is named: those that have the scope, or else those whose program or folder is there.
+pub(crate) fn agents_for_setup(ctx: &Ctx, scope: Option<Scope>) -> Vec<Agent> {
+    let is_here = |agent: Agent| program::program(ctx, agent).is_ok() || ctx.adapter(agent).home().is_dir();
+    let is_meant = |agent: &Agent| match scope {
+        Some(scope) => ctx.adapter(*agent).has_scope(scope),
+        None => is_here(*agent),
+    };
+    Agent::ALL.into_iter().filter(is_meant).collect()
+}
 
-    /// Decides what has to be changed.
-    pub fn plan_setup(&self, request: &SetupRequest) -> Result<SetupPlan> {
-        let mut plan = SetupPlan { request: request.clone(), steps: Vec::new(), notes: Vec::new() };
-        for agent in &request.agents {
-            match agent {
-                Agent::Claude => self.plan_claude(request, &mut plan)?,
-                Agent::Codex => self.plan_codex(request, &mut plan)?,
-            }
-        }
-        Ok(plan)
+/// Decides what has to be changed.
+pub(crate) fn plan_setup(ctx: &Ctx, request: &SetupRequest) -> Result<SetupPlan> {
+    let mut plan = SetupPlan { request: request.clone(), steps: Vec::new(), notes: Vec::new() };
+    for agent in &request.agents {
+        plan::plan_agent(ctx, *agent, request, &mut plan)?;
     }
+    Ok(plan)
+}
 
-    /// Does what was planned; another tine that does the same at the same time is waited for.
-    pub fn apply_setup(&self, plan: &SetupPlan) -> Result<()> {
-        let _lock = self.setup_lock();
-        // What the other one has done needs not be done again; anything else was not agreed to.
-        let fresh = self.plan_setup(&plan.request)?;
-        for step in &fresh.steps {
-            if !plan.steps.iter().any(|shown| shown.change == step.change) {
-                return Err(Error::ChangedMeanwhile(step.change.path.clone()));
-            }
+/// Does what was planned; another tine that does the same at the same time is waited for.
+pub(crate) fn apply_setup(ctx: &Ctx, plan: &SetupPlan) -> Result<()> {
+    // What was put into a file could not be taken out exactly without a receipt.
+    ctx.registry().check_writable()?;
+    let _lock = setup_lock(ctx);
+    file::settle(&mut ctx.registry())?;
+    // What the other one has done needs not be done again; anything else was not agreed to.
+    let fresh = plan_setup(ctx, &plan.request)?;
+    for step in &fresh.steps {
+        if !plan.steps.iter().any(|shown| shown.change == step.change) {
+            return Err(Error::ChangedMeanwhile(step.change.path.clone()));
         }
-        for step in &fresh.steps {
-            match &step.action {
-                Action::Edit(edit) => file::apply(&mut self.registry(), edit, self.context().clock.now())?,
-                Action::Trust { hooks, moves } => self.trust_or_take_back(hooks, &step.change.path, moves)?,
-                Action::InstallPlugin { files, is_known } => {
-                    if let Err(error) = self.install_plugin(files, *is_known) {
-                        self.put_hooks_back(&fresh)?;
-                        return Err(error);
-                    }
+    }
+    for step in &fresh.steps {
+        let adapter = ctx.adapter(step.change.agent);
+        match &step.action {
+            Action::Edit(edit) => file::apply(&mut ctx.registry(), edit, ctx.context().clock.now())?,
+            Action::Trust { hooks, moves } => trust::grant_or_remove_hooks(ctx, adapter, hooks, moves)?,
+            Action::InstallPlugin { files, is_known } => {
+                if let Err(error) = plugin::install(ctx, adapter, files, *is_known) {
+                    put_hooks_back(ctx, adapter, &fresh)?;
+                    return Err(error);
                 }
-                Action::RemovePlugin => self.remove_plugin()?,
-                Action::CodexServer => self.add_codex_server(&step.change.path)?,
             }
+            Action::RemovePlugin => plugin::remove(ctx, adapter)?,
+            Action::AddServer => add_server(ctx, adapter)?,
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Without the plugin, the entries that gave way to it are there again.
-    fn put_hooks_back(&self, plan: &SetupPlan) -> Result<()> {
-        let user = self.claude_settings();
-        if plan.steps.iter().any(|step| step.change.path == user)
-            && let Some(Step { action: Action::Edit(edit), .. }) =
-                self.plan_hooks(Agent::Claude, Scope::User, &user, false, &mut Vec::new())?
-        {
-            file::apply(&mut self.registry(), &edit, self.context().clock.now())?;
-        }
-        Ok(())
+/// Restores the user's hooks, which were removed in favour of a plugin that could not be installed.
+fn put_hooks_back(ctx: &Ctx, adapter: &dyn Adapter, plan: &SetupPlan) -> Result<()> {
+    let user = adapter.hook_file();
+    if plan.steps.iter().any(|step| step.change.path == user)
+        && let Some(edit) = plan::plan_hooks(ctx, adapter.agent(), Scope::User, &user, false)?.edit()
+    {
+        file::apply(&mut ctx.registry(), edit, ctx.context().clock.now())?;
     }
+    Ok(())
+}
 
-    /// How things stand in an agent.
-    pub fn setup_status(&self, agent: Agent) -> Result<SetupStatus> {
-        let places = self.setup_places(agent, true)?;
-        let events = hooks::events(agent).iter().map(|event| {
-            let last = self.registry().last_heard(agent, *event)?;
-            let last = last.and_then(|time| Timestamp::from_millisecond(time).ok());
-            Ok(SetupEvent { event: event.as_str(), last })
-        });
-        let events = events.collect::<Result<_>>()?;
-        let installed = places.iter().any(SetupPlace::works);
-        let servers = self.servers(agent)?;
-        Ok(SetupStatus { agent, installed, places, servers, events })
+/// Adds the MCP server to the agent's list, or corrects the program that it calls.
+fn add_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
+    let path = adapter.server_file();
+    let before = file::read(&path)?;
+    let (mark, text) = file::split_mark(before.as_deref().unwrap_or_default());
+    let after = adapter.add_server(text, &hook_program(ctx)?).map_err(|problem| bad(&path, problem))?;
+    let kept = match ctx.registry().receipt(&path) {
+        Some(receipt) => receipt.kept,
+        None => adapter.server_containers(text),
+    };
+    let after = Some(format!("{mark}{after}"));
+    let edit = Edit { path, before, after, kept: Some(kept), is_shared: false };
+    file::apply(&mut ctx.registry(), &edit, ctx.context().clock.now())
+}
+
+/// How things stand in an agent.
+pub(crate) fn setup_status(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
+    let places = setup_places(ctx, agent, true)?;
+    let adapter = ctx.adapter(agent);
+    let events = adapter.hook_events().iter().map(|(event, _)| {
+        let last = hook::last_run(&ctx.registry(), agent, *event)?;
+        let last = last.and_then(|time| Timestamp::from_millisecond(time).ok());
+        Ok(SetupEvent { event: event.as_str(), last })
+    });
+    let events = events.collect::<Result<_>>()?;
+    let installed = places.iter().any(SetupPlace::works);
+    let servers = servers(ctx, adapter)?;
+    Ok(SetupStatus { agent, installed, places, servers, events })
+}
+
+/// Where an agent has entries of tine. Whether it trusts them is found out by starting it.
+pub(crate) fn setup_places(ctx: &Ctx, agent: Agent, asks_agent: bool) -> Result<Vec<SetupPlace>> {
+    let adapter = ctx.adapter(agent);
+    let user = adapter.hook_file();
+    let project = plan::project_hook_file(ctx, adapter).filter(|project| *project != user);
+    let plugin = plan::enabled_plugin(adapter)?.map(|plugin| plugin.hook_file(&plan::plugin_folder(ctx, plugin)));
+    let files = [(Scope::User, Some(user)), (Scope::Project, project), (Scope::Plugin, plugin)];
+    let mut places = Vec::new();
+    for (scope, path) in files.into_iter().filter_map(|(scope, path)| Some((scope, path?))) {
+        let entries = hooks_of_tine(adapter, &path)?;
+        let Some(program) = entries.iter().find_map(|entry| entry.program.clone()) else {
+            continue;
+        };
+        let obstacles = obstacles(adapter, &path)?;
+        let is_there = |name: &str| entries.iter().any(|entry| entry.event == name);
+        let missing = adapter.hook_events().iter().map(|(_, name)| *name).filter(|name| !is_there(name)).collect();
+        let trusted = asks_agent.then(|| trust::is_trusted(ctx, adapter, &path)).flatten();
+        let program = ctx.context().find_program(BY_NAME).filter(|_| program.is_relative()).unwrap_or(program);
+        let exists = program.is_absolute() && crate::context::is_executable(&program);
+        let same = |program: &Path| program.canonicalize().ok();
+        let is_this = exists && same(&program) == same(&ctx.context().program);
+        places.push(SetupPlace { scope, path, program, exists, is_this, missing, trusted, obstacles });
     }
+    Ok(places)
+}
 
-    /// Where an agent has entries of tine. Whether it trusts them is found out by starting it.
-    pub(crate) fn setup_places(&self, agent: Agent, asks_agent: bool) -> Result<Vec<SetupPlace>> {
-        let mut files = Vec::new();
-        match agent {
-            Agent::Claude => {
-                let user = self.claude_settings();
-                let project = Some(self.project_settings()).filter(|project| *project != user);
-                let has_plugin = plugin::is_enabled(file::read(&user)?.as_deref());
-                files.push((Scope::User, user));
-                files.extend(project.map(|project| (Scope::Project, project)));
-                files.extend(has_plugin.then(|| (Scope::Plugin, self.plugin_folder().join("hooks/hooks.json"))));
-            }
-            Agent::Codex => files.push((Scope::User, self.store(agent).home().join("hooks.json"))),
-        }
-        let mut places = Vec::new();
-        for (scope, path) in files {
-            let entries = self.entries(agent, &path)?;
-            let Some(program) = entries.iter().find_map(|entry| entry.program.clone()) else {
-                continue;
-            };
-            let obstacles = self.obstacles(agent, &path)?;
-            let is_told = |key: &str| entries.iter().any(|entry| entry.key == key);
-            let missing =
-                hooks::events(agent).iter().map(|event| hooks::key(*event)).filter(|key| !is_told(key)).collect();
-            let trusted = (agent == Agent::Codex && asks_agent).then(|| self.codex_trusts(&path)).flatten();
-            let program =
-                self.context().find_program(hooks::BY_NAME).filter(|_| program.is_relative()).unwrap_or(program);
+/// The path that entries call: the one on the PATH that leads to this program, because it stays when the program is
+/// replaced by another version; else the program's own.
+fn hook_program(ctx: &Ctx) -> Result<String> {
+    let own = &ctx.context().program;
+    let own = own.canonicalize().unwrap_or_else(|_| own.clone());
+    let found = ctx.context().find_program("tine");
+    let found = found.filter(|path| path.is_absolute() && path.canonicalize().is_ok_and(|path| path == own));
+    let program = found.unwrap_or(own);
+    program.into_os_string().into_string().map_err(|program| Error::OwnPath(program.into()))
+}
+
+/// Where an agent has tine's MCP server.
+fn servers(ctx: &Ctx, adapter: &dyn Adapter) -> Result<Vec<SetupServer>> {
+    let plugin = plan::enabled_plugin(adapter)?.map(|plugin| plugin.server_file(&plan::plugin_folder(ctx, plugin)));
+    let mut found = Vec::new();
+    for (scope, path) in [(Scope::User, Some(adapter.server_file())), (Scope::Plugin, plugin)] {
+        let Some(path) = path else { continue };
+        if let ServerEntry::Ours(program) = plan::server_in(adapter, &path)? {
+            let program = PathBuf::from(program);
             let exists = program.is_absolute() && crate::context::is_executable(&program);
-            let same = |program: &Path| program.canonicalize().ok();
-            let is_this = exists && same(&program) == same(&self.context().program);
-            places.push(SetupPlace { scope, path, program, exists, is_this, missing, trusted, obstacles });
-        }
-        Ok(places)
-    }
-
-    /// The program that entries call. What a project's call is the same for everybody.
-    fn program_for(&self, scope: Scope) -> Result<String> {
-        match scope {
-            Scope::Project => Ok(hooks::BY_NAME.to_owned()),
-            Scope::User | Scope::Plugin => self.hook_program(),
+            found.push(SetupServer { scope, path, program, exists });
         }
     }
+    Ok(found)
+}
 
-    /// The path that entries call: the one on the PATH that leads to this program, because it stays when the program is
-    /// replaced by another version; else the program's own.
-    fn hook_program(&self) -> Result<String> {
-        let own = &self.context().program;
-        let own = own.canonicalize().unwrap_or_else(|_| own.clone());
-        let found = self.context().find_program("tine");
-        let found = found.filter(|path| path.is_absolute() && path.canonicalize().is_ok_and(|path| path == own));
-        let program = found.unwrap_or(own);
-        program.into_os_string().into_string().map_err(|program| {
-            let source = std::io::Error::new(std::io::ErrorKind::InvalidData, "its path is not text");
-            Error::NotSetUp { path: program.into(), source }
-        })
-    }
+/// tine's hooks in a file. A file that can't be understood is an error.
+fn hooks_of_tine(adapter: &dyn Adapter, path: &Path) -> Result<Vec<HookEntry>> {
+    let text = file::read(path)?.unwrap_or_default();
+    let hooks = adapter.hooks_in(file::split_mark(&text).1).map_err(|problem| bad(path, problem))?;
+    Ok(hooks.into_iter().filter(|hook| hook.program.is_some()).collect())
+}
 
-    /// tine's entries in a file. One that cannot be understood is an error.
-    fn entries(&self, agent: Agent, path: &Path) -> Result<Vec<Found>> {
-        let text = file::read(path)?.unwrap_or_default();
-        let (_, text) = file::split_mark(&text);
-        let root = jsonc::parse(text).map_err(|problem| bad(path, problem))?;
-        let found = root.map(|root| hooks::found(&root, agent)).unwrap_or_default();
-        Ok(found.into_iter().filter(|entry| entry.program.is_some()).collect())
+/// What keeps an agent from running the hooks in a file.
+fn obstacles(adapter: &dyn Adapter, path: &Path) -> Result<Vec<String>> {
+    let mut obstacles = Vec::new();
+    let text = file::read(path)?.unwrap_or_default();
+    let (_, text) = file::split_mark(&text);
+    if let Some(line) = adapter.refused_line(text).filter(|_| !text.trim().is_empty()) {
+        obstacles.push(format!(
+            "{} ignores {} because it isn't plain JSON: line {line} has a comment or a trailing comma",
+            adapter.agent().product_name(),
+            path.display()
+        ));
     }
+    let HookSwitch { path, key, is_off } = adapter.hook_switch(path);
+    let settings = file::read(&path)?.unwrap_or_default();
+    if is_off(file::split_mark(&settings).1).map_err(|problem| bad(&path, problem))? {
+        obstacles.push(format!("hooks are switched off in {}: `{key}`", path.display()));
+    }
+    Ok(obstacles)
+}
 
-    /// What keeps an agent from running the hooks in a file.
-    fn obstacles(&self, agent: Agent, path: &Path) -> Result<Vec<String>> {
-        let mut obstacles = Vec::new();
-        let text = file::read(path)?.unwrap_or_default();
-        let (_, text) = file::split_mark(&text);
-        if let Some(line) = jsonc::first_liberty(text).filter(|_| !text.trim().is_empty()) {
-            obstacles.push(format!(
-                "{} takes nothing of {} as long as it is not plain JSON: a comment or a last comma in line {line}",
-                agent.product_name(),
-                path.display()
-            ));
-        }
-        match agent {
-            Agent::Claude => {
-                let root = jsonc::parse(text).ok().flatten();
-                if root.is_some_and(|root| claude::switched_off(&root)) {
-                    obstacles.push(format!("{} switches all hooks off: `disableAllHooks`", path.display()));
-                }
-            }
-            Agent::Codex => obstacles.extend(self.codex_switch()?),
-        }
-        Ok(obstacles)
-    }
-
-    /// Decides how tine's entries get into a file, or out of it.
-    fn plan_hooks(
-        &self,
-        agent: Agent,
-        scope: Scope,
-        path: &Path,
-        uninstall: bool,
-        told: &mut Vec<(Agent, String)>,
-    ) -> Result<Option<Step>> {
-        let before = file::read(path)?;
-        let receipt = self.registry().receipt(path);
-        let (mark, text) = file::split_mark(before.as_deref().unwrap_or_default());
-        let kept = receipt.as_ref().map(|receipt| receipt.kept.clone()).unwrap_or_default();
-        let bare = hooks::uninstall(text, agent, &kept).map_err(|problem| bad(path, problem))?;
-        let (edited, edit) = if uninstall {
-            let was = before.as_deref().and_then(|text| file::as_it_was(&self.registry(), path, text));
-            // What was there before may be an older tine's.
-            let is_free = |text: &str| hooks::uninstall(text, agent, &[]).is_ok_and(|edited| edited.removed.is_empty());
-            let was = was.filter(|was| was.as_deref().is_none_or(is_free));
-            let is_all = hooks::is_blank(&bare.text) && receipt.is_some_and(|receipt| receipt.is_ours);
-            let after = was.unwrap_or_else(|| (!is_all).then(|| format!("{mark}{}", bare.text)));
-            (bare, Edit { path: path.to_owned(), before, after, kept: None, is_shared: false })
-        } else {
-            let edited =
-                hooks::install(text, &self.program_for(scope)?, agent).map_err(|problem| bad(path, problem))?;
-            if !edited.left.is_empty() {
-                let left = edited.left.join(", ");
-                told.push((agent, format!("{}: {left} calls tine in a way of your own, and stays", path.display())));
-            }
-            told.extend(self.obstacles(agent, path)?.into_iter().map(|obstacle| (agent, obstacle)));
-            let after = Some(format!("{mark}{}", edited.text));
-            let kept = Some(hooks::containers(&bare.text));
-            (edited, Edit { path: path.to_owned(), before, after, kept, is_shared: scope == Scope::Project })
-        };
-        let mut what = Vec::new();
-        let mut tell = |sign: &str, events: String, rest: &str| {
-            if !events.is_empty() {
-                what.push(format!("{sign} {events}{rest}"));
-            }
-        };
-        if uninstall {
-            tell("-", edited.removed.join(", "), "");
-        } else {
-            let calls = format!(" call {}", self.program_for(scope)?);
-            tell("+", edited.added.join(", "), &calls);
-            tell("~", edited.updated.join(", "), &calls);
-            tell("-", edited.removed.join(", "), "");
-        }
-        let change = Change { agent, scope, path: path.to_owned(), what };
-        Ok((!change.what.is_empty()).then_some(Step { change, action: Action::Edit(edit) }))
-    }
-
-    /// Held while files are changed. Where it cannot be had, one goes on without it.
-    fn setup_lock(&self) -> Option<fs::File> {
-        let path = self.context().paths.registry.with_file_name("setup.lock");
-        private::create_folder(path.parent()?).ok()?;
-        let file = private::open_file(&path).ok()?;
-        file.lock().ok()?;
-        Some(file)
-    }
+/// Held while files are changed. Where it cannot be had, one goes on without it.
+fn setup_lock(ctx: &Ctx) -> Option<fs::File> {
+    let path = ctx.context().paths.registry.with_file_name("setup.lock");
+    private::create_folder(path.parent()?).or_log("create the folder of the setup lock")?;
+    let file = private::open_file(&path).or_log("open the setup lock")?;
+    file.lock().or_log("take the setup lock")?;
+    Some(file)
 }
 
 fn bad(path: &Path, problem: Problem) -> Error {

@@ -1,0 +1,47 @@
+//! How much the model of a fork can take, and how that is known.
+
+use agents::Adapter;
+use serde::Serialize;
+
+/// How a context window is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WindowSource {
+    /// The agent wrote it into the transcript.
+    Reported,
+    /// The session was longer than the model's window is known to be, so it's the next larger one.
+    Observed,
+    /// A table of the agent's models.
+    Model,
+}
+
+/// A context window in tokens, and how it is known. Nothing where a session was longer than any window that is known.
+pub(super) fn context_window(
+    adapter: &dyn Adapter,
+    model: Option<&str>,
+    reported: Option<u64>,
+    observed: u64,
+) -> Option<(u64, WindowSource)> {
+    if let Some(reported) = reported {
+        return Some((reported, WindowSource::Reported));
+    }
+    let usual = adapter.context_window(model);
+    if observed <= usual {
+        return Some((usual, WindowSource::Model));
+    }
+    let larger = adapter.context_windows().iter().copied().find(|size| *size >= observed);
+    larger.map(|window| (window, WindowSource::Observed))
+}
+
+/// The model that a command line chooses.
+pub(super) fn chosen_model(options: &[String]) -> Option<&str> {
+    let mut chosen = None;
+    let mut words = options.iter().map(String::as_str).peekable();
+    while let Some(word) = words.next() {
+        match word {
+            "--model" | "-m" => chosen = words.peek().copied().or(chosen),
+            _ => chosen = word.strip_prefix("--model=").or(chosen),
+        }
+    }
+    chosen
+}

@@ -1,0 +1,252 @@
+//! Starting a session under a name, and resuming it.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use agents::{Message, SessionRef};
+use diagnostics::OrLog;
+use serde::Serialize;
+use transcript::{Agent, SessionId, SessionName};
+
+use crate::ctx::Ctx;
+use crate::names;
+use crate::naming::{Error, Result};
+use crate::operations::free_names;
+use crate::program;
+use crate::registry;
+use crate::registry::{Launcher, NewStart, Process, SessionKey, StartId};
+use crate::run;
+use crate::run::drive::Opening;
+use crate::run::headless::check_format;
+use crate::run::launch;
+use crate::run::place::{Place, PlaceView};
+use crate::run::places::Pane;
+use crate::run::profile::{Launch, Profile, shown_variables};
+use crate::sessions::moved;
+use crate::sessions::project;
+use crate::sessions::session::Session;
+
+/// A session that is about to be started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Its agent.
+    pub agent: Agent,
+    /// Its name.
+    pub name: SessionName,
+    /// Its id, if the agent lets it be chosen.
+    pub id: Option<SessionId>,
+    /// Where it works.
+    pub directory: PathBuf,
+    /// How it is launched.
+    pub profile: Profile,
+    /// The arguments of this launch.
+    options: Vec<String>,
+    /// The command that starts it in a terminal.
+    pub words: Vec<String>,
+    /// Whether it starts with a prompt.
+    pub has_prompt: bool,
+    key: SessionKey,
+}
+
+/// Decides how a new session is started. Without a name it is named after the git branch, or gets a made-up name.
+pub(crate) fn plan_start_in(
+    ctx: &Ctx,
+    directory: &Path,
+    agent: Agent,
+    name: Option<SessionName>,
+    launch: Launch,
+) -> Result<Start> {
+    program::program(ctx, agent)?;
+    let names = ctx.registry().names()?;
+    let taken: HashSet<&str> = names.values().map(SessionName::as_str).collect();
+    let directory = directory.to_owned();
+    let name = match name {
+        Some(name) => {
+            // The person most likely means to resume it.
+            if ctx.registry().named(&name)?.is_some_and(|row| row.key.path.exists()) {
+                return Err(Error::AlreadyStarted(name));
+            }
+            free_names::check_name(ctx, &name)?;
+            name
+        }
+        None => project::current_branch(&directory)
+            .and_then(|branch| names::from_text(&branch, &taken))
+            .or_else(|| names::readable(|name| taken.contains(name)))
+            .ok_or(Error::NoNameLeft)?,
+    };
+    let adapter = ctx.adapter(agent);
+    let now = ctx.context().clock.now();
+    let id = match launch.id.clone() {
+        Some(id) if is_known_id(ctx, agent, &id)? => return Err(Error::IdTaken(id)),
+        Some(id) => id,
+        None => ctx.adapter(agent).new_id(now),
+    };
+    let options = launch.options();
+    let words = adapter.start_command(&id, name.as_str(), &directory, &options, launch.prompt.as_deref());
+    let words = program::as_configured(ctx, agent, words);
+    let key = match adapter.accepts_ids() {
+        true => SessionKey { agent, id: id.clone(), path: adapter.path_for(&id, &directory, now) },
+        // The agent chooses the id when it starts.
+        false => SessionKey { agent, id: StartId::pending(&id).recorded().clone(), path: PathBuf::new() },
+    };
+    let id = adapter.accepts_ids().then_some(id);
+    let has_prompt = launch.prompt.is_some();
+    Ok(Start { agent, name, id, directory, profile: launch.profile, options, words, has_prompt, key })
+}
+
+/// Whether a session has this id, or one that was started and has no messages yet.
+fn is_known_id(ctx: &Ctx, agent: Agent, id: &SessionId) -> Result<bool> {
+    let is_its = |file: &agents::SessionFile| file.ids().any(|own| own == id.as_str());
+    let is_started = ctx.registry().starts()?.iter().any(|row| row.agent == agent && row.id.recorded() == id);
+    Ok(is_started || ctx.adapter(agent).discover().files.iter().any(is_its))
+}
+
+/// Decides how a new session is started, and registers its name. If another process takes a made-up name at the same time,
+/// the next one is used.
+pub(crate) fn begin(
+    ctx: &Ctx,
+    agent: Agent,
+    name: Option<&SessionName>,
+    launch: &Launch,
+    becomes_agent: bool,
+) -> Result<Start> {
+    // A listing frees the names of sessions that were started and abandoned.
+    crate::sessions::survey::all_sessions(ctx, &crate::sessions::catalog::Quiet)?;
+    loop {
+        let start = plan_start_in(ctx, &ctx.context().cwd, agent, name.cloned(), launch.clone())?;
+        match register_start(ctx, &start, becomes_agent) {
+            Err(Error::Registry(registry::Error::NameTaken(_))) if name.is_none() => {}
+            registered => return registered.map(|()| start),
+        }
+    }
+}
+
+/// The directory of a session that was started and has no messages yet.
+pub(crate) fn directory_of_unbegun(ctx: &Ctx, name: &SessionName) -> Result<Option<PathBuf>> {
+    Ok(ctx.registry().unbegun(name.as_str())?.map(|(_, directory, _)| directory))
+}
+
+/// Registers a session that is about to be started. With `becomes_agent`, this process turns into the agent.
+pub(crate) fn register_start(ctx: &Ctx, start: &Start, becomes_agent: bool) -> Result<()> {
+    let now = ctx.context().clock.now();
+    free_names::release_name(ctx, &start.name)?;
+    let process = becomes_agent.then(Process::current).flatten();
+    let launcher = process.map_or(Launcher::Anybody, Launcher::Process);
+    let Start { agent, key, name, directory, profile, .. } = start;
+    let new = NewStart { agent: *agent, key, name, directory, profile };
+    if !ctx.registry().register_start(&new, &launcher, now)? {
+        return Err(registry::Error::NameTaken(start.name.clone()).into());
+    }
+    moved::note_repository(ctx, &start.directory);
+    ctx.back_up();
+    Ok(())
+}
+
+/// The command that starts it in this terminal.
+pub(crate) fn start_command(ctx: &Ctx, start: &Start) -> Result<Command> {
+    Ok(launch::launch(ctx, start.agent, &start.directory, &start.words, &start.profile, Some(&start.name))?)
+}
+
+/// Starts it without a terminal: sends the first prompt, and returns the answer.
+pub(crate) fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<String> {
+    let message = Message {
+        session: None,
+        id: start.id.as_ref(),
+        title: Some(start.name.as_str()),
+        directory: &start.directory,
+        options: &start.options,
+        text,
+    };
+    let program = launch::program_as(ctx, start.agent, &start.profile, Some(&start.name))?;
+    let said = match ctx.adapter(start.agent).send(&program, &message) {
+        Ok(said) => said,
+        Err(source) => {
+            // An agent that failed may still have begun the session; the files tell.
+            let sessions = crate::sessions::survey::all_sessions(ctx, &crate::sessions::catalog::Quiet)?;
+            ctx.registry().forget_start(&start.key)?;
+            let is_there = sessions.iter().any(|session| session.view.name.as_ref() == Some(&start.name));
+            return Err(run::Error::NotAnswered { session: is_there.then(|| start.name.to_string()), source }.into());
+        }
+    };
+    if let Some(path) = ctx.adapter(start.agent).find_transcript(&said.id, &start.directory) {
+        ctx.registry().learn(&start.key, &said.id, &path)?;
+        ctx.adapter(start.agent)
+            .set_title(Some(&program), &said.id, &path, start.name.as_str())
+            .or_log("set the title of the session");
+    }
+    Ok(said.answer)
+}
+
+/// The command line that resumes a session, and the command for this terminal.
+pub(crate) fn resume(
+    ctx: &Ctx,
+    session: &Session,
+    directory: &Path,
+    launch: &Launch,
+) -> Result<(Vec<String>, Command)> {
+    let view = &session.view;
+    check_format(session)?;
+    moved::check_directory(ctx, session, directory)?;
+    let resumed = SessionRef { id: &view.id, path: &view.path };
+    let prompt = launch.prompt.as_deref();
+    let words = ctx.adapter(view.agent).resume_command(resumed, directory, &launch.options(), prompt);
+    let words = program::as_configured(ctx, view.agent, words);
+    let command = launch::launch(ctx, view.agent, directory, &words, &launch.profile, view.name.as_ref())?;
+    Ok((words, command))
+}
+
+/// A session that was started, in JSON.
+#[derive(Debug, Clone, Serialize)]
+pub struct StartView {
+    agent: Agent,
+    id: Option<SessionId>,
+    name: SessionName,
+    cwd: String,
+    profile: Profile,
+    place: PlaceView,
+    command: Vec<String>,
+    environment: BTreeMap<String, String>,
+    answer: Option<String>,
+}
+
+impl Start {
+    /// Its JSON; it runs in `place`, in this pane, and has given this answer.
+    pub fn view(&self, place: Place, pane: Option<&Pane>, answer: Option<&str>) -> StartView {
+        StartView {
+            agent: self.agent,
+            id: self.id.clone(),
+            name: self.name.clone(),
+            cwd: self.directory.to_string_lossy().into_owned(),
+            profile: self.profile.shown(),
+            place: place.view(pane),
+            command: self.words.clone(),
+            environment: shown_variables(&self.profile.variables(Some(&self.name))),
+            answer: answer.map(str::to_owned),
+        }
+    }
+
+    /// How the registry knows it.
+    pub(crate) fn key(&self) -> &SessionKey {
+        &self.key
+    }
+}
+
+impl<'a> Opening<'a> {
+    /// A session that is about to be started.
+    pub fn of_start(start: &'a Start, focus: bool, ready_within: Duration) -> Self {
+        Opening {
+            agent: start.agent,
+            id: start.id.as_ref(),
+            name: Some(&start.name),
+            label: start.name.as_str(),
+            directory: &start.directory,
+            words: &start.words,
+            profile: &start.profile,
+            focus,
+            ready_within,
+            turns_before_prompt: start.has_prompt.then_some(0),
+        }
+    }
+}

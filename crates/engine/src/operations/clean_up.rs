@@ -1,0 +1,269 @@
+//! Cleaning up after operations that were cut off: whichever tine looks next removes what they left behind, ends the
+//! agents that still work for them, and goes on with what was being undone.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use agents::SessionFile;
+use diagnostics::OrLog;
+
+use crate::context::MARK;
+use crate::ctx::Ctx;
+use crate::operations::Result;
+use crate::operations::delete;
+use crate::operations::free_names;
+use crate::operations::undo;
+use crate::operations::unstarted;
+use crate::registry::operations::{
+    Cloning, Created, CreatedWorkspace, Effects, Expected, KeptSeed, Note, Operation, OperationState,
+};
+use crate::signal::{Signal, signal};
+use crate::workspace;
+use crate::workspace::directory;
+
+/// How long a git is waited for whose tine is gone.
+const ORPHANS_END_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a process may take to stop that was told to.
+const STILL_WITHIN: Duration = Duration::from_secs(2);
+
+/// By how many milliseconds the time that a file system notes may lag behind the clock.
+const CLOCK_TICK: i64 = 10;
+
+/// What Codex calls whoever talks to its app-server.
+const OF_A_PROGRAM: &str = "vscode";
+
+/// Removes what operations left behind that were cut off. What cannot be removed now keeps nobody from anything else;
+/// it is tried again by the next run.
+pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
+    let cut_off = ctx.registry().cut_off(ctx.context().clock.now())?;
+    for (operation, process) in cut_off {
+        // Of several runs at once, one cleans up.
+        if !ctx.registry().take_over(operation.id, &process)? {
+            continue;
+        }
+        let (id, what) = (operation.id, operation.what.clone());
+        match clean_up_after(ctx, operation) {
+            Ok(told) => ctx.warn(told),
+            Err(error) => {
+                ctx.warn(format!("`{what}` was cut off, and what it left cannot be put right now: {error}"));
+                ctx.registry().give_back(id, &process)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes what one operation left behind, and returns what there is to report.
+fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
+    if let OperationState::Undoing(undoing) = operation.state.clone() {
+        return undo::finish_undo(ctx, operation, &undoing);
+    }
+    let Operation { id, what, effects, .. } = &operation;
+    let left = match effects {
+        Effects::Fork(fork) if fork.kept.as_ref().is_some_and(KeptSeed::is_starting) => {
+            return unstarted::recover_start(ctx, &operation, fork);
+        }
+        Effects::Fork(fork) => {
+            let written = end_agents(ctx, fork.mark.as_deref());
+            remove_cut_off(ctx, *id, fork.created.clone(), fork.expects.as_ref(), &written)?
+        }
+        Effects::Clone(Cloning { created, .. }) | Effects::Worktree(created) => {
+            remove_cut_off(ctx, *id, created.clone(), None, &[])?
+        }
+        Effects::Forks => {
+            undo::take_back_parts(ctx, *id)?;
+            None
+        }
+        // A deletion that was cut off did not happen.
+        Effects::Delete(deletion) => {
+            delete::restore(ctx, *id, deletion)?;
+            None
+        }
+        // Nor did a renaming.
+        Effects::Adopt(_) | Effects::Rename(_) => {
+            free_names::name_back(ctx, &operation)?;
+            None
+        }
+    };
+    ctx.registry().set_state(*id, &OperationState::Cleaned, None)?;
+    Ok(match left {
+        None => format!("`{what}` was cut off; what it had made is removed"),
+        Some(left) => format!(
+            "`{what}` was cut off; {} holds files that it didn't write, so the worktree and its branch stay",
+            left.display()
+        ),
+    })
+}
+
+/// Removes what an operation created before it was cut off. Returns the worktree that stays, because somebody works in it.
+fn remove_cut_off(
+    ctx: &Ctx,
+    operation: i64,
+    mut created: Created,
+    expected: Option<&Expected>,
+    written: &[PathBuf],
+) -> Result<Option<PathBuf>> {
+    let mut left = None;
+    if let Some(CreatedWorkspace::Worktree(worktree)) = &created.workspace {
+        wait_for_gits(ctx, &worktree.path);
+        let index = ctx.context().paths.registry.with_file_name(format!(".index-{operation}"));
+        let holds_work = ctx.git().is_ok_and(|git| git.holds_work(worktree, &index));
+        if holds_work || is_worked_in(ctx, &worktree.path) {
+            left = Some(worktree.path.clone());
+            created.workspace = None;
+        }
+    }
+    find_expected(ctx, &mut created, expected, written);
+    remove_created(ctx, &created)?;
+    ctx.registry().forget_made(&created.files)?;
+    if let Some(session) = &created.session {
+        ctx.registry().forget_unbegun(session)?;
+    }
+    Ok(left)
+}
+
+/// Removes everything that an operation created, as far as possible, and fails if something is still there.
+pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
+    for path in &created.files {
+        directory::remove_tree(path).or_log(format_args!("remove {}", path.display()));
+    }
+    let removed = match &created.workspace {
+        Some(CreatedWorkspace::Worktree(worktree)) => ctx.git().and_then(|git| git.remove(worktree)),
+        Some(CreatedWorkspace::Copy(copy)) => {
+            copy.remove();
+            Ok(())
+        }
+        None => Ok(()),
+    };
+    clear_away(ctx, created);
+    removed?;
+    let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+    created.files.iter().find(is_there).map_or(Ok(()), |left| Err(workspace::Error::StillThere(left.clone()).into()))
+}
+
+/// Ends an operation that failed. If something that it made is still there, it stays unfinished, so that the next run
+/// tries to remove that again.
+pub(crate) fn fail(ctx: &Ctx, operation: i64, removed: Result<()>) {
+    match removed {
+        Ok(()) => {
+            ctx.registry()
+                .set_state(operation, &OperationState::Failed, None)
+                .or_log("record that the operation failed");
+        }
+        Err(left) => ctx.warn(format!("{left}; tine tries again with its next command")),
+    }
+}
+
+/// Removes the traces of a session that is gone: where the agent lists it, notes that came along, empty folders.
+pub(crate) fn clear_away(ctx: &Ctx, created: &Created) {
+    if let (Some(id), Some(transcript)) = (&created.session, created.transcript()) {
+        for adapter in ctx.adapters() {
+            adapter.remove_from_index(id, transcript).or_log("remove the session from the agent's list");
+        }
+    }
+    for Note { path, digest } in created.notes.iter().filter(|note| note.path.symlink_metadata().is_ok()) {
+        match directory::content_digest(path) {
+            Ok(now) if now == *digest => {
+                fs::remove_file(path).or_log(format_args!("remove {}", path.display()));
+            }
+            _ => ctx.warn(format!("{} came along and was changed since, so it stays", path.display())),
+        }
+    }
+    for folder in &created.folders {
+        fs::remove_dir(folder).or_log(format_args!("remove {}", folder.display()));
+    }
+}
+
+/// Finds a session that an agent has made under an id of its own, so that it is removed with the rest: by what is in
+/// it, or because whoever made it was writing to it.
+pub(crate) fn find_expected(ctx: &Ctx, created: &mut Created, expected: Option<&Expected>, written: &[PathBuf]) {
+    let Some(expected) = expected else { return };
+    let named = ctx.registry().names().unwrap_or_default();
+    let adapter = ctx.adapter(expected.agent);
+    for file in adapter.discover().files {
+        let is_new = file.stamp.modified / 1_000_000 + 1_000 >= expected.since;
+        let is_named = || named.keys().any(|key| file.is_called(key.id.as_str()));
+        if is_new && !is_named() && is_expected(adapter, &file, expected, written) {
+            created.add(&file.path);
+        }
+    }
+}
+
+/// What a killed tine had started goes on without it. A git would make its worktree after that was removed, so it is
+/// waited for.
+fn wait_for_gits(ctx: &Ctx, worktree: &Path) {
+    let Some(proc) = &ctx.context().surroundings.proc else { return };
+    let begun = Instant::now();
+    while begun.elapsed() < ORPHANS_END_WITHIN && !agents::processes_with(proc, None, worktree.as_os_str()).is_empty() {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ends an agent that makes a fork which nobody will see. Returns the files that it wrote to.
+pub(crate) fn end_agents(ctx: &Ctx, mark: Option<&str>) -> Vec<PathBuf> {
+    let (Some(proc), Some(mark)) = (&ctx.context().surroundings.proc, mark) else {
+        return Vec::new();
+    };
+    let mut written = Vec::new();
+    let begun = Instant::now();
+    loop {
+        let processes = agents::processes_marked(proc, MARK, mark);
+        if processes.is_empty() || begun.elapsed() > ORPHANS_END_WITHIN {
+            return written;
+        }
+        for process in processes {
+            written.extend(end(proc, process));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether a process works in a directory.
+fn is_worked_in(ctx: &Ctx, directory: &Path) -> bool {
+    let proc = ctx.context().surroundings.proc.as_deref();
+    proc.is_some_and(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
+}
+
+/// Whether a session is what a fork that came to nothing has left. A session that was there before is somebody else's,
+/// whoever has it open.
+fn is_expected(adapter: &dyn agents::Adapter, file: &SessionFile, expected: &Expected, written: &[PathBuf]) -> bool {
+    let summary = adapter.scan(&file.path);
+    let created = summary.created.map(|created| created.as_millisecond());
+    let born = || file.stamp.born.map(|born| born / 1_000_000 + CLOCK_TICK);
+    let is_new = created.or_else(born).is_some_and(|began| began >= expected.since);
+    if file.is_called(expected.parent.as_str()) {
+        return false;
+    }
+    // The system tells of open files where they really are.
+    let real = file.path.canonicalize();
+    if is_new && written.iter().any(|path| real.as_ref().is_ok_and(|real| path == real)) {
+        return true;
+    }
+    match &expected.mark {
+        Some(mark) => summary.first_prompt.as_ref().is_some_and(|prompt| prompt.contains(mark)),
+        None => {
+            let is_fork = summary.parent.as_ref().is_some_and(|parent| parent.id == expected.parent);
+            is_new && is_fork && adapter.client(&file.path).as_deref() == Some(OF_A_PROGRAM)
+        }
+    }
+}
+
+/// Ends a process that was started for an operation, by whose mark it was found. Returns the files that it wrote to.
+fn end(proc: &Path, process: u32) -> Vec<PathBuf> {
+    // It opens nothing more while it is looked at, and writes nothing afterwards.
+    signal(process, Signal::Stop);
+    let begun = Instant::now();
+    while !agents::is_still(proc, process) && begun.elapsed() < STILL_WITHIN {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let written = agents::written_files(proc, process);
+    signal(process, Signal::Kill);
+    written
+}
+
+#[cfg(test)]
+#[path = "clean_up_tests.rs"]
+mod tests;

@@ -1,0 +1,249 @@
+//! Deleting a session: everything that belongs to it moves into a trash, from which `undo` brings it back.
+//!
+//! What lies in the trash for longer than a month is removed when something else is deleted.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use diagnostics::OrLog;
+use transcript::{SessionId, State};
+
+use crate::advice::FileError;
+use crate::ctx::Ctx;
+use crate::operations::leftovers;
+use crate::operations::leftovers::OwnWorktree;
+use crate::operations::trash;
+use crate::operations::{Error, Result};
+use crate::private;
+use crate::registry::operations::{Deletion, Effects, Moved, OperationState};
+use crate::sessions::catalog::{self, Quiet};
+use crate::sessions::session::Session;
+use crate::workspace::directory;
+
+/// Within so many milliseconds after a `/clear`, an agent may still write to what was cleared.
+const WRITTEN_AFTER_CLEAR: i64 = 60_000;
+
+/// Moves a session into the trash, with the worktree in which it works if one is given, and returns the operation that
+/// `undo` reverses.
+pub(crate) fn delete(ctx: &Ctx, session: &Session, worktree: Option<&OwnWorktree>) -> Result<i64> {
+    let view = &session.view;
+    if view.state != State::Stopped {
+        return Err(Error::IsOpen { session: view.label().to_owned(), state: view.state });
+    }
+    let previous = goes_along(ctx, session)?;
+    let files: Vec<&Path> =
+        std::iter::once(&view.path).chain(previous.iter().map(|(_, path)| path)).map(PathBuf::as_path).collect();
+    let dependants = dependants(ctx, session, &files);
+    if let Some(first) = dependants.first() {
+        return Err(Error::StillNeeded {
+            session: view.label().to_owned(),
+            by: first.clone(),
+            count: dependants.len(),
+        });
+    }
+    let now = ctx.context().clock.now();
+    ctx.registry().check_writable()?;
+    trash::empty_trash(ctx, now)?;
+    let adapter = ctx.adapter(view.agent);
+    let mut belongings = match view.unstarted {
+        true => vec![view.path.clone()],
+        false => adapter.own_files(&view.id, &view.path),
+    };
+    for (id, path) in &previous {
+        belongings.extend(adapter.own_files(id, path).into_iter().filter(|path| path.exists()));
+    }
+    let (parts, branch) =
+        worktree.map(|own| leftovers::parts_of_worktree(ctx, own, session)).transpose()?.unwrap_or_default();
+    belongings.extend(parts);
+    let what = format!("delete {}", view.label());
+    let trash = trash::new_trash_folder(ctx);
+    let named = |number: usize, path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        trash.join(format!("{number}-{name}"))
+    };
+    let moves = belongings.into_iter().enumerate().map(|(number, from)| Moved { to: named(number, &from), from });
+    let deletion = Deletion { session: Some(view.id.clone()), moved: moves.collect(), branch, name: view.name.clone() };
+    let effects = Effects::Delete(deletion.clone());
+    let operation = ctx.registry().begin_operation(&what, &effects, None, now)?;
+    let moved = trash::make_trash_folder(ctx, &trash, &what, &deletion)
+        .and_then(|()| deletion.moved.iter().try_for_each(|moved| relocate(&moved.from, &moved.to)));
+    if let Err(error) = moved {
+        // If that fails, the next run of tine tries again.
+        put_back(operation, &deletion.moved)?;
+        trash::remove_folders(&deletion);
+        ctx.registry().set_state(operation, &OperationState::Failed, None).or_log("record that the operation failed");
+        return Err(error);
+    }
+    if let Some(branch) = &deletion.branch {
+        leftovers::drop_branch(ctx, branch);
+    }
+    if let Some(own) = worktree {
+        own.remove_empty_parents();
+    }
+    adapter.remove_from_index(&view.id, &view.path).or_log("remove the session from the agent's list");
+    ctx.registry().set_name(&session.key(), None, now)?;
+    ctx.registry().set_state(operation, &OperationState::Done, None)?;
+    ctx.back_up();
+    Ok(operation)
+}
+
+/// Refuses to bring back what is not in the trash any more, or what has something in its way. What is back already is
+/// neither: an attempt before this one may have failed half-way.
+pub(crate) fn check_restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> Result<()> {
+    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    let moved = &deletion.moved;
+    if let Some(taken) = moved.iter().find(|moved| is_there(&moved.from) && is_there(&moved.to)) {
+        return Err(Error::ThereAgain { id: operation, path: taken.from.clone() });
+    }
+    let is_gone = |moved: &Moved| !is_there(&moved.from) && !is_there(&moved.to);
+    if moved.first().is_some_and(is_gone) {
+        ctx.registry().set_state(operation, &OperationState::Purged, None)?;
+        return Err(Error::TrashGone(operation));
+    }
+    for gone in moved.iter().filter(|moved| is_gone(moved)) {
+        ctx.warn(format!("{} is not in the trash any more and stays away", gone.from.display()));
+    }
+    Ok(())
+}
+
+/// Brings back what an operation moved into the trash, as far as it was moved.
+pub(crate) fn restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> Result<()> {
+    put_back(operation, &deletion.moved)?;
+    trash::remove_folders(deletion);
+    if let Some(branch) = &deletion.branch {
+        leftovers::restore_branch(ctx, branch)?;
+    }
+    if let Some(transcript) = deletion.moved.first() {
+        enlist(ctx, &transcript.from);
+    }
+    give_name_back(ctx, deletion)
+}
+
+/// Puts a session back into the agent's own list, where the agent keeps one.
+pub(crate) fn enlist(ctx: &Ctx, transcript: &Path) {
+    for adapter in ctx.adapters().iter().filter(|adapter| transcript.starts_with(adapter.home())) {
+        if adapter.has_index(transcript) {
+            adapter.add_to_index(transcript, &adapter.scan(transcript)).or_log("add the session to the agent's list");
+        }
+    }
+}
+
+/// Calls a session again what it was called before it was deleted.
+fn give_name_back(ctx: &Ctx, deletion: &Deletion) -> Result<()> {
+    if let (Some(name), Some(transcript)) = (&deletion.name, deletion.moved.first()) {
+        let unstarted = ctx.registry().unstarted_at(&transcript.from)?;
+        let key = match unstarted {
+            Some(key) => key,
+            None => crate::sessions::survey::outside_session(ctx, &transcript.from)?.key(),
+        };
+        let now = ctx.context().clock.now();
+        if !ctx.registry().set_name(&key, Some(name), now)? {
+            ctx.warn(format!("the name `{name}` is taken by now; the session comes back without it"));
+        }
+    }
+    Ok(())
+}
+
+/// What was said before a `/clear` is the same session to people, and is deleted with it; unless somebody went on
+/// with it since, or has it open.
+pub(crate) fn goes_along(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
+    let live = ctx.adapter(session.view.agent).live();
+    let previous = ctx.registry().previous_ids(&session.key())?;
+    let is_left = |id: &SessionId, path: &Path, since: i64| {
+        let modified = fs::metadata(path).map(|metadata| agents::stamp(&metadata).modified / 1_000_000);
+        live.sessions.contains_key(id) || modified.is_ok_and(|modified| modified > since + WRITTEN_AFTER_CLEAR)
+    };
+    let there = previous.into_iter().filter(|(_, path, _)| path.exists());
+    Ok(there.filter(|(id, path, since)| !is_left(id, path, *since)).map(|(id, path, _)| (id, path)).collect())
+}
+
+/// Sessions whose history is partly in one of these files.
+pub(crate) fn dependants(ctx: &Ctx, session: &Session, files: &[&Path]) -> Vec<String> {
+    let catalog = catalog::refresh(ctx.adapters(), &ctx.context().paths.cache, &Quiet);
+    let names = ctx.registry().names().unwrap_or_default();
+    let others = catalog.entries.iter().map(|entry| &entry.summary).filter(|summary| {
+        summary.agent == session.view.agent
+            && summary.id != session.view.id
+            && !files.contains(&summary.path.as_path())
+            && summary.bases.iter().any(|base| files.contains(&base.as_path()))
+    });
+    let label = |summary: &transcript::Summary| {
+        let name = names.iter().find(|(key, _)| key.agent == summary.agent && key.id == summary.id);
+        name.map_or_else(|| summary.id.to_string(), |(_, name)| name.to_string())
+    };
+    others.map(|summary| label(summary)).collect()
+}
+
+/// Moves a file or a folder, also to another file system. There it is copied under another name first, and what was
+/// copied gets another name before it is removed, so that whatever has its final name is complete, here and there.
+fn relocate(from: &Path, to: &Path) -> Result<()> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| FileError::Write { path, source }
+    };
+    match fs::rename(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            let part = unfinished(to);
+            directory::remove_tree(&part).map_err(failed(&part))?;
+            let copied = match from.is_dir() && !from.is_symlink() {
+                true => directory::copy(from, &part, &Quiet).map(drop),
+                false => Ok(directory::copy_one(from, &part).map_err(failed(to))?),
+            };
+            let copied = copied.and_then(|()| Ok(fs::rename(&part, to).map_err(failed(to))?));
+            copied.inspect_err(|_| drop(directory::remove_tree(&part)))?;
+            Ok(drop_whole(from).map_err(failed(from))?)
+        }
+        other => Ok(other.map_err(failed(to))?),
+    }
+}
+
+/// Removes something in such a way that it is never there by half.
+fn drop_whole(path: &Path) -> io::Result<()> {
+    let aside = unfinished(path);
+    directory::remove_tree(&aside)?;
+    fs::rename(path, &aside)?;
+    directory::remove_tree(&aside)
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tine-part");
+    path.with_file_name(name)
+}
+
+/// Brings back what an operation moved, as far as it was moved. Whatever has its final name is complete, so what is
+/// still or again where it was is not touched; its folder may even be read-only.
+fn put_back(id: i64, moved: &[Moved]) -> Result<()> {
+    for Moved { from, to } in moved.iter().rev() {
+        for part in [unfinished(from), unfinished(to)] {
+            directory::remove_tree(&part).or_log(format_args!("remove {}", part.display()));
+        }
+        if to.symlink_metadata().is_err() {
+            continue;
+        }
+        if from.symlink_metadata().is_ok() {
+            if !holds_all_of(from, to) {
+                return Err(Error::ThereAgain { id, path: from.clone() });
+            }
+            drop_whole(to).map_err(|source| FileError::Write { path: to.clone(), source })?;
+            continue;
+        }
+        let failed = |source| FileError::Write { path: from.clone(), source };
+        private::create_folder(from.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+        relocate(to, from)?;
+    }
+    Ok(())
+}
+
+/// Whether something holds at least what another holds, by names and sizes: agents only ever add to what they wrote.
+fn holds_all_of(whole: &Path, part: &Path) -> bool {
+    let (Ok(of_whole), Ok(of_part)) = (fs::symlink_metadata(whole), fs::symlink_metadata(part)) else {
+        return false;
+    };
+    if !of_part.is_dir() {
+        return of_whole.file_type() == of_part.file_type() && of_whole.len() >= of_part.len();
+    }
+    let mut entries = fs::read_dir(part).into_iter().flatten().flatten();
+    of_whole.is_dir() && entries.all(|entry| holds_all_of(&whole.join(entry.file_name()), &entry.path()))
+}

@@ -1,0 +1,436 @@
+//! Taking operations back that a person regrets.
+//!
+//! What somebody went on with is not removed: a session that has grown, moved or is open, one that others need, a
+//! worktree or a copy in which something was changed.
+//!
+//! An undo can be cut off like any other operation. It is noted before anything is touched, and whatever it removes gets
+//! another name first, so what is there under its own name is whole.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use transcript::{SessionId, State};
+
+use crate::advice::FileError;
+use crate::ctx::Ctx;
+use crate::operations::clean_up;
+use crate::operations::delete;
+use crate::operations::free_names;
+use crate::operations::growth;
+use crate::operations::{Error, Result};
+use crate::registry;
+use crate::registry::operations::{
+    Cloning, Created, CreatedWorkspace, Effects, Forking, LogEntry, Moved, Operation, OperationState, Undoing,
+};
+use crate::sessions::session::Session;
+use crate::workspace;
+use crate::workspace::directory;
+use crate::workspace::git::Standing;
+
+/// Takes back an operation: the one that is named, or the last that can be.
+pub(crate) fn undo(ctx: &Ctx, id: Option<i64>, force: bool) -> Result<Operation> {
+    ctx.registry().check_writable()?;
+    loop {
+        let log = ctx.registry().log()?;
+        let found = match id {
+            Some(id) => log.iter().find(|entry| is_about(entry, id)),
+            None => log.iter().find(|entry| may_be_undone(entry)),
+        };
+        let operation = match found.cloned().ok_or(Error::NothingToUndo(id))? {
+            LogEntry::Operation(operation) => *operation,
+            LogEntry::Unreadable(unreadable) => return Err(registry::Error::from(unreadable).into()),
+        };
+        match operation.state {
+            OperationState::Done => {}
+            OperationState::Undoing(_) => return Err(Error::BeingUndone(operation.id)),
+            state => return Err(Error::NotUndoable { id: operation.id, state: state.to_string() }),
+        }
+        let all: Vec<&Operation> = log.iter().filter_map(LogEntry::operation).flat_map(Operation::with_parts).collect();
+        // If somebody else was quicker, look again.
+        let undone = match &operation.effects {
+            Effects::Forks => undo_parts(ctx, operation, &all, force)?,
+            _ => undo_one(ctx, operation.clone(), later_than(&all, operation.id), force)?,
+        };
+        if let Some(undone) = undone {
+            return Ok(undone);
+        }
+    }
+}
+
+/// Whether an entry is an operation with this number, or one of its parts is.
+fn is_about(entry: &LogEntry, id: i64) -> bool {
+    let parts = entry.operation().map(|operation| operation.parts.as_slice()).unwrap_or_default();
+    std::iter::once(entry).chain(parts).any(|entry| entry.id() == id)
+}
+
+/// Whether an operation is the last one, as far as its state tells: what can't be read is not passed over for an older one.
+fn may_be_undone(entry: &LogEntry) -> bool {
+    match entry {
+        LogEntry::Operation(operation) => {
+            matches!(operation.state, OperationState::Done | OperationState::Undoing(_))
+        }
+        LogEntry::Unreadable(unreadable) => matches!(unreadable.state.as_str(), "done" | "undoing"),
+    }
+}
+
+/// Takes back one operation, unless somebody else is at it by now. All is checked, then noted, then done; from the
+/// note on, the next run goes on with it if this one is cut off.
+fn undo_one<'a>(
+    ctx: &Ctx,
+    mut operation: Operation,
+    later: impl Iterator<Item = &'a Operation>,
+    force: bool,
+) -> Result<Option<Operation>> {
+    let aside = match check_and_plan(ctx, &mut operation, later, force) {
+        Ok(aside) => aside,
+        Err(error) if ctx.registry().is_done(operation.id)? => return Err(error),
+        // The check met files that another process was moving away.
+        Err(_) => return Ok(None),
+    };
+    let since = ctx.context().clock.now().as_millisecond();
+    operation.state = OperationState::Undoing(Undoing { since, force, aside, is_decided: false });
+    if !ctx.registry().reopen(&operation)? {
+        return Ok(None);
+    }
+    if let Err(error) = reverse(ctx, &mut operation) {
+        // What is aside and could not be moved back is left to the next run.
+        if !operation.state.undoing().is_some_and(Undoing::is_under_way) {
+            ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
+        }
+        return Err(error);
+    }
+    ctx.back_up();
+    Ok(Some(operation))
+}
+
+/// Checks that an operation can be taken back, and returns what has to step aside for that.
+fn check_and_plan<'a>(
+    ctx: &Ctx,
+    operation: &mut Operation,
+    later: impl Iterator<Item = &'a Operation>,
+    force: bool,
+) -> Result<Vec<Moved>> {
+    Ok(match &operation.effects {
+        Effects::Delete(deletion) => {
+            delete::check_restore(ctx, operation.id, deletion)?;
+            Vec::new()
+        }
+        Effects::Adopt(_) | Effects::Rename(_) => {
+            free_names::check_name_back(ctx, operation)?;
+            Vec::new()
+        }
+        Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {
+            leave_to(ctx, later, operation)?;
+            check_undo(ctx, operation, force)?;
+            operation
+                .effects
+                .created()
+                .map(|created| {
+                    warn_of_others(ctx, created);
+                    planned_moves(ctx, operation.id, created)
+                })
+                .unwrap_or_default()
+        }
+        Effects::Forks => Vec::new(),
+    })
+}
+
+/// Takes back all parts of an operation, or none of them where one can't be.
+fn undo_parts(ctx: &Ctx, mut operation: Operation, all: &[&Operation], force: bool) -> Result<Option<Operation>> {
+    let in_part = |part: &Operation| {
+        let what = part.what.clone();
+        move |source: Error| Error::InPart { what, source: Box::new(source) }
+    };
+    let parts = ctx.registry().parts_of(operation.id)?;
+    for part in &parts {
+        let mut checked = part.clone();
+        let is_free = leave_to(ctx, later_than(all, part.id), &mut checked);
+        if let Err(error) = is_free.and_then(|()| check_undo(ctx, &checked, force)) {
+            return if ctx.registry().is_done(operation.id)? { Err(in_part(part)(error)) } else { Ok(None) };
+        }
+    }
+    let since = ctx.context().clock.now().as_millisecond();
+    operation.state = OperationState::Undoing(Undoing { since, force, ..Undoing::default() });
+    if !ctx.registry().reopen(&operation)? {
+        return Ok(None);
+    }
+    for part in parts {
+        let wrap = in_part(&part);
+        let later = later_than(all, part.id);
+        if let Err(error) = undo_one(ctx, part, later, force) {
+            ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
+            return Err(wrap(error));
+        }
+    }
+    end_undo(ctx, &mut operation)?;
+    Ok(Some(operation))
+}
+
+/// Takes back what an operation has made of its parts before it failed or was cut off. A part that somebody went on
+/// with becomes an operation of its own.
+pub(crate) fn take_back_parts(ctx: &Ctx, id: i64) -> Result<()> {
+    let parts = ctx.registry().parts_of(id)?;
+    for part in parts {
+        let (part_id, what) = (part.id, part.what.clone());
+        if let Err(error) = undo_one(ctx, part, std::iter::empty(), false) {
+            ctx.warn(format!("`{what}` was not taken back: {error}"));
+            ctx.registry().detach(part_id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Finishes an undo that was cut off, and returns what there is to report.
+pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing) -> Result<String> {
+    let what = operation.what.clone();
+    match &operation.effects {
+        Effects::Forks => {
+            let mut parts = ctx.registry().parts_of(operation.id)?.into_iter();
+            let undone = parts.try_for_each(|part| undo_one(ctx, part, std::iter::empty(), undoing.force).map(drop));
+            if let Err(error) = undone {
+                ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
+                return Ok(format!("`{what}` was not undone completely, because that was cut off, and now: {error}"));
+            }
+        }
+        Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) if !undoing.is_decided => {
+            // Somebody may have continued with what was not moved away yet.
+            if let Err(error) = check_undo(ctx, &operation, undoing.force) {
+                move_back(&undoing.aside)?;
+                ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
+                return Ok(format!("`{what}` was not undone, because that was cut off, and now: {error}"));
+            }
+        }
+        Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {}
+        Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => {}
+    }
+    reverse(ctx, &mut operation)?;
+    Ok(format!("`{what}` was being undone, which was cut off; it is undone now"))
+}
+
+/// Does the opposite of an operation, from wherever somebody was cut off in that.
+fn reverse(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
+    match &operation.effects {
+        Effects::Delete(deletion) => delete::restore(ctx, operation.id, deletion)?,
+        Effects::Adopt(_) | Effects::Rename(_) => free_names::name_back(ctx, operation)?,
+        Effects::Fork(Forking { created, .. })
+        | Effects::Clone(Cloning { created, .. })
+        | Effects::Worktree(created) => {
+            let created = created.clone();
+            take_away(ctx, operation, &created)?;
+        }
+        // Its parts are undone one by one.
+        Effects::Forks => {}
+    }
+    end_undo(ctx, operation)
+}
+
+fn end_undo(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
+    operation.state = OperationState::Undone;
+    Ok(ctx.registry().set_state(operation.id, &operation.state, Some(&operation.effects))?)
+}
+
+/// Removes what an operation made. First all of it gets another name, and goes back where that fails; then it is
+/// forgotten, in one transaction; what is left to do after that needs nobody's decision any more.
+fn take_away(ctx: &Ctx, operation: &mut Operation, created: &Created) -> Result<()> {
+    let mut undoing = operation.state.undoing().cloned().unwrap_or_default();
+    if !undoing.is_decided {
+        let moved = undoing.aside.iter_mut().try_for_each(step_aside);
+        let decided = moved.and_then(|()| {
+            operation.state = OperationState::Undoing(Undoing { is_decided: true, ..undoing.clone() });
+            Ok(ctx.registry().decide_undo(operation)?)
+        });
+        if let Err(error) = decided {
+            operation.state = OperationState::Undoing(undoing.clone());
+            move_back(&undoing.aside)?;
+            return Err(error);
+        }
+    }
+    let mut left = None;
+    for moved in undoing.aside.iter().filter(|moved| directory::remove_tree(&moved.to).is_err()) {
+        left = Some(workspace::Error::StillThere(moved.to.clone()));
+    }
+    match &created.workspace {
+        Some(CreatedWorkspace::Worktree(worktree)) => {
+            left = ctx.git().and_then(|git| git.forget(worktree)).err().or(left);
+        }
+        Some(CreatedWorkspace::Copy(copy)) => copy.tidy_up(),
+        None => {}
+    }
+    clean_up::clear_away(ctx, created);
+    match left {
+        Some(left) => Err(Error::NotAllUndone { id: operation.id, left: Box::new(left.into()) }),
+        None => Ok(()),
+    }
+}
+
+/// Everything that belongs to the session of a transcript.
+pub(crate) fn belongings(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Vec<PathBuf> {
+    let adapter = ctx.adapters().iter().find(|adapter| transcript.starts_with(adapter.home()));
+    adapter.map(|adapter| adapter.own_files(id, transcript)).unwrap_or_default()
+}
+
+/// What an undo moves away before it removes it, and where to: beside it, so that a new name is all it takes.
+fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
+    let mut away = created.files.clone();
+    // What the agent has put beside it since goes as well.
+    if let (Some(id), Some(transcript)) = (&created.session, created.transcript().filter(|path| path.exists())) {
+        away.extend(belongings(ctx, id, transcript).into_iter().filter(|path| !created.files.contains(path)));
+    }
+    let is_ours = match &created.workspace {
+        Some(CreatedWorkspace::Worktree(tree)) => ctx.git().is_ok_and(|git| git.standing(tree) == Standing::Itself),
+        Some(CreatedWorkspace::Copy(copy)) => copy.is_in_place(),
+        None => false,
+    };
+    away.extend(created.workspace.as_ref().filter(|_| is_ours).map(|workspace| workspace.path().to_owned()));
+    let mut aside: Vec<Moved> = Vec::new();
+    for from in away.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
+        let is_free = |to: &PathBuf| to.symlink_metadata().is_err() && aside.iter().all(|moved| moved.to != *to);
+        let names = (1..).map(|number: u32| from.with_file_name(format!(".tine-undo-{operation}-{number}")));
+        aside.extend(names.into_iter().find(is_free).map(|to| Moved { from, to }));
+    }
+    aside
+}
+
+/// What later operations have to do with the effects of an earlier one: a place that was free again may hold the
+/// workspace of another by now, and a session may be in the trash.
+fn leave_to<'a>(ctx: &Ctx, later: impl Iterator<Item = &'a Operation>, operation: &mut Operation) -> Result<()> {
+    let Some(created) = operation.effects.created_mut() else { return Ok(()) };
+    for other in later {
+        let path = |workspace: &CreatedWorkspace| workspace.path().to_owned();
+        let others = other.effects.workspace().map(path);
+        if let Some(path) = created.workspace.as_ref().map(path).filter(|path| others.as_ref() == Some(path)) {
+            ctx.warn(format!("{} is what operation {} made there, and stays", path.display(), other.id));
+            created.workspace = None;
+        }
+        let is_in_trash = match &other.effects {
+            Effects::Delete(deletion) => deletion.moved.iter().any(|moved| created.transcript() == Some(&moved.from)),
+            _ => false,
+        };
+        if is_in_trash {
+            return Err(Error::InTrash { id: operation.id, deleted_by: other.id });
+        }
+    }
+    Ok(())
+}
+
+/// Tells what somebody else has by now of a worktree, its branch or its place, and what is left alone therefore.
+fn warn_of_others(ctx: &Ctx, created: &Created) {
+    let (Some(worktree), Ok(git)) = (created.worktree(), ctx.git()) else {
+        return;
+    };
+    if let Some(tree) = git.elsewhere(worktree) {
+        ctx.warn(format!("the branch `{}` is checked out in {}, and stays", worktree.branch, tree.display()));
+    }
+    let branch = git.commit(&worktree.repository, &format!("refs/heads/{}", worktree.branch));
+    if branch.is_some_and(|commit| commit != worktree.base) {
+        ctx.warn(format!("something was committed to the branch `{}`, so it stays", worktree.branch));
+    }
+    if matches!(git.standing(worktree), Standing::Other(_)) {
+        let path = worktree.path.display();
+        ctx.warn(format!("{path} is not the worktree any more that was made there, and stays"));
+    }
+}
+
+/// Refuses to remove what somebody went on with, or what others need.
+fn check_undo(ctx: &Ctx, operation: &Operation, force: bool) -> Result<()> {
+    let Some(created) = operation.effects.created() else { return Ok(()) };
+    let sessions = crate::sessions::survey::all_sessions(ctx, &crate::sessions::catalog::Quiet)?;
+    let session = created.session.as_ref().and_then(|id| sessions.iter().find(|session| session.view.id == *id));
+    if let Some(session) = session {
+        if session.view.state != State::Stopped {
+            return Err(Error::IsOpen { session: session.view.label().to_owned(), state: session.view.state });
+        }
+        let dependants = delete::dependants(ctx, session, &[&session.view.path]);
+        if let Some(first) = dependants.first() {
+            let (label, count) = (session.view.label().to_owned(), dependants.len());
+            return Err(Error::StillNeeded { session: label, by: first.clone(), count });
+        }
+        let has_moved = created.transcript().is_some_and(|path| *path != session.view.path);
+        if has_moved && !force {
+            return Err(Error::HasMoved { id: operation.id, path: session.view.path.clone() });
+        }
+        // A clone of a session in which nothing was said has no transcript until somebody says something.
+        if created.files.is_empty() && !force {
+            return Err(Error::HasGrown { id: operation.id });
+        }
+    }
+    if force {
+        return Ok(());
+    }
+    if let Effects::Fork(fork) = &operation.effects
+        && growth::has_grown(ctx, fork)
+    {
+        return Err(Error::HasGrown { id: operation.id });
+    }
+    if let Some(path) = created.workspace.as_ref().map(CreatedWorkspace::path) {
+        let is_there = |session: &&Session| {
+            let is_the_forks = Some(&session.view.id) == created.session.as_ref();
+            !is_the_forks && session.view.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(path))
+        };
+        if let Some(other) = sessions.iter().find(is_there) {
+            let (id, session) = (operation.id, other.view.label().to_owned());
+            return Err(Error::WorksThere { id, session, path: path.to_owned() });
+        }
+        let proc = ctx.context().surroundings.proc.as_deref();
+        if let Some(process) = proc.and_then(|proc| agents::processes_in(proc, path).first().copied()) {
+            return Err(Error::RunsThere { id: operation.id, process, path: path.to_owned() });
+        }
+    }
+    let worktree = created.worktree();
+    if let (Some(worktree), Ok(git)) = (worktree, ctx.git()) {
+        if let Standing::Other(branch) = git.standing(worktree) {
+            return Err(Error::OtherTree { id: operation.id, path: worktree.path.clone(), branch });
+        }
+        if let Some(tree) = git.elsewhere(worktree) {
+            return Err(Error::BranchInUse { id: operation.id, branch: worktree.branch.clone(), tree });
+        }
+    }
+    if let Some(tree) = worktree.filter(|tree| ctx.git().is_ok_and(|git| git.is_locked(tree))) {
+        return Err(Error::Locked { id: operation.id, path: tree.path.clone() });
+    }
+    if worktree.is_some_and(|worktree| !ctx.git().is_ok_and(|git| git.is_untouched(worktree))) {
+        return Err(Error::WorkedIn { id: operation.id });
+    }
+    if let Some(copy) = created.copy().filter(|copy| !copy.is_untouched()) {
+        return Err(Error::WorkedInCopy { id: operation.id, path: copy.path.clone() });
+    }
+    Ok(())
+}
+
+/// Operations that came after another and were not taken back.
+fn later_than<'a>(all: &[&'a Operation], id: i64) -> impl Iterator<Item = &'a Operation> {
+    all.iter().copied().filter(move |other| other.id > id && other.state.is_done())
+}
+
+/// Gives something the name under which it waits to be removed. What has it already was moved before.
+fn step_aside(moved: &mut Moved) -> Result<()> {
+    if moved.to.symlink_metadata().is_ok() {
+        return Ok(());
+    }
+    match fs::rename(&moved.from, &moved.to) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // A folder of a lower layer of an overlay cannot be renamed, but it can be removed.
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+            moved.to.clone_from(&moved.from);
+            Ok(())
+        }
+        other => other.map_err(|_| Error::NotRemoved(moved.from.clone())),
+    }
+}
+
+/// Gives everything its own name again.
+fn move_back(aside: &[Moved]) -> Result<()> {
+    for Moved { from, to } in aside.iter().filter(|moved| moved.to.symlink_metadata().is_ok() && moved.to != moved.from)
+    {
+        if from.symlink_metadata().is_ok() {
+            return Err(workspace::Error::InTheWay(from.clone()).into());
+        }
+        fs::rename(to, from).map_err(|source| FileError::Write { path: from.clone(), source })?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "undo_tests.rs"]
+mod tests;

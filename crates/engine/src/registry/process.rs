@@ -1,0 +1,137 @@
+//! Processes, as the registry records them: recognised later even if their numbers were given to others.
+
+use std::fmt;
+use std::fs;
+
+/// A process and when it began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub pid: u32,
+    /// When it began, as the system reports it.
+    pub start: String,
+}
+
+impl Process {
+    /// This process, if the system tells when processes begin.
+    pub(crate) fn current() -> Option<Self> {
+        let pid = std::process::id();
+        agents::process_start(pid).map(|start| Process { pid, start })
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        agents::process_start(self.pid).as_deref() == Some(&self.start)
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.pid, self.start)
+    }
+}
+
+/// Who becomes the agent of a session that was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Launcher {
+    /// This process.
+    Process(Process),
+    /// Anybody: tine printed the command, or opened a pane that hasn't reported its process yet.
+    Anybody,
+}
+
+impl Launcher {
+    /// Reads what the registry holds.
+    pub(super) fn parse(text: &str) -> Self {
+        let process = text.split_once(' ').and_then(|(pid, start)| Some((pid.parse().ok()?, start.to_owned())));
+        match process {
+            Some((pid, start)) if pid > 0 => Launcher::Process(Process { pid, start }),
+            _ => Launcher::Anybody,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Launcher::Process(process) => Some(process.pid),
+            Launcher::Anybody => None,
+        }
+    }
+
+    /// Whether the session may still begin.
+    pub(crate) fn may_begin(&self) -> bool {
+        match self {
+            Launcher::Process(process) => process.is_running(),
+            Launcher::Anybody => true,
+        }
+    }
+}
+
+impl fmt::Display for Launcher {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Launcher::Process(process) => process.fmt(formatter),
+            Launcher::Anybody => formatter.write_str("0 -"),
+        }
+    }
+}
+
+/// The process that carries out an operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// As it is recorded: its number, when it began, and the namespace that numbers it. Older versions left out the
+    /// namespace.
+    text: String,
+}
+
+impl Owner {
+    pub(crate) fn current() -> Self {
+        let pid = std::process::id();
+        let start = agents::process_start(pid).unwrap_or_default();
+        Owner { text: format!("{pid} {start} {}", namespace()) }
+    }
+
+    /// What the registry holds.
+    pub(super) fn recorded(text: String) -> Self {
+        Owner { text }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is known to have ended. A process of another container can't be seen from here.
+    pub(super) fn has_ended(&self, here: &str) -> bool {
+        let mut words = self.text.splitn(3, ' ');
+        let pid = words.next().and_then(|pid| pid.parse().ok()).unwrap_or(0);
+        let start = words.next().unwrap_or_default();
+        let is_visible = words.next().is_none_or(|namespace| namespace == here);
+        is_visible && agents::process_start(pid).is_none_or(|now| now != start)
+    }
+}
+
+/// The namespace in which this process has its number.
+pub(super) fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    link.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_read_back() {
+        let process = Process { pid: 7, start: "1234".into() };
+        for launcher in [Launcher::Process(process), Launcher::Anybody] {
+            assert_eq!(Launcher::parse(&launcher.to_string()), launcher);
+        }
+        assert_eq!(Launcher::parse("nonsense"), Launcher::Anybody);
+    }
+
+    #[test]
+    fn a_process_of_another_namespace_is_not_known_to_have_ended() {
+        let here = namespace();
+        assert!(!Owner::current().has_ended(&here));
+        for (text, has_ended) in [("4194305 1", true), ("4194305 1 pid:[1]", false), ("nonsense", true)] {
+            assert_eq!(Owner::recorded(text.into()).has_ended(&here), has_ended, "{text}");
+        }
+    }
+}

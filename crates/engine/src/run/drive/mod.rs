@@ -1,0 +1,107 @@
+//! Driving sessions: opening one in a pane, sending it messages, waiting for answers, interrupting and stopping it.
+//!
+//! Whether an agent can take input, works on a message or is done is decided by the state that it reports and by its
+//! transcript. Its screen is read only where neither can tell yet, and to notice open dialogs.
+
+mod answer;
+pub(crate) mod awaited;
+pub(crate) mod background;
+pub(crate) mod control;
+pub(crate) mod editor;
+mod input;
+pub(crate) mod open;
+pub(crate) mod pane;
+pub(crate) mod queue;
+pub(crate) mod send;
+
+use std::time::Duration;
+
+use agents::Screen;
+use transcript::seed::is_seed;
+use transcript::{Agent, SessionName, State};
+
+pub use editor::{fetch_message, users_editor};
+pub use open::{Opening, pane_command, record_launch_failure};
+pub use send::{Delivery, Sent, Target, check_message};
+
+use crate::ctx::Ctx;
+use crate::run::places::{OpenPane, Pane};
+use crate::run::{Error, Result};
+use crate::sessions;
+use crate::sessions::session::Session;
+
+/// How often a session or a pane is polled.
+pub(crate) const PAUSE: Duration = Duration::from_millis(60);
+/// How long an agent may take to begin a turn.
+pub(crate) const TAKEN_UP_WITHIN: Duration = Duration::from_secs(20);
+/// How long a program may take to end by itself.
+const ENDS_WITHIN: Duration = Duration::from_secs(5);
+
+/// The agent of a session that has no messages yet.
+pub(crate) fn agent_of_unbegun(ctx: &Ctx, name: &SessionName) -> Result<Agent> {
+    let row = ctx.registry().named(name)?;
+    Ok(row
+        .map(|row| row.key.agent)
+        .ok_or_else(|| sessions::Error::Unknown { spec: name.to_string(), similar: Vec::new() })?)
+}
+
+/// What an agent asks on its screen, if it reports no state.
+fn asks_on_screen(ctx: &Ctx, session: &Session, pane: &Pane) -> Option<String> {
+    let adapter = ctx.adapter(session.view.agent);
+    if adapter.reports_state() {
+        return None;
+    }
+    let screen = OpenPane::new(ctx.context(), pane).and_then(|open| open.screen()).ok()?;
+    match adapter.read_screen(&screen) {
+        Screen::Asks(what) => Some(what.to_owned()),
+        Screen::Ready | Screen::Reading(_) | Screen::Unknown => None,
+    }
+}
+
+/// What a session that seems busy asks on its screen.
+pub(crate) fn asks_in_pane(ctx: &Ctx, session: &Session) -> Option<String> {
+    if session.view.state != State::Busy || ctx.adapter(session.view.agent).reports_state() {
+        return None;
+    }
+    asks_on_screen(ctx, session, &pane::pane_of(ctx, session).ok()?)
+}
+
+/// Whether a session has finished its work: its reported state and its transcript agree, and no message is queued.
+pub(crate) fn is_done(ctx: &Ctx, session: &Session) -> bool {
+    match session.view.state {
+        State::Busy | State::Waiting => false,
+        State::Stopped => !queue::is_awaited(ctx, session),
+        State::Idle => session.is_settled && !queue::is_awaited(ctx, session),
+    }
+}
+
+/// The last answer: what the agent wrote after its last tool call.
+pub(crate) fn last_answer(ctx: &Ctx, session: &Session) -> Result<Option<String>> {
+    Ok(answer::last_turn(ctx, session)?.answer)
+}
+
+/// The last prompt, without secrets.
+pub(crate) fn last_prompt(ctx: &Ctx, session: &Session) -> Result<Option<String>> {
+    if session.view.unstarted {
+        return Ok(None);
+    }
+    let prompt = answer::last_turn(ctx, session)?.prompt;
+    Ok(prompt.map(|prompt| transcript::secrets::mask(&prompt).0.into_owned()))
+}
+
+/// Whether a session was seeded and has no other messages yet.
+pub(crate) fn is_freshly_seeded(ctx: &Ctx, session: &Session) -> Result<bool> {
+    Ok(answer::last_turn(ctx, session)?.prompt.as_deref().is_some_and(is_seed))
+}
+
+/// Whether a session that had this number of turns works on another one, or has finished it.
+pub(crate) fn has_begun(session: &Session, turns: u32) -> bool {
+    session.view.turns > turns || matches!(session.view.state, State::Busy | State::Waiting)
+}
+
+/// The error for a session that waits for a person.
+fn asks(session: &Session) -> Error {
+    let what = session.live.as_ref().and_then(|live| live.waiting_for.clone());
+    let what = what.unwrap_or_else(|| "an answer".into());
+    Error::Asks { session: session.view.label().to_owned(), what }
+}

@@ -1,0 +1,46 @@
+//! Sending a message to a session without a terminal.
+
+use std::path::Path;
+
+use agents::{Holder, Message, SessionRef};
+use transcript::DefectKind;
+
+use crate::ctx::Ctx;
+use crate::run::drive::send::{self, Target};
+use crate::run::launch;
+use crate::run::profile::Launch;
+use crate::run::{Error, Result};
+use crate::sessions::moved;
+use crate::sessions::session::Session;
+
+/// Refuses sessions in a format that the agent no longer reads.
+pub(crate) fn check_format(session: &Session) -> Result<()> {
+    match session.details.defects.count(DefectKind::OldFormat) {
+        0 => Ok(()),
+        _ => Err(Error::OldFormat(session.view.agent)),
+    }
+}
+
+/// Sends a message to a session without a terminal, and returns the answer.
+pub(crate) fn resume_headless(
+    ctx: &Ctx,
+    session: &Session,
+    directory: &Path,
+    launch: &Launch,
+    text: &str,
+) -> Result<String> {
+    let view = &session.view;
+    check_format(session)?;
+    moved::check_directory(ctx, session, directory)?;
+    // Only the daemon can continue a session that it has open.
+    if session.holder() == Some(Holder::Daemon) {
+        let sent = send::send(ctx, &Target::Session(Box::new(session.clone())), text, true, None)?;
+        return Ok(sent.answer.unwrap_or_default());
+    }
+    let options = launch.options();
+    let session = Some(SessionRef { id: &view.id, path: &view.path });
+    let message = Message { session, id: None, title: None, directory, options: &options, text };
+    let program = launch::program_as(ctx, view.agent, &launch.profile, view.name.as_ref())?;
+    let said = ctx.adapter(view.agent).send(&program, &message);
+    Ok(said.map_err(|source| Error::NotAnswered { session: Some(view.label().to_owned()), source })?.answer)
+}

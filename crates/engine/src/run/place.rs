@@ -1,0 +1,106 @@
+//! Where an agent runs: in this terminal, in a pane of its own, without a terminal, or not at all.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::ctx::Ctx;
+use crate::run::drive::open;
+use crate::run::places::{Pane, Spot, Terminal, Unit};
+
+/// Where an agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In this terminal.
+    Here,
+    /// Without a terminal, one process per message.
+    Headless,
+    /// Not at all; the command that starts it is shown instead.
+    None,
+    /// In a pane of its own.
+    In(Spot),
+}
+
+impl Place {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Place::Here => "here",
+            Place::Headless => "headless",
+            Place::None => "none",
+            Place::In(spot) => spot.terminal.map_or("auto", Terminal::as_str),
+        }
+    }
+
+    /// Its JSON; `pane` is the pane that was opened there.
+    pub fn view(self, pane: Option<&Pane>) -> PlaceView {
+        match pane {
+            Some(pane) => PlaceView::Pane(pane.clone()),
+            None => PlaceView::Kind { kind: self.as_str() },
+        }
+    }
+}
+
+/// As people type it: `--in PLACE`.
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::In(spot) => write!(formatter, "{}:{}", self.as_str(), spot.unit_word()),
+            _ => formatter.write_str(self.as_str()),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = UnknownPlace;
+
+    fn from_str(word: &str) -> Result<Self, UnknownPlace> {
+        match word {
+            "here" => Ok(Place::Here),
+            "headless" => Ok(Place::Headless),
+            "none" => Ok(Place::None),
+            word => Spot::of(word).map(Place::In).ok_or(UnknownPlace),
+        }
+    }
+}
+
+/// A word that names no place. The message lists those that do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("here, auto, tmux, wezterm, kitty, zellij, headless or none; for example `tmux:window`")]
+pub struct UnknownPlace;
+
+/// A place in JSON: the pane that was opened, or the kind of place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum PlaceView {
+    /// A pane, with its terminal as the kind.
+    Pane(Pane),
+    /// Any other place.
+    Kind {
+        /// The word for it.
+        kind: &'static str,
+    },
+}
+
+/// A place of this size in the terminal that tine runs in; nothing where that has no panes.
+pub(crate) fn beside(ctx: &Ctx, unit: Unit) -> Option<Place> {
+    let spot = Spot { terminal: None, unit };
+    open::check_place(ctx, spot).is_ok().then_some(Place::In(spot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_is_read_again() {
+        for word in
+            ["here", "none", "headless", "auto", "tmux", "tmux:window", "tmux:session", "kitty:os-window", "zellij:tab"]
+        {
+            let place: Place = word.parse().unwrap();
+            assert_eq!(place.to_string().parse(), Ok(place), "{word}");
+        }
+        assert_eq!("screen".parse::<Place>(), Err(UnknownPlace));
+    }
+}

@@ -1,0 +1,201 @@
+//! The facts of a session as they lie in the cache, taken apart when somebody asks for them.
+//!
+//! A search looks at every session and needs the facts of ten; what it needs of all of them stands in [`Outline`].
+
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use transcript::seed::is_seed;
+use transcript::{Agent, Summary};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// So many rows are read one by one; whoever wants more wants all of them.
+const SINGLE: usize = 64;
+/// How much is read at once then. Fresh memory is what a listing pays for most, so this little is used again and again.
+const WINDOW: usize = 64 << 10;
+
+/// The facts of a session.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    known: OnceLock<Box<Summary>>,
+    stored: Option<Stored>,
+}
+
+/// Where facts lie in the cache.
+#[derive(Debug, Clone)]
+pub(super) struct Stored {
+    pub rows: Arc<Rows>,
+    pub from: u32,
+    pub len: u32,
+}
+
+/// What is needed of every session, whoever asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outline {
+    /// [`file_key`] of its path.
+    pub file: u64,
+    /// [`title_key`].
+    pub title: u64,
+    /// The first eight characters of its id, as a number.
+    pub beginning: u64,
+    pub turns: u32,
+    pub agent: Agent,
+    pub is_shown: bool,
+    /// Whether a part of its history is in other files, or should be.
+    pub has_bases: bool,
+}
+
+impl Outline {
+    pub(super) fn of(summary: &Summary) -> Outline {
+        Outline {
+            file: file_key(&summary.path),
+            title: title_key(summary),
+            beginning: crate::sessions::session::beginning(summary.id.as_str()),
+            turns: summary.turns,
+            agent: summary.agent,
+            is_shown: !summary.is_subagent && !summary.is_empty,
+            has_bases: !summary.bases.is_empty() || summary.missing_base.is_some(),
+        }
+    }
+}
+
+/// How a transcript is known by a number.
+pub(crate) fn file_key(path: &Path) -> u64 {
+    xxh3_64(path.as_os_str().as_encoded_bytes())
+}
+
+/// A fingerprint of a title that is more than the beginning of the first prompt; 0 where there is none.
+pub(crate) fn title_key(summary: &Summary) -> u64 {
+    own_title(summary).map_or(0, |title| xxh3_64(title.as_bytes()))
+}
+
+/// A title that is more than the beginning of the first prompt.
+pub(crate) fn own_title(summary: &Summary) -> Option<&str> {
+    let mut titles = [&summary.custom_title, &summary.agent_title].into_iter().flatten().map(String::as_str);
+    titles.find(|title| !is_seed(title))
+}
+
+impl Facts {
+    pub(super) fn stored(stored: Stored) -> Facts {
+        Facts { known: OnceLock::new(), stored: Some(stored) }
+    }
+
+    /// The facts, if they were taken apart or did not come from the cache; they may have been changed since.
+    pub(super) fn known(&self) -> Option<&Summary> {
+        self.known.get().map(AsRef::as_ref)
+    }
+
+    /// Where they lie.
+    pub(super) fn place(&self) -> Option<&Stored> {
+        self.stored.as_ref()
+    }
+
+    /// Gives them away.
+    pub(crate) fn into_summary(self) -> Summary {
+        let _: &Summary = &self;
+        *self.known.into_inner().expect("it was just made")
+    }
+
+    fn read(&self) -> Box<Summary> {
+        let stored = self.stored.as_ref().expect("what is not known is stored");
+        let summary = stored.rows.with_row(stored.from, stored.len, |row| postcard::from_bytes(row).ok());
+        // Who opened the cache has compared its checksum, and its first word names the format.
+        Box::new(summary.ok().flatten().expect("rows are as the cache's first word says"))
+    }
+}
+
+impl From<Summary> for Facts {
+    fn from(summary: Summary) -> Facts {
+        Facts { known: OnceLock::from(Box::new(summary)), stored: None }
+    }
+}
+
+impl Deref for Facts {
+    type Target = Summary;
+
+    fn deref(&self) -> &Summary {
+        self.known.get_or_init(|| self.read())
+    }
+}
+
+impl DerefMut for Facts {
+    fn deref_mut(&mut self) -> &mut Summary {
+        let _: &Summary = &*self;
+        self.known.get_mut().expect("it was just made")
+    }
+}
+
+/// The rows of an open cache.
+#[derive(Debug)]
+pub(super) struct Rows {
+    file: File,
+    /// Where they lie in the file.
+    start: u64,
+    len: usize,
+    reads: AtomicUsize,
+    window: Mutex<Window>,
+}
+
+/// A part of the rows.
+#[derive(Debug, Default)]
+struct Window {
+    from: usize,
+    bytes: Vec<u8>,
+}
+
+impl Rows {
+    pub(super) fn new(file: File, start: u64, len: usize) -> Rows {
+        Rows { file, start, len, reads: AtomicUsize::new(0), window: Mutex::default() }
+    }
+
+    /// The file that they lie in, which may have another name by now.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where what follows the rows begins.
+    pub(super) fn end(&self) -> u64 {
+        self.start + self.len as u64
+    }
+
+    /// Shows one row. Those that are asked for in the order in which they lie cost a read for many.
+    pub(super) fn with_row<T>(&self, from: u32, len: u32, see: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
+        let (from, len) = (from as usize, len as usize);
+        let end = from.checked_add(len).filter(|end| *end <= self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+        if from < window.from || end > window.from + window.bytes.len() {
+            let is_single = self.reads.fetch_add(1, Ordering::Relaxed) < SINGLE;
+            let size = if is_single { len } else { len.max(WINDOW).min(self.len - from) };
+            window.bytes.resize(size, 0);
+            window.from = from;
+            if let Err(error) = read_at(&self.file, &mut window.bytes, self.start + from as u64) {
+                window.bytes.clear();
+                return Err(error);
+            }
+        }
+        Ok(see(&window.bytes[from - window.from..end - window.from]))
+    }
+
+    /// All rows.
+    pub(super) fn all(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.len];
+        read_at(&self.file, &mut bytes, self.start)?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+#[cfg(not(unix))]
+fn read_at(mut file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    use io::{Read, Seek};
+    file.seek(io::SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
+}

@@ -1,0 +1,237 @@
+//! The catalog: the facts of every session of every agent, kept up to date at the price of one `stat` per file.
+//!
+//! Facts come from a cache that may be deleted at any time; a file whose size, time or inode changed is read again.
+
+pub(crate) mod cache;
+pub(crate) mod facts;
+
+pub use crate::progress::Quiet;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use agents::{Adapter, SessionFile, Stamp};
+use cache::Cache;
+pub use facts::Facts;
+use facts::Outline;
+pub(crate) use facts::{file_key, own_title};
+use transcript::{Agent, DefectKind, SessionId, Summary, secrets};
+
+/// One session file and what is known of it.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// The facts, which are taken apart when somebody asks for them.
+    pub summary: Facts,
+    /// What the file looked like when they were read.
+    pub stamp: Stamp,
+    /// Whether it was read in this look, because it is new or has changed.
+    pub is_fresh: bool,
+    turn_keys: TurnKeys,
+    outline: Outline,
+}
+
+/// Where the fingerprints of a session's turns are.
+#[derive(Debug, Clone)]
+enum TurnKeys {
+    /// With its other facts, as it was just read.
+    WithFacts,
+    /// In the cache, from here on; nobody asked for them yet.
+    InCache(u32),
+    /// Among those of the whole cache, from here on.
+    Loaded(u32, Arc<Vec<u64>>),
+}
+
+/// The catalog after one look at the disk.
+#[derive(Default)]
+pub struct Catalog {
+    /// Every session file, subagents and empty ones included.
+    pub entries: Vec<Entry>,
+    /// Folders that could not be looked at.
+    pub unreadable: Vec<(Agent, PathBuf, std::io::ErrorKind)>,
+    /// Changes whenever the cache is begun anew; empty where none can be kept.
+    pub generation: String,
+    /// How many files were read in this look.
+    pub scanned: usize,
+    cache: Cache,
+}
+
+impl Catalog {
+    /// Brings in the turns' fingerprints, which a listing does not need: [`Entry::turn_keys`].
+    pub fn load_turn_keys(&mut self) {
+        self.cache.load_turn_keys(&mut self.entries);
+    }
+
+    /// The folders that could not be looked at, for people.
+    pub(crate) fn unlisted(&self) -> impl Iterator<Item = String> {
+        let told = |(agent, path, kind): &(Agent, PathBuf, std::io::ErrorKind)| {
+            format!("cannot look into {} of {agent}: {kind}", path.display())
+        };
+        self.unreadable.iter().map(told)
+    }
+
+    /// The sessions of an agent with this id.
+    pub(crate) fn with_id<'a>(&'a self, agent: Agent, id: &'a SessionId) -> impl Iterator<Item = &'a Entry> {
+        let beginning = crate::sessions::session::beginning(id.as_str());
+        let may_be = move |entry: &&Entry| entry.beginning() == beginning && entry.agent() == agent;
+        self.entries.iter().filter(may_be).filter(move |entry| entry.summary.id == *id)
+    }
+}
+
+impl Entry {
+    /// A file that was just read. Secrets in its titles are masked: they are kept in the cache and shown wherever
+    /// sessions are.
+    pub fn fresh(mut summary: Summary, stamp: Stamp) -> Self {
+        for title in [&mut summary.custom_title, &mut summary.agent_title, &mut summary.first_prompt] {
+            if let Some(Cow::Owned(masked)) = title.as_deref().map(|title| secrets::mask(title).0) {
+                *title = Some(masked);
+            }
+        }
+        let outline = Outline::of(&summary);
+        Entry { summary: summary.into(), stamp, is_fresh: true, turn_keys: TurnKeys::WithFacts, outline }
+    }
+
+    /// The fingerprints of its turns; none where they were not loaded.
+    pub(crate) fn turn_keys(&self) -> &[u64] {
+        match &self.turn_keys {
+            TurnKeys::WithFacts => &self.summary.turn_keys,
+            TurnKeys::InCache(_) => &[],
+            TurnKeys::Loaded(from, all) => cache::slice(all, *from, self.outline.turns),
+        }
+    }
+
+    /// Its transcript's [`file_key`].
+    pub(crate) fn file(&self) -> u64 {
+        self.outline.file
+    }
+
+    /// Whose session it is.
+    pub(crate) fn agent(&self) -> Agent {
+        self.outline.agent
+    }
+
+    /// Whether people see it: subagents' threads and empty files are left out.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.outline.is_shown
+    }
+
+    /// [`facts::title_key`] of what it is called now.
+    pub(crate) fn title_key(&self) -> u64 {
+        self.summary.known().map_or(self.outline.title, facts::title_key)
+    }
+
+    /// The first eight characters of its id, as a number.
+    pub(crate) fn beginning(&self) -> u64 {
+        self.outline.beginning
+    }
+
+    /// Whether the file could be read to its end. What could not is looked at again the next time.
+    fn is_readable(&self) -> bool {
+        !self.is_fresh || self.summary.defects.count(DefectKind::Unreadable) == 0
+    }
+}
+
+/// Told about work that may take long.
+pub trait Progress: Sync {
+    /// `done` of `total` steps are done.
+    fn step(&self, done: usize, total: usize);
+}
+
+impl Progress for Quiet {
+    fn step(&self, _done: usize, _total: usize) {}
+}
+
+/// Looks at every agent's files and reads those that changed.
+pub fn refresh(adapters: &[Box<dyn Adapter>], cache_folder: &Path, progress: &dyn Progress) -> Catalog {
+    let mut catalog = Catalog::default();
+    let mut files: Vec<(Agent, SessionFile)> = Vec::new();
+    // Folders are walked while the cache is read: a listing in which nothing changed consists of little else.
+    let mut cache = std::thread::scope(|scope| {
+        let walks: Vec<_> =
+            adapters.iter().map(|adapter| (adapter.agent(), scope.spawn(|| adapter.discover()))).collect();
+        let cache = Cache::load(cache_folder);
+        for (agent, walk) in walks {
+            let found = walk.join().unwrap_or_default();
+            files.extend(found.files.into_iter().map(|file| (agent, file)));
+            catalog.unreadable.extend(found.unreadable.into_iter().map(|(path, kind)| (agent, path, kind)));
+        }
+        cache
+    });
+    let mut changed = Vec::new();
+    catalog.entries.reserve(files.len());
+    let returned = cache.returned_bases(&files);
+    for (agent, file) in files {
+        match cache.take(file_key(&file.path), &file.stamp) {
+            Some(entry) if !entry.outline.has_bases || still_holds(&entry.summary, &returned) => {
+                catalog.entries.push(entry);
+            }
+            _ => changed.push((agent, file)),
+        }
+    }
+    let fresh = scan_all(adapters, &changed, progress);
+    catalog.scanned = fresh.iter().filter(|entry| entry.is_readable()).count();
+    catalog.entries.extend(fresh);
+    // What belongs to a home that is not looked at now, or to a folder that cannot be, is kept for when it is.
+    let unlisted: Vec<PathBuf> = catalog.unreadable.iter().map(|(_, path, _)| path.clone()).collect();
+    let is_elsewhere = |path: &Path| {
+        !adapters.iter().any(|adapter| path.starts_with(adapter.home()))
+            || unlisted.iter().any(|folder| path.starts_with(folder))
+    };
+    let gone = cache.untaken().any(|path| !is_elsewhere(&path));
+    catalog.generation = match catalog.scanned > 0 || gone || cache.generation.is_empty() {
+        true => cache.replace(&catalog.entries, is_elsewhere),
+        false => cache.generation.clone(),
+    };
+    catalog.cache = cache;
+    catalog
+}
+
+/// Whether the other files that a session's history stands in are as they were when it was read.
+fn still_holds(summary: &Summary, returned: &HashSet<String>) -> bool {
+    summary.bases.iter().all(|base| base.exists())
+        && summary.missing_base.as_ref().is_none_or(|missing| !returned.contains(missing))
+}
+
+/// Reads the given files with as many threads as there are cores.
+fn scan_all(adapters: &[Box<dyn Adapter>], changed: &[(Agent, SessionFile)], progress: &dyn Progress) -> Vec<Entry> {
+    if changed.is_empty() {
+        return Vec::new();
+    }
+    let by_agent: HashMap<Agent, &dyn Adapter> =
+        adapters.iter().map(|adapter| (adapter.agent(), adapter.as_ref())).collect();
+    // Large files first, so that no thread is left alone with one at the end.
+    let mut order: Vec<usize> = (0..changed.len()).collect();
+    order.sort_by_key(|index| std::cmp::Reverse(changed[*index].1.stamp.size));
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(changed.len());
+    let mut fresh = Vec::with_capacity(changed.len());
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..threads {
+            let sender = sender.clone();
+            let (next, order, by_agent) = (&next, &order, &by_agent);
+            scope.spawn(move || {
+                while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (agent, file) = &changed[*index];
+                    let mut summary = by_agent[agent].scan(&file.path);
+                    // What was noted of lines serves a copy that follows at once, of a long file above all.
+                    if *index != order[0] {
+                        summary.layout = None;
+                    }
+                    if sender.send((*index, Entry::fresh(summary, file.stamp))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        for entry in receiver {
+            fresh.push(entry);
+            progress.step(fresh.len(), changed.len());
+        }
+    });
+    // In the order in which they were found, in which they will be asked for as well.
+    fresh.sort_unstable_by_key(|(index, _)| *index);
+    fresh.into_iter().map(|(_, entry)| entry).collect()
+}

@@ -1,0 +1,217 @@
+//! Looking at the disk once: which sessions there are, and reading one.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use agents::Blocks;
+use diagnostics::OrLog;
+use transcript::Agent;
+
+use crate::advice::FileError;
+use crate::ctx::Ctx;
+use crate::registry;
+use crate::registry::RegistryTrouble;
+use crate::registry::SessionKey;
+use crate::sessions::catalog::Progress;
+use crate::sessions::project::Project;
+use crate::sessions::resolve::Selection;
+use crate::sessions::seeded::{FoldedSeed, KeptBlocks};
+use crate::sessions::session::{Knowledge, Listing, Session};
+use crate::sessions::settle;
+use crate::sessions::{Error, Result};
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Filter {
+    /// Only this agent's.
+    pub agent: Option<Agent>,
+    /// Only those of the project around this directory.
+    pub directory: Option<PathBuf>,
+}
+
+/// The sessions that are asked for, newest first. Subagents' threads and empty files are left out.
+pub(crate) fn sessions(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Result<Vec<Session>> {
+    Ok(listing(ctx, filter, progress)?.collect())
+}
+
+/// The same, put together one by one: of ten thousand sessions, most are printed and forgotten.
+pub(crate) fn listing(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Result<Listing> {
+    let (mut catalog, knowledge) = survey(ctx, progress)?;
+    catalog.entries.extend(knowledge.unstarted_entries());
+    let project = filter.directory.as_deref().map(Project::of);
+    let asked = |entry: &crate::sessions::catalog::Entry| {
+        let in_project = |project: &Project| entry.summary.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
+        entry.is_shown()
+            && filter.agent.is_none_or(|agent| agent == entry.agent())
+            && project.as_ref().is_none_or(in_project)
+    };
+    let shown = catalog.entries.iter().filter(|entry| entry.is_shown());
+    let handles = crate::sessions::session::handles(shown.map(|entry| &entry.summary.id));
+    let mut entries = catalog.entries;
+    entries.retain(asked);
+    Ok(Listing::new(entries, knowledge, handles))
+}
+
+/// One look at the disk, and everything that is known beside the session files.
+pub(crate) fn survey(ctx: &Ctx, progress: &dyn Progress) -> Result<(crate::sessions::catalog::Catalog, Knowledge)> {
+    let mut catalog = crate::sessions::catalog::refresh(&ctx.adapters, &ctx.context.paths.cache, progress);
+    for warning in catalog.unlisted() {
+        let mut warnings = ctx.warnings.borrow_mut();
+        // Some commands look twice.
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    let notes: HashMap<_, _> = ctx.adapters.iter().map(|adapter| (adapter.agent(), adapter.notes())).collect();
+    // What was learned is noted, but a registry that cannot be written now does not keep a listing from its work.
+    let is_kept = ctx.registry().is_kept();
+    let noted = match is_kept {
+        true => follow(ctx, &catalog).and_then(|()| settle::settle_starts(ctx, &catalog)),
+        false => Ok(()),
+    };
+    if let Err(error) = noted.and_then(|()| note_lineage(ctx, &mut catalog, &notes)) {
+        ctx.do_without_registry(&error)?;
+    }
+    let live = || ctx.adapters.iter().map(|adapter| (adapter.agent(), adapter.live())).collect();
+    let known = Knowledge::new(&ctx.registry.borrow(), notes, live());
+    let mut knowledge = match known {
+        Err(error @ registry::Error::Unusable { trouble: RegistryTrouble::Damaged, .. })
+            if ctx.registry().is_kept() =>
+        {
+            ctx.do_without_registry(&error)?;
+            let notes = ctx.adapters.iter().map(|adapter| (adapter.agent(), adapter.notes())).collect();
+            Knowledge::new(&ctx.registry.borrow(), notes, live())?
+        }
+        known => known?,
+    };
+    knowledge.look_for_terminals(&ctx.adapters);
+    knowledge.correct_forks(&mut catalog.entries);
+    Ok((catalog, knowledge))
+}
+
+/// Every session, newest first.
+pub(crate) fn all_sessions(ctx: &Ctx, progress: &dyn Progress) -> Result<Vec<Session>> {
+    sessions(ctx, &Filter::default(), progress)
+}
+
+/// Finds the session that `spec` means, among all.
+pub(crate) fn resolve(ctx: &Ctx, spec: &str, progress: &dyn Progress) -> Result<Selection> {
+    let sessions = all_sessions(ctx, progress)?;
+    resolve_among(ctx, &sessions, spec)
+}
+
+/// Finds the session that `spec` means, among `sessions`.
+pub(crate) fn resolve_among(ctx: &Ctx, sessions: &[Session], spec: &str) -> Result<Selection> {
+    crate::sessions::resolve::resolve(ctx, sessions, spec)
+}
+
+/// The conversation up to and including turn `until`; a seed that it may begin with is one line.
+pub(crate) fn read(ctx: &Ctx, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
+    let blocks = read_all(ctx, session, until)?;
+    let note = ctx.registry.borrow().seed(session.view.agent, &session.view.id)?;
+    Ok(Box::new(FoldedSeed::new(blocks, note.as_ref(), session.view.parent.as_ref())))
+}
+
+/// The conversation as the agent keeps it, with the seed that it may begin with.
+pub(crate) fn read_all(ctx: &Ctx, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
+    let path = &session.view.path;
+    if session.view.unstarted {
+        return Ok(Box::new(KeptBlocks::read(path)?));
+    }
+    let adapter = ctx.adapter(session.view.agent);
+    let known = session.details.known.as_ref();
+    let part = agents::Part { until, tip: session.details.tip, ..agents::Part::default() };
+    Ok(adapter.read_part(path, &part, known).map_err(|source| FileError::Read { path: path.clone(), source })?)
+}
+
+/// Remembers that a session was used, so that `-` means it.
+pub(crate) fn remember_use(ctx: &Ctx, session: &Session) {
+    let key = session.key();
+    let value = serde_json::json!({ "agent": key.agent, "id": key.id, "path": key.path }).to_string();
+    // Not being able to remember is no reason to fail what was asked.
+    ctx.registry
+        .borrow_mut()
+        .in_a_hurry(|registry| registry.remember("last-session", &value))
+        .or_log("record the last session");
+}
+
+pub(crate) fn last_used(ctx: &Ctx) -> Result<Option<SessionKey>> {
+    let Some(value) = ctx.registry.borrow().recall("last-session")? else {
+        return Ok(None);
+    };
+    #[derive(serde::Deserialize)]
+    struct Used {
+        agent: Agent,
+        id: transcript::SessionId,
+        path: PathBuf,
+    }
+    let used: Option<Used> = serde_json::from_str(&value).ok();
+    Ok(used.map(|used| SessionKey { agent: used.agent, id: used.id, path: used.path }))
+}
+
+/// A session file that lies outside of the agents' folders.
+pub(crate) fn outside_session(ctx: &Ctx, path: &Path) -> Result<Session> {
+    let unreadable = |source| FileError::Read { path: path.to_owned(), source };
+    let metadata = std::fs::metadata(path).map_err(unreadable)?;
+    if !metadata.is_file() {
+        return Err(Error::NotASession(path.to_owned()));
+    }
+    std::fs::File::open(path).map_err(unreadable)?;
+    let agent = agents::agent_of_file(ctx.adapters(), path).ok_or_else(|| Error::NotASession(path.to_owned()))?;
+    let summary = ctx.adapter(agent).scan(path);
+    let stamp = agents::stamp(&metadata);
+    let registry = ctx.registry.borrow();
+    let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
+    Ok(knowledge.session(crate::sessions::catalog::Entry::fresh(summary, stamp)))
+}
+
+/// Follows transcripts that were moved: a named session whose file is gone, and whose id turned up elsewhere.
+fn follow(ctx: &Ctx, catalog: &crate::sessions::catalog::Catalog) -> registry::Result<()> {
+    if catalog.scanned == 0 {
+        return Ok(());
+    }
+    let names = ctx.registry.borrow().names()?;
+    for key in names.keys() {
+        let mut same = catalog.with_id(key.agent, &key.id).map(|entry| &entry.summary.path);
+        if let (Some(only), None) = (same.next(), same.next())
+            && *only != key.path
+            && !key.path.exists()
+        {
+            ctx.registry.borrow_mut().in_a_hurry(|registry| registry.move_session(key, only))?;
+        }
+    }
+    Ok(())
+}
+
+/// Reads into the registry what new files tell of their origin.
+fn note_lineage(
+    ctx: &Ctx,
+    catalog: &mut crate::sessions::catalog::Catalog,
+    notes: &HashMap<Agent, agents::Notes>,
+) -> registry::Result<()> {
+    // A registry that has not seen this cache's sessions has to look at all of them once.
+    let seen = ctx.registry.borrow().recall("catalog")?;
+    let all = seen.as_deref() != Some(&catalog.generation);
+    if !all && catalog.scanned == 0 {
+        return Ok(());
+    }
+    let known = ctx.registry.borrow().lineage()?;
+    catalog.load_turn_keys();
+    let found = crate::sessions::lineage::infer(&catalog.entries, notes, |entry| {
+        all || (entry.is_fresh && !known.contains_key(&(entry.summary.agent, entry.summary.id.clone())))
+    });
+    let turns = crate::sessions::lineage::turns(&catalog.entries, &known);
+    let mut registry = ctx.registry.borrow_mut();
+    let now = ctx.context.clock.now();
+    registry.in_a_hurry(|registry| {
+        registry.note_lineage(&found, now)?;
+        registry.note_turns(&turns)?;
+        if all && !catalog.generation.is_empty() {
+            registry.remember("catalog", &catalog.generation)?;
+        }
+        Ok(())
+    })?;
+    let is_kept = registry.is_kept();
+    drop(registry);
+    if is_kept { Ok(settle::name_forks(ctx, &found, catalog)?) } else { Ok(()) }
+}

@@ -1,0 +1,244 @@
+//! A look at everything that tine depends on, with a hint for whatever is not as it should be.
+
+use std::path::Path;
+
+use serde::Serialize;
+use transcript::{Agent, Defects, text};
+
+use crate::config;
+use crate::ctx::Ctx;
+use crate::program;
+use crate::search::IndexStatus;
+use crate::search::upkeep;
+use crate::sessions::catalog;
+use crate::sessions::catalog::Progress;
+use crate::setup;
+use crate::setup::Result;
+use crate::setup::leftovers;
+use crate::setup::repair;
+
+/// How one thing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Something does not work.
+    Bad,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, Serialize)]
+pub struct Check {
+    /// What it is about.
+    pub subject: String,
+    /// How it stands.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// Everything that was looked at.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The checks, in the order in which they are shown.
+    pub checks: Vec<Check>,
+}
+
+impl Report {
+    /// Whether nothing is broken.
+    pub fn is_healthy(&self) -> bool {
+        self.checks.iter().all(|check| check.verdict != Verdict::Bad)
+    }
+}
+
+/// Looks at agents, files, registry and cache.
+pub(crate) fn doctor(ctx: &Ctx, progress: &dyn Progress) -> Result<Report> {
+    let mut checks = Vec::new();
+    let catalog = catalog::refresh(ctx.adapters(), &ctx.context().paths.cache, progress);
+    for adapter in ctx.adapters() {
+        let agent = adapter.agent();
+        checks.push(program_check(ctx, agent));
+        let entries = catalog.entries.iter().filter(|entry| entry.summary.agent == agent);
+        let (sessions, helpers): (Vec<_>, Vec<_>) = entries.partition(|entry| !entry.summary.is_subagent);
+        let said = sessions.iter().filter(|entry| !entry.summary.is_empty).count();
+        let mut found = format!("{said} in {}", adapter.home().display());
+        if !helpers.is_empty() {
+            found.push_str(&format!(", and {} threads of subagents", helpers.len()));
+        }
+        let variable = agents::about(agent).variables.locations[0];
+        let hint = (!adapter.home().exists())
+            .then(|| format!("start {} once, or point {variable} to its folder", agent.product_name()));
+        let verdict = if hint.is_some() { Verdict::Note } else { Verdict::Good };
+        checks.push(Check { subject: format!("{agent} sessions"), verdict, found, hint });
+        let mut defects = Defects::default();
+        for entry in sessions.iter().chain(&helpers) {
+            defects.merge(&entry.summary.defects);
+        }
+        checks.extend(defects.iter().map(|(kind, count)| Check {
+            subject: format!("{agent} files"),
+            verdict: Verdict::Note,
+            found: format!("{count} × {}", kind.describe()),
+            hint: Some("`tine info SESSION` tells which; nothing needs to be done".into()),
+        }));
+        let live = adapter.live();
+        if let Some(weak) = live.weak {
+            let found = format!("{} open; {weak}", live.sessions.len());
+            checks.push(Check { subject: format!("{agent} state"), verdict: Verdict::Note, found, hint: None });
+        }
+        checks.push(hooks_check(ctx, agent));
+    }
+    for (agent, path, kind) in &catalog.unreadable {
+        checks.push(Check {
+            subject: format!("{agent} files"),
+            verdict: Verdict::Bad,
+            found: format!("cannot look into {}: {kind}", path.display()),
+            hint: Some("give yourself the right to read it".into()),
+        });
+    }
+    checks.push(config_check(ctx));
+    checks.extend(repair::registry_checks(ctx));
+    checks.extend(leftovers::leftover_checks(ctx)?);
+    checks.push(cache_check(ctx, catalog.generation.is_empty()));
+    checks.push(index_check(ctx, progress, !catalog.generation.is_empty()));
+    checks.push(git_check(ctx));
+    Ok(Report { checks })
+}
+
+fn program_check(ctx: &Ctx, agent: Agent) -> Check {
+    let subject = agent.product_name().to_owned();
+    let Some(path) = ctx.context().find_program(agent.as_str()) else {
+        return Check {
+            subject,
+            verdict: Verdict::Note,
+            found: "not found in PATH".into(),
+            hint: Some("its sessions can be read, but not resumed or forked natively".into()),
+        };
+    };
+    let found = match program::version_of(&path) {
+        Some(version) => format!("{version} at {}", path.display()),
+        None => format!("{} does not tell its version", path.display()),
+    };
+    Check { subject, verdict: Verdict::Good, found, hint: None }
+}
+
+/// Whether tine is told by the agent's hooks, so that forks made inside the agent are noticed at once.
+fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
+    let subject = format!("{agent} hooks");
+    // A doctor does not start agents, which would write to their homes.
+    let places = match setup::setup_places(ctx, agent, false) {
+        Ok(places) => places,
+        Err(error) => {
+            return Check { subject, verdict: Verdict::Bad, found: error.to_string(), hint: error.advice().hint };
+        }
+    };
+    let place = places.iter().find(|place| place.works());
+    let (verdict, found, hint) = match (place, places.first()) {
+        (Some(place), _) => (Verdict::Good, format!("installed in {}", place.path.display()), None),
+        (None, Some(place)) => {
+            let found = format!("installed in {}, but not working", place.path.display());
+            (Verdict::Bad, found, Some("`tine setup --status` tells why".into()))
+        }
+        (None, None) => {
+            let hint = format!(
+                "`tine setup {agent}` installs them; without them tine notices forks made inside the agent when it next looks"
+            );
+            (Verdict::Note, "not installed".into(), Some(hint))
+        }
+    };
+    Check { subject, verdict, found, hint }
+}
+
+/// Whether the configuration can be read, and says only what tine knows.
+fn config_check(ctx: &Ctx) -> Check {
+    let subject = "configuration".to_owned();
+    let path = &ctx.context().paths.config;
+    let unknown = match config::read(path) {
+        Ok((_, unknown)) => unknown,
+        Err(error) => {
+            return Check { subject, verdict: Verdict::Bad, found: error.to_string(), hint: error.advice().hint };
+        }
+    };
+    if !unknown.is_empty() {
+        let keys: Vec<String> = unknown.iter().map(|key| format!("`{}`", text::one_line(key))).collect();
+        let found = format!("{}: unknown: {}", path.display(), keys.join(", "));
+        let hint = Some("check the spelling; unknown keys have no effect".to_owned());
+        return Check { subject, verdict: Verdict::Note, found, hint };
+    }
+    let found = if path.exists() { path.display().to_string() } else { format!("none at {}", path.display()) };
+    Check { subject, verdict: Verdict::Good, found, hint: None }
+}
+
+fn cache_check(ctx: &Ctx, missing: bool) -> Check {
+    let path = &ctx.context().paths.cache;
+    let subject = "cache".to_owned();
+    match missing {
+        true => Check {
+            subject,
+            verdict: Verdict::Note,
+            found: format!("{} cannot be written, so every listing reads everything", path.display()),
+            hint: Some("make the folder writable".into()),
+        },
+        false => Check { subject, verdict: Verdict::Good, found: path.display().to_string(), hint: None },
+    }
+}
+
+fn index_check(ctx: &Ctx, progress: &dyn Progress, is_writable: bool) -> Check {
+    let subject = "search index".to_owned();
+    let status = match upkeep::index_status(ctx, progress) {
+        Ok(IndexStatus { failed: Some(error), .. }) | Err(error) => {
+            return Check { subject, verdict: Verdict::Bad, found: error.to_string(), hint: error.advice().hint };
+        }
+        Ok(status) => status,
+    };
+    let missing = status.missing.sessions + status.missing.tools;
+    let vectors = status.vectors.as_ref().map_or(0, |vectors| vectors.missing);
+    let known = format!("{} sessions", status.sessions);
+    let (found, hint) = match status.notices.first() {
+        Some(notice) => (notice.clone(), "`tine index` does that"),
+        None if status.sessions == 0 && missing > 0 => {
+            ("not built yet".to_owned(), "the first search builds it, or `tine index`")
+        }
+        None if missing > 0 => {
+            (format!("{known}, {missing} not up to date"), "the next search reads them, or `tine index`")
+        }
+        None if vectors > 0 => {
+            (format!("{known}, the meaning of {vectors} not known yet"), "`tine index` makes all vectors")
+        }
+        None => return Check { subject, verdict: Verdict::Good, found: known, hint: None },
+    };
+    let hint = if is_writable { hint } else { "make the cache folder writable" };
+    Check { subject, verdict: Verdict::Note, found, hint: Some(hint.to_owned()) }
+}
+
+fn git_check(ctx: &Ctx) -> Check {
+    let subject = "git".to_owned();
+    match ctx.context().find_program("git").map(|path| (program::version_of(&path), path)) {
+        Some((version, path)) => {
+            let found = format!("{} at {}", version.unwrap_or_else(|| "found".into()), path.display());
+            Check { subject, verdict: Verdict::Good, found, hint: None }
+        }
+        None => Check {
+            subject,
+            verdict: Verdict::Note,
+            found: "not found in PATH".into(),
+            hint: Some("forks into worktrees need it".into()),
+        },
+    }
+}
+
+#[cfg(unix)]
+pub(crate) fn readable_by_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn readable_by_others(_path: &Path) -> bool {
+    false
+}

@@ -1,0 +1,223 @@
+//! A copy of a whole directory for a fork to work in: where it may be made, making it, and taking it away again.
+//!
+//! `copy` walks and copies, `entry` is one file, link or folder and what the system can do for it, `repository` gives a
+//! copied working tree a repository of its own, `digest` tells whether something was changed since.
+
+pub(crate) mod copy;
+pub(crate) mod digest;
+pub(crate) mod entry;
+pub(crate) mod repository;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use diagnostics::OrLog;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use copy::{Copied, copy, copy_one};
+pub use copy::{CopyProgress, size_of};
+pub(crate) use digest::{Digest, content_digest, digest_of, sizes_of};
+
+use crate::advice::FileError;
+use crate::workspace::git::Git;
+use crate::workspace::{Error, Result};
+
+/// What the folder of all clones of a directory is called behind that directory's name.
+pub(crate) const CLONES: &str = ".clones";
+
+/// A copy of a directory that tine makes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DirectoryCopy {
+    /// The directory that is copied.
+    pub source: PathBuf,
+    /// Where the copy is.
+    pub path: PathBuf,
+    /// Where it is until it is complete.
+    pub unfinished: PathBuf,
+    /// Whether an empty directory was there before.
+    pub was_there: bool,
+    /// The directories above that are made for it, the deepest first.
+    pub parents: Vec<PathBuf>,
+    /// What it looked like when it was complete. As long as there is none, nothing has been put to `path`.
+    pub digest: Option<String>,
+}
+
+impl DirectoryCopy {
+    /// Decides about a copy of `source` at `target`; nothing is touched. `source` has no symbolic links in it.
+    pub(crate) fn plan(source: &Path, target: &Path) -> Result<Self> {
+        let path = new_place(target)?;
+        if source.to_str().is_none() {
+            return Err(Error::BadTarget(source.to_owned()));
+        }
+        // Compared by what they are, too: a directory can be mounted at a second place.
+        let own = entry::identity(source);
+        let inside = |place: &Path| place == source || (own.is_some() && entry::identity(place) == own);
+        if path.ancestors().any(inside) {
+            return Err(Error::IntoItself { directory: source.to_owned(), target: path });
+        }
+        let was_there = match fs::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_dir() && fs::read_dir(&path).is_ok_and(|mut all| all.next().is_none()) => true,
+            Ok(_) => return Err(Error::TargetExists(path)),
+            Err(_) => false,
+        };
+        let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else {
+            return Err(Error::TargetExists(path));
+        };
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(".tine-new");
+        let parents = path.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
+        let unfinished = parent.join(hidden);
+        Ok(DirectoryCopy { source: source.to_owned(), path, unfinished, was_there, parents, digest: None })
+    }
+
+    /// Makes the copy beside its final name and notes what it looks like. On any failure nothing of it is left.
+    pub(crate) fn write(&mut self, git: Option<&Git>, progress: &dyn CopyProgress) -> Result<Copied> {
+        let parent = self.unfinished.parent().unwrap_or(Path::new("/"));
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            |source| FileError::Write { path, source }
+        };
+        fs::create_dir_all(parent).map_err(failed(parent))?;
+        if self.unfinished.symlink_metadata().is_ok() {
+            // No other run is at it, or the registry would have said so.
+            remove_tree(&self.unfinished).map_err(failed(&self.unfinished))?;
+        }
+        let made = copy(&self.source, &self.unfinished, progress).and_then(|mut copied| {
+            repository::make_independent(self, &copied.repositories, git, progress)?;
+            self.digest = Some(digest_of(&self.unfinished).map_err(failed(&self.unfinished))?);
+            entry::flush(&self.unfinished).map_err(failed(&self.unfinished))?;
+            copied.repositories.clear();
+            Ok(copied)
+        });
+        made.inspect_err(|_| {
+            self.digest = None;
+            self.remove();
+        })
+    }
+
+    /// Gives it its final name.
+    pub(crate) fn put_in_place(&self) -> Result<()> {
+        // An empty directory is replaced; anything else that came there meanwhile makes this fail.
+        fs::rename(&self.unfinished, &self.path).map_err(|source| match source.kind() {
+            io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
+                Error::TargetExists(self.path.clone())
+            }
+            _ => FileError::Write { path: self.path.clone(), source }.into(),
+        })
+    }
+
+    /// Whether nothing was changed in it since it was made.
+    pub(crate) fn is_untouched(&self) -> bool {
+        !self.path.exists() || digest_of(&self.path).ok() == self.digest
+    }
+
+    /// Whether it has its final name. As long as the unfinished copy is there, or was never complete, what stands under the
+    /// final name is not ours.
+    pub(crate) fn is_in_place(&self) -> bool {
+        self.digest.is_some() && self.unfinished.symlink_metadata().is_err()
+    }
+
+    /// Removes it, complete or not, and what was made above it. What somebody else put to its place is left alone.
+    pub(crate) fn remove(&self) {
+        let is_in_place = self.is_in_place();
+        remove_tree(&self.unfinished).or_log(format_args!("remove {}", self.unfinished.display()));
+        if is_in_place {
+            remove_tree(&self.path).or_log(format_args!("remove {}", self.path.display()));
+        }
+        self.tidy_up();
+    }
+
+    /// Where it is gone, gives back the empty directory that was there, or else removes what was made above it.
+    pub(crate) fn tidy_up(&self) {
+        if self.was_there && self.digest.is_some() {
+            // Something that stands there stays.
+            fs::create_dir(&self.path).or_log(format_args!("create {}", self.path.display()));
+        }
+        // The folder of all clones goes with the last of them; others only where they were made for this one.
+        let clones = self.path.parent().filter(|folder| **folder == beside(&self.source, CLONES));
+        for folder in self.parents.iter().map(PathBuf::as_path).chain(clones) {
+            fs::remove_dir(folder).or_log(format_args!("remove {}", folder.display()));
+        }
+    }
+}
+
+/// The place beside a directory whose name is the directory's with something behind it.
+pub(crate) fn beside(directory: &Path, behind: &str) -> PathBuf {
+    let mut name = directory.file_name().unwrap_or_default().to_owned();
+    name.push(behind);
+    directory.with_file_name(name)
+}
+
+/// Where `path`, which need not be there, is without symbolic links and detours. It is written into transcripts and the
+/// registry, so it has to be text.
+pub(crate) fn new_place(path: &Path) -> Result<PathBuf> {
+    let bad = || Error::BadTarget(path.to_owned());
+    let mut missing = Vec::new();
+    let mut known = path;
+    let mut place = loop {
+        match known.canonicalize() {
+            Ok(found) => break found,
+            // A link that leads nowhere, or one that leads to itself.
+            Err(_) if known.symlink_metadata().is_ok() => return Err(Error::TargetExists(known.to_owned())),
+            Err(_) => {
+                missing.push(known.components().next_back().ok_or_else(bad)?);
+                known = known.parent().ok_or_else(bad)?;
+            }
+        }
+    };
+    let has_detours = missing.contains(&Component::ParentDir);
+    for component in missing.into_iter().rev() {
+        match component {
+            Component::Normal(name) => place.push(name),
+            Component::ParentDir => drop(place.pop()),
+            _ => {}
+        }
+    }
+    if place.to_str().is_none() {
+        return Err(bad());
+    }
+    // Behind a detour through something that is not there, there may be links again.
+    if has_detours { new_place(&place) } else { Ok(place) }
+}
+
+/// Whether what is above `path` in `tree` are folders, as far as there is something: through a link one would end up
+/// somewhere else.
+pub(crate) fn stays_inside(tree: &Path, path: &Path) -> bool {
+    let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    above.into_iter().all(|folder| match fs::symlink_metadata(tree.join(folder)) {
+        Ok(metadata) => metadata.is_dir(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    })
+}
+
+/// When something was last made, changed or moved to `path` or below it, in nanoseconds.
+pub(crate) fn newest(path: &Path, leave_out: &[PathBuf]) -> i64 {
+    let metadata = match fs::symlink_metadata(path) {
+        Ok(metadata) if !leave_out.iter().any(|left_out| left_out == path) => metadata,
+        _ => return 0,
+    };
+    let below = metadata.is_dir().then(|| fs::read_dir(path).into_iter().flatten().flatten());
+    let below = below.into_iter().flatten().map(|entry| newest(&entry.path(), leave_out)).max();
+    entry::changed(&metadata).max(below.unwrap_or(0))
+}
+
+/// Removes a file, or a folder with everything in it, folders that are read-only included.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => return fs::remove_file(path),
+        Err(_) => return Ok(()),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            entry::make_writable(path);
+            fs::remove_dir_all(path)
+        }
+        removed => removed,
+    }
+}

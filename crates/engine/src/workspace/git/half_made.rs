@@ -1,0 +1,204 @@
+//! Worktrees of operations that were cut off: telling what git had written so far from somebody's work.
+//!
+//! git writes the index after all files, so the index of a half-made worktree says nothing. What the checkout would have
+//! written is what the commit holds.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use diagnostics::OrLog;
+
+use super::status::to_path;
+use super::{Git, Worktree, finish, guard};
+
+impl Git {
+    /// Whether a worktree that was not handed over yet holds something that its checkout would not have written. Files may
+    /// be missing, and some may end too early. What was to be filled in besides can't be told from somebody's work, and
+    /// counts as ours. `index` is where git keeps notes meanwhile.
+    pub(crate) fn holds_work(&self, worktree: &Worktree, index: &Path) -> bool {
+        if worktree.fills || !worktree.path.exists() {
+            return false;
+        }
+        let is_worktree = worktree.path.join(".git").symlink_metadata().is_ok();
+        if is_worktree && self.head(&worktree.path).is_ok_and(|head| head != worktree.base) {
+            return true;
+        }
+        let lock = index.with_extension("lock");
+        let differs = self.differs(worktree, index);
+        for file in [index, &lock] {
+            fs::remove_file(file).or_log(format_args!("remove {}", file.display()));
+        }
+        // Where git can't tell, nothing is removed.
+        differs.unwrap_or(true)
+    }
+
+    fn differs(&self, worktree: &Worktree, index: &Path) -> Result<bool, String> {
+        let repository = &worktree.repository;
+        let folder = repository.join(self.run(repository, ["rev-parse", "--git-common-dir"])?);
+        // The worktree's own folder in the repository may be as incomplete as the worktree.
+        let command = |words: &[&OsStr]| {
+            let mut command = self.command(&worktree.path);
+            guard(&mut command);
+            command.env("GIT_DIR", &folder).env("GIT_WORK_TREE", &worktree.path).env("GIT_INDEX_FILE", index);
+            command.args(words);
+            command
+        };
+        let ask = |words: &[&str]| finish(&mut command(&words.iter().map(OsStr::new).collect::<Vec<_>>()));
+        ask(&["read-tree", &worktree.base])?;
+        if !ask(&["ls-files", "--others", "--exclude-standard", "-z"])?.is_empty() {
+            return Ok(true);
+        }
+        // It fails where something differs, which is looked at next.
+        ask(&["update-index", "-q", "--refresh"]).or_log("refresh an index");
+        let changed = ask(&["diff-files", "--name-only", "--diff-filter=d", "--ignore-submodules=all", "-z"])?;
+        let changed = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(to_path);
+        let is_whole = |path: &Path| {
+            let mut object = OsString::from(format!("{}:", worktree.base));
+            object.push(path);
+            let expected = command(&["cat-file".as_ref(), "--filters".as_ref(), &object]);
+            is_beginning(&worktree.path.join(path), expected).unwrap_or(false)
+        };
+        Ok(!changed.into_iter().all(|path| is_whole(&path)))
+    }
+
+    /// Removes the folder of a worktree that git was killed before linking: `git worktree remove` doesn't know it, and
+    /// `prune` keeps it because it is locked.
+    pub(super) fn remove_unlinked_entry(&self, worktree: &Worktree) {
+        let Ok(common) = self.run(&worktree.repository, ["rev-parse", "--git-common-dir"]) else { return };
+        let Some(name) = worktree.path.file_name() else { return };
+        let folder = worktree.repository.join(common).join("worktrees");
+        // Where the name was taken, git appends a number.
+        let is_named = |entry: &OsStr| {
+            let rest = entry.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+            rest.is_some_and(|rest| rest.iter().all(u8::is_ascii_digit))
+        };
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let entries = entries.filter(|entry| is_named(&entry.file_name())).map(|entry| entry.path());
+        let unlinked: Vec<PathBuf> = entries.filter(|entry| is_unlinked(entry)).collect();
+        if unlinked.is_empty() {
+            return;
+        }
+        // Another git may be about to write the link.
+        std::thread::sleep(LINKED_WITHIN);
+        for entry in unlinked.iter().filter(|entry| is_unlinked(entry)) {
+            for file in [LOCK, LINK] {
+                fs::remove_file(entry.join(file)).or_log(format_args!("remove {}", entry.join(file).display()));
+            }
+            fs::remove_dir(entry).or_log(format_args!("remove {}", entry.display()));
+        }
+    }
+}
+
+/// The file that git writes first into the folder of a worktree, and the one that says where the worktree is.
+const LOCK: &str = "locked";
+const LINK: &str = "gitdir";
+
+/// How long git may take from the one to the other.
+const LINKED_WITHIN: Duration = Duration::from_millis(200);
+
+/// Whether the folder of a worktree holds nothing yet that leads to the worktree.
+fn is_unlinked(entry: &Path) -> bool {
+    let Ok(files) = fs::read_dir(entry) else { return false };
+    let has_only_lock = files.flatten().all(|file| file.file_name() == LOCK || file.file_name() == LINK);
+    has_only_lock && fs::read(entry.join(LINK)).map_or(true, |link| link.is_empty())
+}
+
+/// Whether a file holds the beginning of what a command prints, as one does that was being written.
+fn is_beginning(path: &Path, mut command: Command) -> io::Result<bool> {
+    if !path.symlink_metadata()?.is_file() {
+        return Ok(false);
+    }
+    let mut file = File::open(path)?;
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut expected = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let (mut found, mut wanted) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    let is_beginning = loop {
+        let length = file.read(&mut found)?;
+        if length == 0 {
+            break true;
+        }
+        if expected.read_exact(&mut wanted[..length]).is_err() || found[..length] != wanted[..length] {
+            break false;
+        }
+    };
+    drop(expected);
+    child.wait()?;
+    Ok(is_beginning)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was written before the index was taken for somebody's work.
+    #[test]
+    fn files_that_are_not_in_the_index_yet_are_what_git_wrote() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let (repository, tree) = (root.join("app"), root.join("app.worktrees/try"));
+        fs::create_dir_all(repository.join("folder")).unwrap();
+        let git = |directory: &Path, words: &[&str]| {
+            let mut command = Command::new("git");
+            command.current_dir(directory).args(["-c", "user.name=x", "-c", "user.email=x@example.com"]).args(words);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        git(&repository, &["init", "--quiet"]);
+        for (path, content) in [("one", "1 one\n"), ("folder/two", "2 two\n"), (".gitignore", "built\n")] {
+            fs::write(repository.join(path), content).unwrap();
+        }
+        git(&repository, &["add", "."]);
+        git(&repository, &["commit", "--quiet", "--message=first"]);
+        let worktree = Worktree {
+            repository: repository.clone(),
+            path: tree.clone(),
+            branch: "try".into(),
+            base: git(&repository, &["rev-parse", "HEAD"]),
+            parents: Vec::new(),
+            brought: Vec::new(),
+            fills: false,
+            state: None,
+            newest_ignored: None,
+        };
+        let subject = Git::new(PathBuf::from("git"));
+        let index = root.join("index");
+        let check = |change: &dyn Fn(), expected: bool| {
+            let _ = fs::remove_dir_all(&tree);
+            git(&repository, &["worktree", "prune"]);
+            git(&repository, &["worktree", "add", "--quiet", "-B", "try", tree.to_str().unwrap()]);
+            change();
+            assert_eq!(subject.holds_work(&worktree, &index), expected);
+            assert!(!index.exists());
+        };
+        let own = repository.join(".git/worktrees/try");
+        check(&|| (), false);
+        check(&|| fs::remove_file(own.join("index")).unwrap(), false);
+        check(&|| fs::remove_dir_all(&own).unwrap(), false);
+        check(&|| fs::remove_file(tree.join(".git")).unwrap(), false);
+        check(&|| fs::remove_dir_all(tree.join("folder")).unwrap(), false);
+        check(&|| fs::write(tree.join("one"), "1 o").unwrap(), false);
+        check(&|| fs::write(tree.join("one"), "").unwrap(), false);
+        check(&|| fs::write(tree.join("one"), "1 one\nmore\n").unwrap(), true);
+        check(&|| fs::write(tree.join("one"), "one").unwrap(), true);
+        check(&|| fs::write(tree.join("folder/three"), "3").unwrap(), true);
+        check(&|| fs::write(tree.join("built"), "ignored").unwrap(), false);
+        // The folder of a worktree that git was killed before linking stayed for ever.
+        for link in [None, Some("")] {
+            git(&repository, &["worktree", "remove", "--force", tree.to_str().unwrap()]);
+            fs::create_dir_all(&own).unwrap();
+            fs::write(own.join("locked"), "initializing").unwrap();
+            if let Some(link) = link {
+                fs::write(own.join("gitdir"), link).unwrap();
+            }
+            subject.remove(&worktree).unwrap();
+            assert!(!own.exists());
+            git(&repository, &["worktree", "add", "--quiet", "-B", "try", tree.to_str().unwrap()]);
+        }
+        check(&|| drop(git(&tree, &["commit", "--quiet", "--allow-empty", "--message=mine"])), true);
+    }
+}

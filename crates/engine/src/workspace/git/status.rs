@@ -1,0 +1,64 @@
+//! What is changed in a working tree, as git tells it to programs.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::Git;
+use crate::workspace::Result;
+
+/// One path that is not as it was committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Change {
+    pub kind: Kind,
+    /// Relative to the top of the working tree.
+    pub path: PathBuf,
+    /// All that git says of it: the modes and objects in commit and index, and whether the file differs from that.
+    pub record: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Tracked,
+    Submodule,
+    Unmerged,
+    Untracked,
+    /// A repository inside of the working tree that it does not know.
+    Repository,
+}
+
+impl Git {
+    /// Everything that is not as it was committed; ignored files are left out. Renames are told as what they are, a
+    /// deletion and an addition.
+    pub(super) fn changes(&self, tree: &Path) -> Result<Vec<Change>> {
+        let arguments =
+            ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=none", "--no-renames"];
+        let output = self.output(tree, arguments).map_err(Self::failed(tree))?;
+        Ok(output.split(|byte| *byte == 0).filter_map(parse).collect())
+    }
+}
+
+fn parse(record: &[u8]) -> Option<Change> {
+    let mut fields = record.split(|byte| *byte == b' ');
+    // How many fields stand before the path, which may have spaces in it.
+    let (kind, before) = match fields.next()? {
+        b"1" if fields.nth(1)?.starts_with(b"S") => (Kind::Submodule, 8),
+        b"1" => (Kind::Tracked, 8),
+        b"u" => (Kind::Unmerged, 10),
+        b"?" if record.ends_with(b"/") => (Kind::Repository, 1),
+        b"?" => (Kind::Untracked, 1),
+        _ => return None,
+    };
+    let path = record.splitn(before + 1, |byte| *byte == b' ').nth(before)?;
+    Some(Change { kind, path: to_path(path), record: record.to_owned() })
+}
+
+/// A path as git writes it. Its bytes need not be text.
+#[cfg(unix)]
+pub(super) fn to_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes.to_owned()))
+}
+
+#[cfg(not(unix))]
+pub(super) fn to_path(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsString::from(String::from_utf8_lossy(bytes).into_owned()))
+}

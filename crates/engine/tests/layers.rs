@@ -1,0 +1,148 @@
+//! The engine's folders depend on each other in one direction. This test reads the source and fails on an import that points
+//! up, or that goes around the folders through the crate's root, and on SQL outside `registry/`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The folders and files of the engine, the lowest first. Each may use what stands before it.
+const LAYERS: [&str; 24] = [
+    "advice",
+    "reported",
+    "private",
+    "signal",
+    "names",
+    "terminal",
+    "progress",
+    "context",
+    "config",
+    "workspace",
+    "registry",
+    "ctx",
+    "program",
+    "sessions",
+    "operations",
+    "hook",
+    "run",
+    "naming",
+    "jobs",
+    "fork",
+    "search",
+    "setup",
+    "error",
+    "tine",
+];
+
+/// What only SQL and those who send it contain.
+const SQL: [&str; 6] = ["rusqlite", "SELECT ", "INSERT ", "UPDATE ", "DELETE FROM ", "PRAGMA "];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        match entry.path() {
+            path if path.is_dir() => sources(&path, found),
+            path if path.extension().is_some_and(|extension| extension == "rs") => found.push(path),
+            _ => {}
+        }
+    }
+}
+
+/// The first words of all paths behind `crate::` in a text, those in braces included.
+fn first_words(text: &str) -> Vec<String> {
+    let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
+    let mut words = Vec::new();
+    for (at, found) in text.match_indices("crate::") {
+        let rest = &text[at + found.len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            words.push(word(rest));
+            continue;
+        };
+        let mut depth = 0;
+        let mut begins = true;
+        for (at, c) in group.char_indices() {
+            match c {
+                '}' if depth == 0 => break,
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ',' if depth == 0 => begins = true,
+                c if begins && !c.is_whitespace() => {
+                    words.push(word(&group[at..]));
+                    begins = false;
+                }
+                _ => {}
+            }
+        }
+    }
+    words
+}
+
+/// The text without comments and without the tests at its end.
+fn code(text: &str) -> String {
+    // Above the module stands its `cfg`, which may name a system as well.
+    let tests = text.find("\nmod tests").and_then(|at| text[..at].rfind("\n#[cfg(")).unwrap_or(text.len());
+    text[..tests].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn folders_depend_on_each_other_in_one_direction() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 100, "{} files in {}", files.len(), root.display());
+    let rank = |layer: &str| LAYERS.iter().position(|known| *known == layer);
+    let mut wrong = Vec::new();
+    for path in files {
+        let relative = path.strip_prefix(&root).expect("a file of the engine").to_string_lossy().into_owned();
+        let is_test = relative.ends_with("tests.rs") || relative == "test_world.rs";
+        if relative == "lib.rs" || is_test {
+            continue;
+        }
+        let own = relative.split('/').next().unwrap_or_default().trim_end_matches(".rs");
+        let Some(own_rank) = rank(own) else {
+            wrong.push(format!("{relative}: `{own}` isn't in the list of layers"));
+            continue;
+        };
+        // The façade stands above everything, so it may use the crate's root.
+        if own == "tine" {
+            continue;
+        }
+        let text = code(&fs::read_to_string(&path).expect("a text"));
+        for used in first_words(&text).into_iter().filter(|used| used != own) {
+            match rank(&used) {
+                Some(rank) if rank < own_rank => {}
+                Some(_) => wrong.push(format!("{relative}: `{used}` stands above `{own}`")),
+                None => wrong.push(format!("{relative}: `crate::{used}` goes around the folders")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Everything else asks the registry by functions, so that a table can change without a search through the engine.
+#[test]
+fn only_the_registry_contains_sql() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut wrong = Vec::new();
+    for path in files {
+        let relative = path.strip_prefix(&root).expect("a file of the engine").to_string_lossy().into_owned();
+        if relative.starts_with("registry/") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a text");
+        for (number, line) in text.lines().enumerate() {
+            if let Some(word) = SQL.iter().find(|word| line.contains(*word)) {
+                wrong.push(format!("{relative}:{}: `{}` belongs into registry/", number + 1, word.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn paths_are_found_in_braces_too() {
+    let text = "use crate::{a::{B, C}, d};\nuse crate::e::F; crate::g::h()";
+    assert_eq!(first_words(text), ["a", "d", "e", "g"]);
+    for attribute in ["#[cfg(test)]", "#[cfg(all(test, unix))]"] {
+        assert_eq!(code(&format!("a // crate::b\n{attribute}\nmod tests {{\n    use crate::c;\n}}")), "a ");
+    }
+}
