@@ -1,0 +1,96 @@
+//! Draws the state. Nothing here changes anything.
+
+mod popup;
+mod search;
+mod sessions;
+mod transcript;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::state::{Message, Popup, Screen, State};
+
+/// The looks of the workbench. Only those that every theme of a terminal has.
+pub(crate) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
+pub(crate) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(crate) const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+
+/// Draws a frame.
+pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
+    let rows = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(1), Constraint::Length(1)];
+    let [header, body, keys, message] = Layout::vertical(rows).areas(frame.area());
+    match &state.screen {
+        Screen::Sessions { filtering } => {
+            frame.render_widget(sessions::header(state), header);
+            sessions::draw(frame, body, state);
+            frame.render_widget(key_line(sessions::KEYS, keys.width), keys);
+            if *filtering || !state.filter.is_empty() {
+                prompt_line(frame, message, "filter: ", &state.filter, *filtering);
+            }
+        }
+        Screen::Transcript(reader) => {
+            frame.render_widget(transcript::header(reader), header);
+            transcript::draw(frame, body, reader);
+            frame.render_widget(key_line(transcript::KEYS, keys.width), keys);
+        }
+        Screen::Search(search) => {
+            search::draw(frame, header, body, search, state);
+            frame.render_widget(key_line(search::KEYS, keys.width), keys);
+        }
+    }
+    if let Some(shown) = &state.message {
+        let (text, style) = match shown {
+            Message::Done(text) => (text.clone(), Style::new()),
+            Message::Failed(trouble) => {
+                let hint = trouble.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
+                (format!("error: {}{hint}", trouble.message), BOLD)
+            }
+        };
+        let text: String = ::transcript::text::one_line(&text);
+        frame.render_widget(Paragraph::new(Line::styled(format!(" {text}"), style)), message);
+    }
+    match &state.popup {
+        Some(Popup::Help) => popup::help(frame, state),
+        Some(Popup::Fork(dialog)) => popup::fork(frame, dialog, &state.home),
+        Some(Popup::Rename { session, name }) => popup::rename(frame, session, name),
+        None => {}
+    }
+    if !color {
+        for cell in &mut frame.buffer_mut().content {
+            cell.fg = ratatui::style::Color::Reset;
+            cell.bg = ratatui::style::Color::Reset;
+        }
+    }
+}
+
+/// One line of keys, as `enter open`: as many as fit. Help is the last one, and always among them.
+fn key_line(keys: &[(&str, &str)], columns: u16) -> Line<'static> {
+    let length = |(key, what): &(&str, &str)| ::transcript::text::width(key) + ::transcript::text::width(what) + 4;
+    let mut room = usize::from(columns).saturating_sub(keys.last().map_or(0, length));
+    let mut spans = vec![Span::raw(" ")];
+    for (place, entry) in keys.iter().enumerate() {
+        let is_last = place + 1 == keys.len();
+        if !is_last && length(entry) > room {
+            room = 0;
+            continue;
+        }
+        room = room.saturating_sub(length(entry));
+        spans.extend([Span::styled(entry.0.to_owned(), BOLD), Span::raw(format!(" {}   ", entry.1))]);
+    }
+    Line::from(spans)
+}
+
+/// A line in which something is typed, with the terminal's own cursor at its end.
+fn prompt_line(frame: &mut Frame<'_>, area: Rect, label: &str, text: &str, is_active: bool) {
+    let shown: String = ::transcript::text::one_line(text);
+    let line = Line::from(vec![Span::styled(format!(" {label}"), DIM), Span::raw(shown.clone())]);
+    frame.render_widget(Paragraph::new(line), area);
+    if is_active {
+        let column = 1 + label.len() + ::transcript::text::width(&shown);
+        let column = u16::try_from(column).unwrap_or(u16::MAX).min(area.width.saturating_sub(1));
+        frame.set_cursor_position((area.x + column, area.y));
+    }
+}
