@@ -2,16 +2,18 @@
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `TINE_CONFIG` | the configuration file, instead of `$XDG_CONFIG_HOME/tine/config.toml` |
-//! | `TINE_REGISTRY` | the registry, instead of `$XDG_DATA_HOME/tine/registry.db` |
-//! | `TINE_CACHE` | the cache folder, instead of `$XDG_CACHE_HOME/tine` |
-//! | `TINE_NOW` | the time to be taken for now, for tests |
-//! | `TINE_QMD_TIMEOUT` | how many seconds each step of qmd may take, instead of 20 |
-//! | `TINE_MCP_TOKEN` | what clients of `tine mcp --http` have to send, instead of a new one each time |
-//! | `TINE_SESSION` | the name under which tine started the agent around us |
-//! | `CLAUDE_ENV_FILE` | where Claude Code reads variables for later commands from; hooks have it |
-//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | the agents' own folders |
-//! | `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS`, `TERM` | how output looks |
+//! | `TINE_CONFIG` | Configuration file, instead of `$XDG_CONFIG_HOME/tine/config.toml` |
+//! | `TINE_REGISTRY` | Registry, instead of `$XDG_DATA_HOME/tine/registry.db` |
+//! | `TINE_CACHE` | Cache folder, instead of `$XDG_CACHE_HOME/tine` |
+//! | `TINE_MCP_TOKEN` | Token that clients of `tine mcp --http` must send, instead of a new one each time |
+//! | `TINE_QMD_TIMEOUT` | Seconds that each of qmd's three kinds of search may take, instead of 20 |
+//! | `TINE_LOG` | Diagnostic log: a level (`error`, `warn`, `info`, `debug`) to write to `$XDG_STATE_HOME/tine/tine.log`, or a file to write everything to |
+//! | `TINE_NOW` | Current time, for tests |
+//! | `TINE_SESSION` | Set by tine for an agent: the name of its session |
+//! | `TINE_FORK` | Set by tine for an agent: the fork that it is creating |
+//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | The agents' own folders, instead of `~/.claude` and `~/.codex` |
+//! | `CLAUDE_ENV_FILE` | Set by Claude Code for hooks: where it reads variables for later commands |
+//! | `NO_COLOR`, `CLICOLOR_FORCE`, `COLUMNS`, `TERM` | Colour and width of the output |
 
 use std::env;
 use std::ffi::OsString;
@@ -19,25 +21,14 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use agents::{Cancel, Surroundings};
+use diagnostics::LevelFilter;
+use diagnostics::OrLog;
 use engine::{Clock, Context, Paths};
 use jiff::tz::TimeZone;
+use transcript::{Agent, text};
 
 use crate::cli::ColorChoice;
 use crate::failure::Failure;
-
-/// What decides over which way an agent reaches its model. A session keeps it, and its forks have it. Never a secret.
-const LAUNCH_VARIABLES: [&str; 10] = [
-    "ANTHROPIC_BASE_URL",
-    "OPENAI_BASE_URL",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-];
 
 /// Reads where everything is.
 pub(crate) fn context() -> Result<Context, Failure> {
@@ -51,17 +42,15 @@ pub(crate) fn context() -> Result<Context, Failure> {
         message: format!("cannot tell the current directory: {error}"),
         hint: Some("change into a directory that exists".into()),
     })?;
-    let base = |variable: &str, default: &str| {
-        path(variable).filter(|path| path.is_absolute()).unwrap_or_else(|| home.join(default)).join("tine")
-    };
+    let base = |variable: &str, default: &str| own_folder(&home, variable, default);
     let paths = Paths {
         config: path("TINE_CONFIG").unwrap_or_else(|| base("XDG_CONFIG_HOME", ".config").join("config.toml")),
         registry: path("TINE_REGISTRY").unwrap_or_else(|| base("XDG_DATA_HOME", ".local/share").join("registry.db")),
         cache: path("TINE_CACHE").unwrap_or_else(|| base("XDG_CACHE_HOME", ".cache")),
     };
     let proc = Path::new("/proc/self/stat").exists().then(|| PathBuf::from("/proc"));
-    let surroundings =
-        Surroundings { claude_config_dir: path("CLAUDE_CONFIG_DIR"), codex_home: path("CODEX_HOME"), proc, home };
+    let variables = agents::location_variables().filter_map(|name| Some((name, path(name)?))).collect();
+    let surroundings = Surroundings { home, proc, variables };
     let search_path = env::var_os("PATH").map(|list| env::split_paths(&list).collect()).unwrap_or_default();
     let clock = match env::var("TINE_NOW").ok().and_then(|time| time.parse().ok()) {
         Some(time) => Clock::Fixed(time),
@@ -69,14 +58,14 @@ pub(crate) fn context() -> Result<Context, Failure> {
     };
     let named = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value));
     let environment = engine::Environment(env::vars_os().filter_map(named).collect());
-    let launch_environment = LAUNCH_VARIABLES
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), env::var(name).ok().filter(|value| !value.is_empty())?)))
+    let launch_environment = engine::launch_variables()
+        .filter_map(|name| Some((name.to_owned(), env::var(name).ok().filter(|value| !value.is_empty())?)))
         .collect();
     let program = env::current_exe().unwrap_or_else(|_| own_path().into());
     Ok(Context {
         surroundings,
         paths,
+        worker: vec![program.clone().into(), "worker".into()],
         program,
         cwd,
         clock,
@@ -87,11 +76,26 @@ pub(crate) fn context() -> Result<Context, Failure> {
     })
 }
 
+/// Where the diagnostic log goes, and how much of it; nothing unless the person wants one.
+pub(crate) fn log_file() -> Option<(PathBuf, LevelFilter)> {
+    let wanted = path("TINE_LOG")?;
+    match wanted.to_str().and_then(|word| word.parse::<LevelFilter>().ok()) {
+        Some(LevelFilter::OFF) => None,
+        Some(level) => Some((own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state").join("tine.log"), level)),
+        None => Some((std::path::absolute(&wanted).unwrap_or(wanted), LevelFilter::DEBUG)),
+    }
+}
+
+/// The command that was called, without its arguments.
+pub(crate) fn command_name() -> String {
+    env::args_os().nth(1).unwrap_or_default().to_string_lossy().into_owned()
+}
+
 /// Goes to a directory that exists where the current one does not any more, as that of an agent in a worktree that was
 /// removed.
 pub(crate) fn stand_somewhere() {
     if env::current_dir().is_err() {
-        let _ = env::set_current_dir("/");
+        env::set_current_dir("/").or_log("leave the directory that is gone");
     }
 }
 
@@ -134,9 +138,19 @@ pub(crate) fn surface(choice: ColorChoice) -> Surface {
     }
 }
 
+/// Whether `tine` stands alone on the command line.
+pub(crate) fn has_no_arguments() -> bool {
+    env::args_os().len() <= 1
+}
+
 /// Whether the command line, which could not be parsed, asks for JSON.
 pub(crate) fn arguments_ask_for_json() -> bool {
     env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json")
+}
+
+/// Whether the command line can be printed as it is.
+pub(crate) fn arguments_are_plain() -> bool {
+    env::args_os().all(|argument| argument.to_str().is_some_and(|argument| text::clean(argument) == argument))
 }
 
 /// Whether errors are told in colour; they may come before the command line is understood.
@@ -165,9 +179,14 @@ pub(crate) fn session_name() -> Option<String> {
     env::var("TINE_SESSION").ok().filter(|name| !name.is_empty())
 }
 
-/// Where Claude Code reads variables for later commands from.
-pub(crate) fn agents_env_file() -> Option<PathBuf> {
-    path("CLAUDE_ENV_FILE")
+/// The mark of the fork for which tine started the agent around us.
+pub(crate) fn fork_mark() -> Option<String> {
+    env::var(engine::FORK_MARK).ok().filter(|mark| !mark.is_empty())
+}
+
+/// The file from which the agent around us reads variables for later commands.
+pub(crate) fn environment_file(agent: Agent) -> Option<PathBuf> {
+    path(agents::about(agent).variables.environment_file?)
 }
 
 /// How to call this program again: by its name where the shell found it, else by its whole path.
@@ -178,6 +197,11 @@ pub(crate) fn own_path() -> OsString {
         return own;
     }
     std::path::absolute(path).map(PathBuf::into_os_string).unwrap_or(own)
+}
+
+/// tine's folder below one of the base directories of the XDG specification, which ignores relative paths.
+fn own_folder(home: &Path, variable: &str, default: &str) -> PathBuf {
+    path(variable).filter(|path| path.is_absolute()).unwrap_or_else(|| home.join(default)).join("tine")
 }
 
 fn path(variable: &str) -> Option<PathBuf> {

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use serde_json::json;
+use diagnostics::OrLog;
+use engine::Refusal;
+use serde_json::{Value, json};
 use transcript::render::to_json_line;
 use transcript::{NameError, text};
 
@@ -37,12 +39,59 @@ pub(crate) enum Failure {
         /// What to do.
         hint: Option<String>,
     },
+    /// A failure after something was found out that programs still want to know.
+    #[error("{failure}")]
+    Told {
+        /// What is wrong.
+        failure: Box<Failure>,
+        /// What stands beside the error.
+        told: Value,
+    },
+}
+
+/// Errors that some functions of the engine return by themselves.
+macro_rules! from_engine {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Failure::Engine(error.into())
+            }
+        })*
+    };
+}
+
+from_engine!(engine::RegistryError, engine::RunError, engine::SearchError, engine::SessionsError);
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Self {
+        let Refusal { kind, message, hint } = refusal;
+        Failure::Other { kind, message, hint }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Refusal { kind: failure.kind(), message: failure.to_string(), hint: failure.hint() }
+    }
 }
 
 impl Failure {
+    /// The same failure, with what programs still want to know. Output that can't be written carries nothing.
+    pub(crate) fn beside(self, told: &Value) -> Failure {
+        match self {
+            Failure::Output(_) | Failure::Told { .. } => self,
+            failure => Failure::Told { failure: Box::new(failure), told: told.clone() },
+        }
+    }
+
     /// What programs are told of it.
-    pub(crate) fn as_json(&self) -> serde_json::Value {
-        json!({ "error": { "kind": self.kind(), "message": self.to_string(), "hint": self.hint() } })
+    pub(crate) fn as_json(&self) -> Value {
+        let mut told = match self {
+            Failure::Told { told, .. } => told.clone(),
+            _ => json!({}),
+        };
+        told["error"] = json!({ "kind": self.kind(), "message": self.to_string(), "hint": self.hint() });
+        told
     }
 
     fn kind(&self) -> &'static str {
@@ -50,6 +99,7 @@ impl Failure {
             Failure::Engine(error) => error.kind(),
             Failure::Output(_) => "output",
             Failure::Other { kind, .. } => kind,
+            Failure::Told { failure, .. } => failure.kind(),
         }
     }
 
@@ -58,6 +108,7 @@ impl Failure {
             Failure::Engine(error) => error.hint(),
             Failure::Output(_) => None,
             Failure::Other { hint, .. } => hint.clone(),
+            Failure::Told { failure, .. } => failure.hint(),
         }
     }
 
@@ -70,7 +121,10 @@ impl Failure {
         }
         // Where the output cannot be written, nobody would read it there.
         let as_json = as_json && !matches!(self, Failure::Output(_));
-        tell(self.kind(), &self.to_string(), self.hint().as_deref(), as_json);
+        match as_json {
+            true => tell_programs(&self.as_json()),
+            false => tell_people(&self.to_string(), self.hint().as_deref()),
+        }
         ExitCode::from(USER)
     }
 }
@@ -84,23 +138,29 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let message = error.render().to_string();
     let hint = sign_in_query(error.kind(), &message);
     if is_question || !crate::environment::arguments_ask_for_json() {
-        let _ = error.print();
+        // clap quotes the arguments as they are, between colours of its own that cleaning would take away as well.
+        let printed = match crate::environment::arguments_are_plain() {
+            true => error.print(),
+            false => write!(io::stderr().lock(), "{}", text::clean(&message)),
+        };
+        printed.or_log("print the usage");
         if let Some(hint) = &hint {
             let paint = Paint(crate::environment::errors_have_color());
-            let _ = writeln!(io::stderr().lock(), "\n{} {hint}", paint.bold("hint:"));
+            writeln!(io::stderr().lock(), "\n{} {hint}", paint.bold("hint:")).or_log("write to standard error");
         }
         let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
         return if shown { ExitCode::SUCCESS } else { ExitCode::from(USAGE) };
     }
     if let Some(source) = error.source().and_then(|source| source.downcast_ref::<NameError>()) {
-        let error = engine::Error::BadName(source.clone());
-        tell(error.kind(), &error.to_string(), error.hint().as_deref(), true);
+        let error = engine::Error::from(source.clone());
+        tell_programs(&Failure::from(error).as_json());
         return ExitCode::from(USAGE);
     }
     let message = message.strip_prefix("error: ").unwrap_or(&message).trim();
     // What stands behind an empty line is help.
     let lines: Vec<&str> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    tell("usage", &lines.join(" "), Some(hint.as_deref().unwrap_or("`tine --help` shows how")), true);
+    let hint = hint.unwrap_or_else(|| "`tine --help` shows how".to_owned());
+    tell_programs(&Failure::Other { kind: "usage", message: lines.join(" "), hint: Some(hint) }.as_json());
     ExitCode::from(USAGE)
 }
 
@@ -121,36 +181,28 @@ pub(crate) fn report_panics() {
         }
         let mut stderr = io::stderr().lock();
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let payload = panic.payload();
-        let message = payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_default();
-        let _ = writeln!(
-            stderr,
-            "error: this is a bug in tine {}: {}",
-            env!("CARGO_PKG_VERSION"),
-            text::one_line(&message)
-        );
-        let _ = writeln!(stderr, "hint: please report it with the command that you ran and this place: {place}");
+        let message = panic.payload_as_str().unwrap_or_default();
+        writeln!(stderr, "error: this is a bug in tine {}: {}", env!("CARGO_PKG_VERSION"), text::one_line(message))
+            .or_log("write to standard error");
+        writeln!(stderr, "hint: please report it with the command that you ran and this place: {place}")
+            .or_log("write to standard error");
         if engine::distrust_index() {
-            let _ = writeln!(stderr, "hint: the search index is verified before it is used again, so do try again");
+            writeln!(stderr, "hint: the search index is verified before it is used again, so do try again")
+                .or_log("write to standard error");
         }
         std::process::exit(BUG);
     }));
 }
 
-fn tell(kind: &str, message: &str, hint: Option<&str>, as_json: bool) {
-    if as_json {
-        let value = json!({ "error": { "kind": kind, "message": message, "hint": hint } });
-        let _ = writeln!(io::stdout().lock(), "{}", to_json_line(&value));
-        return;
-    }
+fn tell_programs(value: &Value) {
+    writeln!(io::stdout().lock(), "{}", to_json_line(value)).or_log("write to standard output");
+}
+
+fn tell_people(message: &str, hint: Option<&str>) {
     let mut stderr = io::stderr().lock();
     let paint = Paint(crate::environment::errors_have_color());
-    let _ = writeln!(stderr, "{} {}", paint.bad("error:"), text::clean(message));
+    writeln!(stderr, "{} {}", paint.bad("error:"), text::clean(message)).or_log("write to standard error");
     if let Some(hint) = hint {
-        let _ = writeln!(stderr, "{} {}", paint.bold("hint:"), text::clean(hint));
+        writeln!(stderr, "{} {}", paint.bold("hint:"), text::clean(hint)).or_log("write to standard error");
     }
 }

@@ -16,31 +16,29 @@ use crate::complete;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
-/// Give a name to a session that was not started by tine
+/// Name a session that you started without tine
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a name one is made from the session's title.
-
 Examples:
   tine adopt 1f3a auth-fix
-  tine adopt 1f3a --parent csv-export    say what it was forked from
-  tine adopt --all --dry-run             what every session of this directory would be called")]
+  tine adopt 1f3a --parent csv-export    record what it was forked from
+  tine adopt --all --plan                show the names tine would choose here")]
 pub(crate) struct Args {
-    /// An id, the beginning of one, a path, or `.`
+    /// Session id, id prefix, transcript path, or `.` for the newest here
     #[arg(value_name = "ID", add = complete::sessions(), required_unless_present = "all")]
     pub session: Option<String>,
-    /// Its name
+    /// Name of the session [default: derived from its title]
     #[arg(value_parser = clap::value_parser!(SessionName), conflicts_with = "all")]
     pub name: Option<SessionName>,
-    /// The session that it was forked from
+    /// Session that it was forked from
     #[arg(long, value_name = "SESSION", conflicts_with = "all")]
     pub parent: Option<String>,
-    /// Adopt every session of a directory that has no name (default: this one)
+    /// Name all unnamed sessions of DIR [default: this directory]
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".", conflicts_with = "session")]
     pub all: Option<PathBuf>,
-    /// Only say what would be done
-    #[arg(long)]
-    pub dry_run: bool,
+    /// Show what would happen without doing it
+    #[arg(long, alias = "dry-run")]
+    pub plan: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -54,7 +52,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if let Some(directory) = &args.all {
         let directory = desk.tine.context().cwd.join(directory);
         if !directory.is_dir() {
-            return Err(Failure::Engine(engine::Error::NoDirectory(directory)));
+            return Err(Failure::Engine(engine::WorkspaceError::NoDirectory(directory).into()));
         }
         let filter = Filter { agent: None, directory: Some(directory) };
         let mut taken = HashSet::new();
@@ -64,10 +62,10 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             }
             let name = match desk.tine.plan_adoption(&session, None, None, &taken) {
                 // A conversation that was cleared away belongs to the session that it was.
-                Err(engine::Error::Tracked { .. }) => continue,
+                Err(engine::Error::Naming(engine::NamingError::Tracked { .. })) => continue,
                 name => name?,
             };
-            if !args.dry_run {
+            if !args.plan {
                 desk.tine.adopt(&session, Some(name.clone()), None)?;
             }
             taken.insert(name.clone());
@@ -76,7 +74,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     } else {
         let session = desk.select_whole(&sessions, args.session.as_deref().unwrap_or_default())?;
         let parent = args.parent.as_deref().map(|parent| desk.select_whole(&sessions, parent)).transpose()?;
-        let name = match args.dry_run {
+        let name = match args.plan {
             true => desk.tine.plan_adoption(&session, args.name.clone(), parent.as_ref(), &HashSet::new())?,
             false => desk.tine.adopt(&session, args.name.clone(), parent.as_ref())?,
         };
@@ -93,8 +91,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             let title = ui::title(&session.view);
             writeln!(out, "{}  {}  {title}", paint.name(name.as_str()), session.view.id)?;
         }
-        if args.dry_run {
-            ui::say("nothing was done");
+        if args.plan {
+            ui::say("nothing changed");
         }
     }
     out.flush()?;

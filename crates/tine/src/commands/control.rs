@@ -2,45 +2,53 @@
 
 use std::process::ExitCode;
 
-use engine::{Error, Target};
+use engine::{Error, SessionsError, Target};
 use serde_json::{Value, json};
 use transcript::State;
 
 use super::Desk;
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
 use crate::failure::Failure;
 use crate::ui;
 
-/// Interrupt what a session is doing
+/// Interrupt a busy session
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tine interrupt auth-fix")]
 pub(crate) struct InterruptArgs {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// Print a JSON object: the session
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// End the agent of a session; the conversation stays
+/// Stop a session's agent and keep the conversation
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tine stop auth-fix
+  tine stop try-1 try-2")]
 pub(crate) struct StopArgs {
-    /// Names, ids, beginnings of ids, paths, `.` or `-`
-    #[arg(value_name = "SESSION", add = complete::sessions(), required = true)]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions(), required = true)]
     pub sessions: Vec<String>,
-    /// Print a JSON array of the sessions
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Bring the pane of a session to front
+/// Focus a session's pane
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tine focus auth-fix")]
 pub(crate) struct FocusArgs {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// Print a JSON object: the session
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -59,10 +67,7 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
     let all = desk.tine.all_sessions(&ui::Bar::new())?;
     let mut targets = Vec::new();
     for spec in &args.sessions {
-        targets.push(match desk.select_whole(&all, spec) {
-            Err(Failure::Engine(Error::Unbegun(name))) => Target::Unbegun(name),
-            session => Target::Session(Box::new(session?)),
-        });
+        targets.push(desk.target(&all, spec)?);
     }
     // That one cannot be ended is no reason to let the others run.
     let mut failed = None;
@@ -96,7 +101,7 @@ fn end(desk: &Desk, target: &Target) -> Result<(String, Value), Failure> {
         }
         Target::Session(session) => {
             desk.tine.stop(session)?;
-            let now = desk.tine.again(session)?;
+            let now = desk.tine.refresh(session)?;
             Ok((now.view.label().to_owned(), json!(now.view)))
         }
     }
@@ -104,10 +109,10 @@ fn end(desk: &Desk, target: &Target) -> Result<(String, Value), Failure> {
 
 pub(crate) fn focus(desk: &Desk, args: &FocusArgs) -> Outcome {
     match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Unbegun(name))) => {
+        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => {
             desk.tine.focus_unbegun(&name)?;
             if args.json {
-                let state = desk.tine.state_unbegun(&name)?;
+                let state = desk.tine.status(&Target::Unbegun(name.clone()))?.state();
                 ui::print_json(&json!({"name": name, "state": state, "turns": 0}))?;
             }
         }

@@ -1,29 +1,34 @@
 //! `tine delete`: move a session into the trash.
 
-use std::io::{self, BufRead, Write};
 use std::process::ExitCode;
 
-use engine::{Error, Session};
+use engine::{Error, OwnWorktree, Session, SessionsError};
+use transcript::text;
 
 use super::Desk;
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
 use crate::failure::Failure;
-use crate::ui::{self, Bar};
+use crate::ui::{self, Bar, confirm};
 
 /// Delete a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Everything that belongs to the session moves into a trash, for a month; `tine undo` brings it back.
+The session moves to tine's trash, where it stays for a month. `tine undo` restores it. A worktree with uncommitted \
+changes is never removed, nor is a branch with commits of its own.
 
 Examples:
   tine delete auth-try
-  tine delete 1f3a --yes    without a question")]
+  tine delete auth-try --worktree
+  tine delete 1f3a --yes")]
 pub(crate) struct Args {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// Do not ask
+    /// Also remove the worktree and branch that tine created for it
+    #[arg(long, short)]
+    pub worktree: bool,
+    /// Skip confirmation prompts
     #[arg(long, short)]
     pub yes: bool,
 }
@@ -32,9 +37,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let session = match desk.select_whole(&sessions, &args.session) {
         // There is no conversation behind the name, so there is nothing to lose.
-        Err(Failure::Engine(Error::Unbegun(name) | Error::TranscriptGone { name, .. })) => {
+        Err(Failure::Engine(Error::Sessions(
+            SessionsError::Unbegun(name) | SessionsError::TranscriptGone { name, .. },
+        ))) => {
             desk.tine.forget(&name)?;
-            ui::say(&format!("forgot {name}; there was no conversation behind it"));
+            ui::say(&format!("removed the name {name}, which had no conversation"));
             return Ok(ExitCode::SUCCESS);
         }
         session => session?,
@@ -45,29 +52,56 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         0 => String::new(),
         count => format!(" and {} from before it was cleared", ui::count(count, "conversation")),
     };
-    if !args.yes && !is_wanted(desk, &session, &before)? {
-        ui::say("nothing was done");
+    let worktree = desk.tine.worktree_of(&session)?;
+    let along = match &worktree {
+        Some(worktree) if args.worktree => format!(" with its worktree {}", worktree.path().display()),
+        _ => String::new(),
+    };
+    if !args.yes && !is_wanted(desk, &session, &format!("{before}{along}"))? {
+        ui::say("cancelled");
         return Ok(ExitCode::FAILURE);
     }
-    let operation = desk.tine.delete(&session)?;
-    ui::say(&format!("deleted {label}{before}; `tine undo {operation}` brings it back"));
+    let goes_along = match &worktree {
+        Some(worktree) if !args.worktree && !args.yes && worktree.obstacle.is_none() => {
+            let (path, branch) = (worktree.path().display(), branch_of(worktree));
+            confirm::confirmed(&format!("Also remove its worktree {path}{branch}?"))?
+        }
+        _ => args.worktree,
+    };
+    let operation = desk.tine.delete(&session, worktree.as_ref().filter(|_| goes_along))?;
+    ui::say(&format!("deleted {label}{before}; `tine undo {operation}` restores it"));
+    if let Some(worktree) = &worktree {
+        ui::say(&text::clean(&fate_of(worktree, goes_along)));
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The branch that goes with a worktree, if it does.
+fn branch_of(worktree: &OwnWorktree) -> String {
+    match worktree.has_commits {
+        true => String::new(),
+        false => format!(" and the branch `{}`", worktree.branch()),
+    }
+}
+
+/// What became of the worktree of a session that was deleted.
+fn fate_of(worktree: &OwnWorktree, is_gone: bool) -> String {
+    let (path, branch, repository) = (worktree.path().display(), worktree.branch(), worktree.repository().display());
+    match (is_gone, &worktree.obstacle) {
+        (true, _) if worktree.has_commits => {
+            format!("removed its worktree {path}; kept the branch `{branch}`, which has commits of its own")
+        }
+        (true, _) => format!("removed its worktree {path} and the branch `{branch}`"),
+        (false, Some(why)) => format!("kept its worktree {path} and the branch `{branch}`: {why}"),
+        (false, None) => format!(
+            "kept its worktree {path} and the branch `{branch}`; to remove it, run `git -C {repository} worktree remove {path}`"
+        ),
+    }
 }
 
 fn is_wanted(desk: &Desk, session: &Session, before: &str) -> Result<bool, Failure> {
     let label = ui::label(&session.view);
-    if !desk.surface.is_interactive {
-        return Err(Failure::Other {
-            kind: "not_confirmed",
-            message: format!("`{label}` was not deleted, because nobody can be asked"),
-            hint: Some("say `--yes`".into()),
-        });
-    }
-    let mut stderr = io::stderr().lock();
-    let turns = ui::count(u64::from(session.view.turns), "turn");
-    write!(stderr, "delete {label} ({turns}, {}){before}? [y/N] ", ui::title(&session.view))?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    confirm::require_terminal(&desk.surface, false, &format!("did not delete `{label}`"), "pass `--yes` to delete it")?;
+    let turns = ui::turns(&session.view);
+    Ok(confirm::confirmed(&format!("Delete {label} ({turns}, {}){before}?", ui::title(&session.view)))?)
 }

@@ -4,16 +4,16 @@ use crate::Outcome;
 use crate::demo;
 use crate::environment::Surface;
 
-/// Show what tine does, on sample sessions in a throw-away home
+/// Take a one-minute tour with sample sessions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Needs no agent and no network, and touches nothing of yours.
+Needs no agent and no network, and doesn't touch your files.
 
 Examples:
   tine demo
-  tine demo --keep        keep the sample home to play with")]
+  tine demo --keep        keep the sample home directory to play with")]
 pub(crate) struct Args {
-    /// Keep the sample home and say how to use it
+    /// Keep the sample home directory and print how to use it
     #[arg(long)]
     pub keep: bool,
 }

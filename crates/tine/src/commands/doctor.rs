@@ -12,32 +12,46 @@ use super::Desk;
 use crate::Outcome;
 use crate::ui::{self, Bar, Paint};
 
-/// Check agents, files, registry and cache, with hints for what is not as it should be
+/// Check agents, files, registry and cache
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exits with 1 if something does not work.
+Exits with status 1 if something is broken.
 
 Examples:
   tine doctor
+  tine doctor --repair    restore a damaged registry from its backup
   tine doctor --json | jq '.checks[] | select(.verdict == \"bad\")'")]
 pub(crate) struct Args {
-    /// Print a JSON object
+    /// Restore a damaged or lost registry, and deletions that only the trash remembers
+    #[arg(long)]
+    pub repair: bool,
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
+    let repaired = if args.repair { desk.tine.repair()? } else { Vec::new() };
     let report = desk.tine.doctor(&Bar::new())?;
     let mut out = ui::out();
     if args.json {
-        let value = json!({
+        let mut value = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "healthy": report.is_healthy(),
             "checks": report.checks,
         });
+        if args.repair {
+            value["repaired"] = json!(repaired);
+        }
         writeln!(out, "{}", to_json_pretty(&value))?;
     } else {
         let paint = Paint(desk.surface.color);
+        if args.repair && repaired.is_empty() {
+            ui::say("nothing to repair");
+        }
+        for sentence in &repaired {
+            ui::say(&text::clean(sentence));
+        }
         for check in &report.checks {
             let mark = match check.verdict {
                 Verdict::Good => paint.good("ok  "),

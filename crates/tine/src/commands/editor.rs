@@ -8,10 +8,10 @@ use crate::Outcome;
 use crate::environment;
 use crate::failure::Failure;
 
-/// Fetch what is to be said in a session, or run your own editor; agents call it
+/// Hand a message to an agent, or open your own editor; called by the agents
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to edit
+    /// Files to edit
     #[arg(required = true, allow_hyphen_values = true)]
     pub files: Vec<PathBuf>,
 }
@@ -19,9 +19,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Outcome {
     let context = environment::context()?;
     if let Some(file) = args.files.last()
-        && engine::fetch(&context, file).map_err(Failure::Output)?
+        && engine::fetch_message(&context, file).map_err(Failure::Output)?
     {
         return Ok(ExitCode::SUCCESS);
     }
-    become_program(engine::own_editor(&context, &args.files))
+    become_program(engine::users_editor(&context, &args.files))
 }

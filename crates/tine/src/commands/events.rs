@@ -3,51 +3,45 @@
 use std::io::Write;
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::HeardEvent;
+use engine::{EventCursor, HeardEvent};
+use transcript::{SessionId, SessionName};
 
 use super::Desk;
 use crate::Outcome;
-use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
-/// List what happened in the agents
+/// Show what happened in the agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Agents tell of events by their hooks; `tine setup` installs them.
+Agents report events through hooks; `tine setup` installs them.
 
 Examples:
-  tine events                        the last ones
-  tine events --follow --json        one JSON object a line, as they happen")]
+  tine events                        the most recent events
+  tine events --follow --json        new events, one JSON object per line")]
 pub(crate) struct Args {
-    /// Go on with those that happen from now on
+    /// Keep running and print new events
     #[arg(long, short)]
     pub follow: bool,
-    /// How many of the past ones
+    /// Number of past events to show
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub last: u32,
-    /// Print a JSON object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub json: bool,
 }
 
+/// How often new events are looked for.
 const PAUSE: Duration = Duration::from_millis(100);
-/// When to look again for what no hook tells.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut out = ui::out();
-    desk.tine.note_unheard()?;
-    let mut events = desk.tine.registry().last_events(args.last)?;
-    let mut after = match events.last() {
-        Some(event) => event.number,
-        None => desk.tine.registry().newest_event()?,
-    };
-    if after == 0 && !args.follow {
-        ui::say("nothing was told yet; `tine setup` installs the hooks");
+    let mut cursor = EventCursor::newest(args.last);
+    let mut events = desk.tine.events(&mut cursor)?;
+    if cursor.number() == 0 && !args.follow {
+        ui::say("no events yet; `tine setup` installs the hooks that report them");
     }
-    let mut look = Look { at: Instant::now(), pause: LOOK_AGAIN };
     loop {
         for event in &events {
             match args.json {
@@ -60,34 +54,16 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             return Ok(ExitCode::SUCCESS);
         }
         thread::sleep(PAUSE);
-        look.take(desk)?;
-        events = desk.tine.registry().events_after(after)?;
-        after = events.last().map_or(after, |event| event.number);
-    }
-}
-
-/// When somebody looks next for what no hook tells.
-struct Look {
-    at: Instant,
-    pause: Duration,
-}
-
-impl Look {
-    /// Looks, where it is time to. The more a look costs, the rarer it is.
-    fn take(&mut self, desk: &Desk) -> Result<(), Failure> {
-        if self.at.elapsed() < self.pause {
-            return Ok(());
-        }
-        let begun = Instant::now();
-        desk.tine.note_unheard()?;
-        *self = Look { at: Instant::now(), pause: LOOK_AGAIN.max(begun.elapsed() * 20) };
-        Ok(())
+        events = desk.tine.events(&mut cursor)?;
     }
 }
 
 fn line(desk: &Desk, event: &HeardEvent) -> String {
     let paint = Paint(desk.surface.color);
     let at = event.at.to_zoned(desk.surface.zone.clone()).strftime("%H:%M:%S");
-    let who = event.name.as_ref().map_or_else(|| event.id.short().to_owned(), ToString::to_string);
-    format!("{}  {:<16} {}  {}", paint.dim(&at.to_string()), event.event, paint.name(&who), event.agent)
+    let label = |name: Option<&SessionName>, id: &SessionId| name.map_or(id.short(), SessionName::as_str).to_owned();
+    let who = label(event.name.as_ref(), &event.id);
+    let parent = event.parent.as_ref().map(|parent| label(parent.name.as_ref(), &parent.id));
+    let origin = parent.map(|parent| format!("  from {}", paint.name(&parent))).unwrap_or_default();
+    format!("{}  {:<16} {}  {}{origin}", paint.dim(&at.to_string()), event.event, paint.name(&who), event.agent)
 }

@@ -14,18 +14,18 @@ use crate::cli::agent_parser;
 use crate::failure::Failure;
 use crate::ui::{self, Bar};
 
-/// Write sessions as Markdown files, one for each
+/// Export sessions as Markdown files
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each file begins with the session's id, directory and date. Files are written again only when their session changed;
-nothing else in the folder is touched. Keys, tokens and passwords of known shapes are masked.
+Writes one file per session and rewrites it only when the session has changed. Other files in DIR are left alone. Keys, \
+tokens and passwords that tine recognizes are redacted.
 
 Examples:
-  tine export ~/sessions                     every session of every agent
-  tine export ~/sessions --since 2w --prune  what is new, and without those that were deleted
-  tine export notes --dir . --tools          this project's, with what tools gave back")]
+  tine export ~/sessions                     all sessions of all agents
+  tine export ~/sessions --since 2w --prune  recent ones; delete stale files
+  tine export notes --dir . --tools          this project, with tool output")]
 pub(crate) struct Args {
-    /// Where the files go
+    /// Directory to write to
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
     /// Only sessions of this agent
@@ -34,13 +34,16 @@ pub(crate) struct Args {
     /// Only sessions of this directory, its repository and its worktrees
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
-    /// Only sessions that were written to since: `3d`, `2w`, `2026-11-01`
+    /// Only sessions updated since TIME, such as 3d, 2w or 2026-11-01
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// With what tools were given and gave back, thinking, and subagents
+    /// Include tool calls and results, thinking and subagents
     #[arg(long, short)]
     pub tools: bool,
-    /// Remove the files of sessions that are gone
+    /// Don't redact secrets
+    #[arg(long)]
+    pub keep_secrets: bool,
+    /// Delete the files of sessions that no longer exist
     #[arg(long)]
     pub prune: bool,
     /// Print JSON
@@ -62,6 +65,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         filter: Filter { agent: args.agent, directory: args.dir.as_ref().map(|dir| context.cwd.join(dir)) },
         since,
         tools: if args.tools { Tools::Full } else { Tools::Brief },
+        keep_secrets: args.keep_secrets,
         prune: args.prune,
     };
     let exported = desk.tine.export(&request, &Bar::new())?;
@@ -74,7 +78,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             told.push(format!("{} removed", exported.removed));
         }
         if exported.masked > 0 {
-            told.push(format!("{} masked", ui::count(exported.masked as u64, "secret")));
+            told.push(format!("{} redacted", ui::count(exported.masked as u64, "secret")));
         }
         writeln!(out, "{}", told.join(", "))?;
         for error in &exported.errors {

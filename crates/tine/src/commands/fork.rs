@@ -1,13 +1,13 @@
 //! `tine fork`: a new session whose history is a prefix of another's.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use engine::{Forked, Method, Opened, Place, Plan, Quiet, Request, Selection, Session, Tine, Where};
+use engine::{ForkView, Forked, Method, Place, Plan, Request, Selection, Session, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName, State};
@@ -16,37 +16,46 @@ use super::Desk;
 use super::place::{self, PlaceArgs};
 use super::times;
 use crate::Outcome;
-use crate::cli::agent_parser;
+use crate::cli::{POINT, RUNNING, WORKSPACE, agent_parser};
 use crate::complete;
 use crate::failure::Failure;
-use crate::ui::{self, Busy, CopyBar, Paint, Waiting, plan as show};
+use crate::ui::{self, Busy, CopyBar, Paint, Waiting, confirm, plan as show};
 
 /// Fork a session at a turn
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The source is never changed. `tine undo` takes a fork back.
+The source is never changed. `tine undo` removes the fork again.
+
+Methods:
+  auto    choose a method that carries over everything you asked for
+  native  use the agent's own fork command
+  copy    write a new session file
+  seed    send the transcript to a new session as its first prompt
+
+A different agent is always seeded. Seeding sends a model request right away unless you pass --no-start; --plan shows \
+how large it is.
 
 Examples:
-  tine fork .                        the newest session here, whole
-  tine fork auth-fix@4 auth-cookie   as it was after turn 4, under a name of its own
-  tine fork auth-fix cookies -w      in a new worktree, on a new branch `cookies`
-  tine fork auth-fix --to ../other   to go on in another directory
-  tine fork auth-fix --agent codex   hand the conversation to another agent
-  tine fork auth-fix@-1 --plan       say what would be done")]
+  tine fork .                        the newest session in this directory
+  tine fork auth-fix@4 auth-cookie   fork after turn 4 and name the fork
+  tine fork auth-fix cookies -w      in a new worktree on branch `cookies`
+  tine fork auth-fix --to ../other   in another directory
+  tine fork auth-fix --agent codex   hand over to another agent
+  tine fork auth-fix --times 3 -w    three forks in three worktrees
+  tine fork auth-fix@-1 --plan       show what would happen")]
 pub(crate) struct Args {
-    /// A name, an id, the beginning of one, a path, `.` or `-`; with @TURN up to that turn
-    #[arg(value_name = "SESSION[@TURN]", add = complete::sessions())]
+    #[arg(value_name = "SESSION[@TURN]", help = POINT, add = complete::points())]
     pub session: String,
-    /// The fork's name; without one, the source's with `-fork-1` behind it
+    /// Name of the fork [default: SOURCE-fork-N]
     #[arg(value_parser = clap::value_parser!(SessionName))]
     pub name: Option<SessionName>,
     #[command(flatten)]
     pub shape: Shape,
-    /// Make so many forks; with a name they are called NAME-1, NAME-2 and so on
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), conflicts_with_all = ["to", "copy_to", "plan"])]
+    /// Number of forks to create, named NAME-1, NAME-2 and so on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=super::times::MOST as i64), conflicts_with_all = ["to", "copy_to"])]
     pub times: Option<u32>,
-    /// What to say first in each of them: a file with one prompt a line
-    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    /// File with one first prompt per line, for one fork each
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["prompt", "to", "copy_to"])]
     pub prompts: Option<PathBuf>,
     #[command(flatten)]
     pub options: Options,
@@ -55,51 +64,55 @@ pub(crate) struct Args {
 /// What a fork is to be, whichever session it is of.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Shape {
-    /// The agent that goes on; another one is told what was said
+    /// Agent for the fork; a different agent receives the transcript
     #[arg(long, value_parser = agent_parser())]
     pub agent: Option<Agent>,
-    /// How the fork is made
-    #[arg(long, default_value = "auto", value_parser = method_parser())]
+    /// How to create the fork: auto, native, copy or seed
+    #[arg(long, default_value = "auto", value_parser = method_parser(), hide_possible_values = true)]
     pub method: MethodChoice,
-    /// Let the fork work in another directory
-    #[arg(long, value_name = "DIR", group = "workspace")]
+    /// Work in another directory
+    #[arg(long, value_name = "DIR", group = "workspace", help_heading = WORKSPACE)]
     pub to: Option<PathBuf>,
-    /// Let the fork work in a new worktree, on a new branch of this name (default: the fork's name)
+    /// Work in a new worktree on a new branch [default: the fork's name]
     #[arg(long, short, value_name = "BRANCH", num_args = 0..=1, default_missing_value = "", group = "workspace")]
+    #[arg(help_heading = WORKSPACE)]
     pub worktree: Option<String>,
-    /// Let the fork work in a copy of the whole directory
-    #[arg(long, value_name = "DIR", group = "workspace")]
+    /// Work in a copy of the whole directory
+    #[arg(long, value_name = "DIR", group = "workspace", help_heading = WORKSPACE)]
     pub copy_to: Option<PathBuf>,
-    /// Bring changes that are not committed along into the worktree
-    #[arg(long, requires = "worktree", conflicts_with_all = ["to", "copy_to"])]
+    /// Copy uncommitted changes to the worktree
+    #[arg(long, requires = "worktree", conflicts_with_all = ["to", "copy_to"], help_heading = WORKSPACE)]
     pub carry: bool,
-    /// Keep secrets in what is told to another agent
+    /// Don't redact secrets when handing over to another agent
     #[arg(long)]
     pub keep_secrets: bool,
+    /// Don't run the agent; `tine resume` hands over the transcript later
+    #[arg(long, conflicts_with = "place", help_heading = RUNNING)]
+    pub no_start: bool,
 }
 
 /// What `fork`, `smart-fork` and `clone` share.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// What to say first in the fork; `-` reads it from standard input
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    /// First prompt for the fork; `-` reads it from standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = RUNNING)]
     pub prompt: Option<String>,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Wait until a source that is at work is idle, for so long at most
+    /// Wait for a busy source, up to TIMEOUT
     #[arg(long, value_name = "TIMEOUT", num_args = 0..=1, default_missing_value = "", value_parser = timeout)]
     #[arg(conflicts_with = "now")]
     pub wait: Option<Timeout>,
-    /// Fork a source that is at work, at its last complete turn
+    /// Don't wait for a busy source; fork after its last complete turn
     #[arg(long)]
     pub now: bool,
-    /// Say what would be done, and do nothing
+    /// Show what would happen without doing it
     #[arg(long)]
     pub plan: bool,
-    /// Do not ask where there are warnings
+    /// Skip confirmation prompts
     #[arg(long, short)]
     pub yes: bool,
-    /// Print a JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -109,7 +122,7 @@ impl Options {
     pub(crate) fn complete(&self, desk: &Desk, request: &mut Request) -> Result<(), Failure> {
         request.now = self.now;
         request.prompt = self.prompt.as_deref().map(prompt).transpose()?;
-        request.place = self.place.choice(desk, self.json)?;
+        request.place = if request.no_start { Place::None } else { self.place.choice(desk, self.json)? };
         Ok(())
     }
 
@@ -125,13 +138,13 @@ impl Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MethodChoice {
-    /// What carries everything that is asked for
+    /// Choose a method that carries over everything you asked for
     Auto,
-    /// The agent's own fork
+    /// Use the agent's own fork command
     Native,
-    /// tine writes the new session file
+    /// Write a new session file
     Copy,
-    /// The transcript is a first prompt
+    /// Send the transcript to a new session as its first prompt
     Seed,
 }
 
@@ -202,6 +215,7 @@ impl Shape {
         request.workspace = workspace;
         request.carry = self.carry;
         request.keep_secrets = self.keep_secrets;
+        request.no_start = self.no_start;
         request
     }
 
@@ -226,7 +240,7 @@ impl Shape {
             Some(branch) => option("worktree", branch),
             None => {}
         }
-        let flags = [("--carry", self.carry), ("--keep-secrets", self.keep_secrets)];
+        let flags = [("--carry", self.carry), ("--keep-secrets", self.keep_secrets), ("--no-start", self.no_start)];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| (*word).to_owned()));
         words
     }
@@ -245,7 +259,7 @@ pub(crate) fn fork(
     wait: Option<Timeout>,
     request: impl FnOnce(Selection) -> Request,
 ) -> Outcome {
-    fork_as(desk, selection, options, wait, request, &|fork| fork)
+    fork_as(desk, selection, options, wait, request, &|fork| json!(fork))
 }
 
 /// The same; `tell` puts what programs are told of the fork into what else they are told.
@@ -255,7 +269,7 @@ pub(crate) fn fork_as(
     options: &Options,
     wait: Option<Timeout>,
     request: impl FnOnce(Selection) -> Request,
-    tell: &dyn Fn(Value) -> Value,
+    tell: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     // Who only asks what would be done waits for nobody.
     let waits = options.plan && wait.is_some() && matches!(selection.session.view.state, State::Busy | State::Waiting);
@@ -266,20 +280,29 @@ pub(crate) fn fork_as(
     let mut request = request(selection);
     request.waits = waits;
     options.complete(desk, &mut request)?;
-    let plan = desk.tine.plan_fork(&request)?;
+    let mut plan = desk.tine.plan_fork(&request)?;
     let mut out = ui::out();
     if options.plan {
         match options.json {
-            true => writeln!(out, "{}", to_json_pretty(&tell(show::as_json(&plan, None, None))))?,
+            true => writeln!(out, "{}", to_json_pretty(&tell(plan.view())))?,
             false => show::show(&mut out, &desk.surface, &plan)?,
         }
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let asks = !options.yes && !options.json && desk.surface.is_interactive && !plan.warnings.is_empty();
-    if asks && !confirmed(desk, &plan)? {
-        ui::say("nothing was done");
-        return Ok(ExitCode::FAILURE);
+    let asks = plan.leaves_changes && !options.yes;
+    if asks {
+        match ask_about_changes(desk, options.json, std::slice::from_ref(&plan))? {
+            Answer::Leave => {}
+            Answer::Carry => {
+                request.carry = true;
+                plan = desk.tine.plan_fork(&request)?;
+            }
+            Answer::Cancel => {
+                ui::say("cancelled");
+                return Ok(ExitCode::FAILURE);
+            }
+        }
     }
     make(desk, &source, &plan, options, asks, tell)
 }
@@ -291,16 +314,20 @@ pub(crate) fn make(
     plan: &Plan,
     options: &Options,
     shown: bool,
-    tell: &dyn Fn(Value) -> Value,
+    tell: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     if plan.place == Place::Headless && plan.prompt.is_none() && !options.json {
         ui::warn("without a terminal and without `--prompt` nothing is said");
     }
+    if plan.method == Method::Seed && !shown && !options.json {
+        plan.requests.iter().for_each(|request| ui::say(request));
+    }
     let agent = plan.agent.product_name();
     // A model that cannot be reached is waited for long; who sees that can end it.
     let busy = match plan.method {
-        Method::Seed => Some(format!("telling {agent} what was said…")),
-        Method::Native => Some(format!("asking {agent} for a fork…")),
+        Method::Seed if plan.keeps_seed => None,
+        Method::Seed => Some(format!("waiting for {agent} to read the transcript…")),
+        Method::Native => Some(format!("waiting for {agent} to fork the session…")),
         Method::Copy => None,
     };
     let busy = busy.filter(|_| desk.surface.is_interactive).map(Busy::new);
@@ -327,30 +354,13 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
     Ok(desk.tine.wait_until_idle(source, timeout, &tell)?)
 }
 
-/// A fork that runs where its plan says, for programs.
-pub(crate) fn told(tine: &Tine, forked: &Forked, opened: &Opened) -> Value {
-    let plan = &forked.plan;
-    let mut told = show::as_json(plan, Some(forked), Some(&opened.command));
-    // Its agent runs by now, and may have been told something.
-    if (opened.pane.is_some() || opened.answer.is_some())
-        && let Ok(now) = tine.resolve(&forked.session.path.to_string_lossy(), &Quiet)
-    {
-        told["session"] = json!(now.session.view);
-    }
-    told["place"] = place::as_json(plan.place, opened.pane.as_ref());
-    if let Some(answer) = &opened.answer {
-        told["answer"] = answer.as_str().into();
-    }
-    told
-}
-
 /// Runs the agent where the plan says, and prints what there is to print.
-fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(Value) -> Value) -> Outcome {
+fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
     let plan = &forked.plan;
     let mut out = ui::out();
     let opened = desk.tine.open_fork(forked, desk.surface.is_interactive, options.place.ready_within())?;
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&tell(told(&desk.tine, forked, &opened))))?;
+        writeln!(out, "{}", to_json_pretty(&tell(forked.view(&opened))))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());
@@ -362,10 +372,15 @@ fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(Value) ->
             }
             (Place::Here, None) => ui::say(&done),
             (Place::In(_), None) => ui::say(&format!("{done}, in {}", place::told(opened.pane.as_ref()))),
+            (_, None) if plan.keeps_seed => {
+                ui::say(&format!("{done}; start it with:"));
+                writeln!(out, "{}", show::line(&opened.command))?;
+            }
             (_, None) => {
-                ui::say(&format!("{done}; resume it with"));
-                let variables = show::variables_of(plan);
-                writeln!(out, "{}", show::in_directory(&plan.workspace.path, &variables, &opened.command))?;
+                ui::say(&format!("{done}; resume it with:"));
+                let variables = plan.variables();
+                let command = show::resume_words(&plan.profile, &opened.command, forked.session.label());
+                writeln!(out, "{}", show::in_directory(&plan.workspace.path, &variables, &command))?;
             }
         }
     }
@@ -409,12 +424,29 @@ pub(crate) fn prompt(text: &str) -> Result<String, Failure> {
     Ok(prompt)
 }
 
-fn confirmed(desk: &Desk, plan: &Plan) -> Result<bool, Failure> {
-    let mut stderr = io::stderr().lock();
-    show::show(&mut stderr, &desk.surface, plan)?;
-    write!(stderr, "go on? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+/// What to do with uncommitted changes.
+pub(crate) enum Answer {
+    /// Leave them in the source's directory.
+    Leave,
+    /// Copy them into the worktree.
+    Carry,
+    /// Don't fork.
+    Cancel,
+}
+
+/// Shows the plan of forks that leave uncommitted changes behind, and asks.
+pub(crate) fn ask_about_changes(desk: &Desk, json: bool, plans: &[Plan]) -> Result<Answer, Failure> {
+    confirm::require_terminal(
+        &desk.surface,
+        json,
+        &format!("did not fork `{}`: its directory has uncommitted changes", plans[0].source.label()),
+        "pass `--carry` to copy the changes into the worktree, or `--yes` to fork without them",
+    )?;
+    show::show_all(&mut io::stderr().lock(), &desk.surface, plans)?;
+    let answer = confirm::ask("Fork without the uncommitted changes? [y] yes, [c] carry them along, [N] no:")?;
+    Ok(match answer.as_str() {
+        "y" | "yes" => Answer::Leave,
+        "c" | "carry" => Answer::Carry,
+        _ => Answer::Cancel,
+    })
 }

@@ -1,92 +1,140 @@
-//! `tine hook`: agents call it when something happens in them.
+//! `tine hook`: the agents' hooks call it when something happens in a session.
 //!
 //! It must never break or slow the agent: it always exits with 0, prints nothing on standard output, touches only the
-//! registry, and writes its own troubles to a log file. The command line is looked at by hand, because this runs on every
-//! prompt and parsing all commands takes longer than everything else.
+//! registry, waits for nothing without a deadline, and writes its own errors to a log file. It parses its arguments itself
+//! because it runs on every prompt, and building the whole command line parser takes longer than everything else.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use engine::{Caller, Event, Payload, Registry};
+use diagnostics::OrLog;
+use engine::{HookCaller, HookEvent, HookPayload, Registry};
 use transcript::Agent;
 
 use super::Outcome;
 use crate::environment;
 
-/// More than this is no payload of an agent.
-const LARGEST_PAYLOAD: u64 = 64 << 20;
-/// The log is begun anew when it is larger than this.
-const LARGEST_LOG: u64 = 1 << 20;
-/// Another writer is waited for this long; then the event is lost rather than the agent kept waiting.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The rest of a larger input is ignored; no agent sends that much.
+const MAX_PAYLOAD: usize = 64 << 20;
+/// How long the agent may take to send the payload. A process that inherited the other end of the pipe may keep it open
+/// forever, so a complete payload is enough.
+const PAYLOAD_TIMEOUT: Duration = Duration::from_secs(3);
+/// A larger log is rotated.
+const MAX_LOG: u64 = 1 << 20;
+/// How long to wait for another writer of the registry. After that the event is lost, which is better than a slow agent.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Take note of what happens in an agent; agents call it, see `tine setup`
+/// Record what happens in an agent; called by the agents' hooks
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What happened
-    #[arg(value_parser = clap::builder::PossibleValuesParser::new(Event::ALL.map(Event::as_str)))]
+    /// Event to record
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(HookEvent::ALL.map(HookEvent::as_str)))]
     pub event: String,
-    /// The agent that calls
+    /// Agent that reports the event
     #[arg(long, value_parser = crate::cli::agent_parser())]
     pub agent: Agent,
 }
 
-/// Runs with the command line as clap has parsed it.
+/// Runs with the arguments that clap parsed.
 pub(crate) fn run(args: &Args) -> Outcome {
-    Ok(listen(&[args.event.clone(), "--agent".into(), args.agent.to_string()]))
+    Ok(run_words(&[args.event.clone(), "--agent".into(), args.agent.to_string()]))
 }
 
-/// Runs with the words behind `hook`. Whatever goes wrong, the agent is told that all is well.
-pub(crate) fn listen(words: &[String]) -> ExitCode {
+/// Runs with the words after `hook`. It reports success to the agent whatever happens.
+pub(crate) fn run_words(words: &[String]) -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         log(&format!("panicked: {panic}"));
         std::process::exit(0);
     }));
     environment::stand_somewhere();
-    if let Err(trouble) = hear(words) {
-        log(&format!("{}: {trouble}", words.join(" ")));
+    if let Err(message) = record(words) {
+        log(&format!("{}: {message}", words.join(" ")));
     }
     ExitCode::SUCCESS
 }
 
-fn hear(words: &[String]) -> Result<(), String> {
+fn record(words: &[String]) -> Result<(), String> {
     let (event, agent) = parse(words)?;
-    let mut input = String::new();
-    io::stdin().lock().take(LARGEST_PAYLOAD).read_to_string(&mut input).map_err(|error| error.to_string())?;
-    let payload: Payload = serde_json::from_str(&input).map_err(|error| format!("the payload: {error}"))?;
+    let input = read_within(PAYLOAD_TIMEOUT).map_err(|error| format!("cannot read the payload: {error}"))?;
+    let payload: HookPayload = serde_json::from_slice(&input).map_err(|error| format!("invalid payload: {error}"))?;
     let context = environment::context().map_err(|failure| failure.to_string())?;
-    let caller = Caller {
+    let caller = HookCaller {
         name: environment::session_name(),
-        env_file: environment::agents_env_file(),
+        env_file: environment::environment_file(agent),
+        mark: environment::fork_mark(),
         runner: agents::runner(),
     };
-    let mut registry = Registry::open_within(&context.paths.registry, PATIENCE).map_err(|error| error.to_string())?;
-    let store = agents::store(agent, &context.surroundings);
+    let mut registry =
+        Registry::open_within(&context.paths.registry, LOCK_TIMEOUT).map_err(|error| error.to_string())?;
+    let adapter = agents::open(agent, &context.surroundings);
     let now = context.clock.now();
-    let heard = registry.hear(store.as_ref(), event, &payload, &caller, now).map_err(|error| error.to_string())?;
-    if let Some(notice) = &heard.notice {
-        let _ = writeln!(io::stderr().lock(), "tine: {notice}");
+    let recorded = engine::record_hook(&mut registry, adapter.as_ref(), event, &payload, &caller, now)
+        .map_err(|error| error.to_string())?;
+    if let Some(notice) = &recorded.notice {
+        writeln!(io::stderr().lock(), "tine: {notice}").or_log("write to standard error");
     }
-    let (Event::SessionStart, Some(name)) = (event, &heard.name) else {
+    let (HookEvent::SessionStart, Some(name)) = (event, &recorded.name) else {
         return Ok(());
     };
     if let Some(file) = &caller.env_file {
         engine::write_name(file, &payload.session_id, name, caller.name.as_deref())
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
-    // What is printed at a start is context to the agent; only notes that the person asked for are, and once.
-    if !heard.is_repeated
+    // What a hook prints at the start becomes context for the agent, so only the configured notes are printed, and once.
+    if !recorded.is_repeated
         && let Some(notes) = engine::notes_for(&context, name).map_err(|error| error.to_string())?
     {
-        let _ = io::stdout().lock().write_all(notes.as_bytes());
+        io::stdout().lock().write_all(notes.as_bytes()).or_log("print the notes");
     }
     Ok(())
 }
 
-fn parse(words: &[String]) -> Result<(Event, Agent), String> {
+/// Reads standard input until it ends, holds a complete payload, or time is up.
+fn read_within(limit: Duration) -> io::Result<Vec<u8>> {
+    let deadline = Instant::now() + limit;
+    let mut stdin = io::stdin().lock();
+    let (mut content, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
+    while content.len() < MAX_PAYLOAD {
+        let is_complete = || serde_json::from_slice::<serde::de::IgnoredAny>(&content).is_ok();
+        if !is_readable(&stdin, Instant::now())? && (is_complete() || !is_readable(&stdin, deadline)?) {
+            break;
+        }
+        match stdin.read(&mut chunk) {
+            Ok(0) => break,
+            Ok(count) => content.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(content)
+}
+
+/// Waits until there is something to read, or the end of the input; false after the deadline.
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "the standard library can't wait for input with a deadline")]
+fn is_readable(input: &io::StdinLock<'_>, deadline: Instant) -> io::Result<bool> {
+    use std::os::fd::AsRawFd;
+    let mut waiting = libc::pollfd { fd: input.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).as_millis();
+        // SAFETY: the pointer is valid for the one entry that is passed.
+        match unsafe { libc::poll(&raw mut waiting, 1, left.try_into().unwrap_or(libc::c_int::MAX)) } {
+            0.. => return Ok(waiting.revents != 0),
+            _ if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            _ => return Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn is_readable(_input: &io::StdinLock<'_>, _deadline: Instant) -> io::Result<bool> {
+    Ok(true)
+}
+
+fn parse(words: &[String]) -> Result<(HookEvent, Agent), String> {
     let (mut event, mut agent) = (None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -96,24 +144,24 @@ fn parse(words: &[String]) -> Result<(Event, Agent), String> {
         };
         match given {
             Some(word) => agent = word.parse().ok(),
-            None => event = event.or(Event::of(word)),
+            None => event = event.or(HookEvent::from_name(word)),
         }
     }
     event.zip(agent).ok_or_else(|| "no such event or agent".to_owned())
 }
 
-/// Notes a trouble of our own where nobody is disturbed by it.
-fn log(trouble: &str) {
+/// Writes an error of our own to the log file beside the registry.
+fn log(message: &str) {
     let Ok(context) = environment::context() else {
         return;
     };
     let file = context.paths.registry.with_file_name("hook.log");
-    let line = format!("{} {}\n", context.clock.now(), transcript::text::one_line(trouble));
-    let _ = append(&file, &line);
+    let line = format!("{} {}\n", context.clock.now(), transcript::text::one_line(message));
+    append(&file, &line).or_log("write the hook log");
 }
 
 fn append(file: &Path, line: &str) -> io::Result<()> {
-    if fs::metadata(file).is_ok_and(|metadata| metadata.len() > LARGEST_LOG) {
+    if fs::metadata(file).is_ok_and(|metadata| metadata.len() > MAX_LOG) {
         fs::rename(file, file.with_extension("log.old"))?;
     }
     let mut options = fs::OpenOptions::new();

@@ -12,25 +12,24 @@ use crate::Outcome;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, IndexBar};
 
-/// Bring the search index up to date
+/// Update the search index
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`tine search` does this by itself, as far as a few seconds go; this returns when all is in: first the words of what was
-said, then those of what tools did, then a vector for each piece of what was said, by which it is found in other words.
-The index is a cache: deleted or damaged, it is built anew.
+`tine search` updates the index too, but only for a few seconds. This command returns when the index is complete. The \
+index is a cache that you can delete at any time.
 
 Examples:
   tine index
   tine index --status --json
   tine index --rebuild")]
 pub(crate) struct Args {
-    /// Words alone
+    /// Index keywords only, without embeddings
     #[arg(long)]
     pub words: bool,
-    /// Tell what is in it, and change nothing
+    /// Show the state of the index without updating it
     #[arg(long, conflicts_with = "rebuild")]
     pub status: bool,
-    /// Throw it away and build it anew
+    /// Delete the index and build it again
     #[arg(long)]
     pub rebuild: bool,
     /// Print JSON
@@ -77,15 +76,15 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         let missing = match (sessions, tools) {
             (0, 0) if status.left_out > 0 => {
                 let lines = ui::count(status.left_out, "line");
-                format!("complete but for {lines} of 16 MB and more, too long to be searched")
+                format!("complete except for {lines} longer than 16 MB")
             }
             (0, 0) if status.unlisted > 0 => {
                 let folders = ui::count(status.unlisted as u64, "folder");
-                format!("complete but for {folders} that cannot be looked into")
+                format!("complete except for {folders} that can't be read")
             }
             (0, 0) => "complete".to_owned(),
-            (0, tools) => format!("tool text of {} is missing", ui::count(tools as u64, "session")),
-            (sessions, _) => format!("{} missing", ui::count(sessions as u64, "session")),
+            (0, tools) => format!("tool output of {} not indexed yet", ui::count(tools as u64, "session")),
+            (sessions, _) => format!("{} not indexed yet", ui::count(sessions as u64, "session")),
         };
         let sessions = ui::count(status.sessions as u64, "session");
         let path = ui::path(&desk.surface, std::path::Path::new(&status.path));
@@ -93,12 +92,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         if let Some(vectors) = &status.vectors {
             let missing = match vectors.missing {
                 0 => "complete".to_owned(),
-                missing => format!("those of {} missing", ui::count(missing as u64, "session")),
+                missing => format!("{} not embedded yet", ui::count(missing as u64, "session")),
             };
             let count = ui::count(vectors.vectors as u64, "vector");
             writeln!(out, "{count}, {}, {missing}", ui::bytes(vectors.bytes))?;
         }
-        writeln!(out, "{path}{}", if status.is_written { " (being written now)" } else { "" })?;
+        writeln!(out, "{path}{}", if status.is_written { " (update in progress)" } else { "" })?;
     }
     out.flush()?;
     match failure {

@@ -3,28 +3,26 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Session, Tine};
-use serde_json::{Value, json};
+use engine::{Info, Session};
 use transcript::render::to_json_pretty;
-use transcript::{SessionView, text};
+use transcript::{SessionId, text};
 
-use super::Desk;
+use super::{Desk, place};
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
-use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
-/// Show everything known of a session
+/// Show everything tine knows about a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   tine info .
   tine info auth-fix --json | jq .tokens")]
 pub(crate) struct Args {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(value_name = "SESSION", add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// Print a JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -33,13 +31,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let session = desk.select_whole(&sessions, &args.session)?;
     desk.tine.remember_use(&session);
-    let forks: Vec<&SessionView> =
-        sessions.iter().map(|other| &other.view).filter(|view| is_fork_of(view, &session)).collect();
+    let info = desk.tine.info(&session, &sessions)?;
     let mut out = ui::out();
     if args.json {
-        writeln!(out, "{}", to_json_pretty(&as_json(&desk.tine, &session, &forks)?))?;
+        writeln!(out, "{}", to_json_pretty(&info))?;
     } else {
-        for (word, value) in facts(desk, &session, &forks)? {
+        for (word, value) in facts(desk, &session, &info) {
             writeln!(out, "{}  {value}", Paint(desk.surface.color).dim(&format!("{word:>9}")))?;
         }
     }
@@ -47,44 +44,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn is_fork_of(view: &SessionView, session: &Session) -> bool {
-    let parent = view.parent.as_ref();
-    parent.is_some_and(|parent| parent.agent == session.view.agent && parent.id == session.view.id)
-}
-
-/// All of it for programs.
-pub(crate) fn as_json(tine: &Tine, session: &Session, forks: &[&SessionView]) -> Result<Value, Failure> {
-    let (agent, id) = (session.view.agent, &session.view.id);
-    let previous = tine.registry().previous_ids(&session.key())?;
-    let details = &session.details;
-    let mut value = serde_json::to_value(&session.view).unwrap_or_default();
-    let more = json!({
-        "custom_title": details.custom_title,
-        "agent_title": details.agent_title,
-        "first_prompt": details.first_prompt,
-        "model": details.model,
-        "agent_version": details.version,
-        "size": session.size,
-        "tokens": details.tokens,
-        "pid": session.live.as_ref().and_then(|live| live.pid),
-        "waiting_for": session.live.as_ref().and_then(|live| live.waiting_for.clone()),
-        "mid_turn": details.mid_turn,
-        "profile": tine.profile_of(agent, id)?.shown(),
-        "previous_ids": previous.iter().map(|(id, _, _)| id).collect::<Vec<_>>(),
-        "seed": tine.registry().seed(agent, id)?,
-        "defects": details.defects,
-        "forks": forks.iter().map(|fork| json!({
-            "agent": fork.agent, "id": fork.id, "name": fork.name,
-            "turn": fork.parent.as_ref().and_then(|parent| parent.turn),
-        })).collect::<Vec<_>>(),
-    });
-    if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
-        value.extend(more);
-    }
-    Ok(value)
-}
-
-fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Vec<(&'static str, String)>, Failure> {
+fn facts(desk: &Desk, session: &Session, info: &Info) -> Vec<(&'static str, String)> {
     let (view, details) = (&session.view, &session.details);
     let (surface, paint) = (&desk.surface, Paint(desk.surface.color));
     let now = desk.tine.context().clock.now();
@@ -96,26 +56,32 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Vec<(
     add("directory", view.cwd.as_deref().map(|cwd| ui::path(surface, cwd)));
     add("branch", view.branch.as_deref().map(text::one_line));
     add("state", Some(state_line(session, paint)));
+    add("pane", info.pane.as_ref().map(|pane| place::told(Some(pane))));
+    let seed = info.seed.as_ref().filter(|_| view.unstarted);
+    add("seed", seed.map(|seed| format!("{} turns, about {} tokens", seed.turn, seed.tokens)));
     add("turns", Some(view.turns.to_string()));
+    add("prompt", info.last_prompt.as_deref().map(|last| text::clip(&text::one_line(last), 100)));
     add(
         "tokens",
         details.tokens.map(|tokens| {
             let used = tokens.input + tokens.output;
-            let window = tokens.window.map(|window| format!(" of {window} ({} %)", used * 100 / window.max(1)));
-            format!("{used}{} in the last request and answer", window.unwrap_or_default())
+            let window = tokens.window.map(|window| format!(" of {window} ({}%)", used * 100 / window.max(1)));
+            format!("{used}{} in the last exchange", window.unwrap_or_default())
         }),
     );
-    let profile = desk.tine.profile_of(view.agent, &view.id)?;
+    let profile = &info.profile;
     let line = |words: &[String]| (!words.is_empty()).then(|| text::clean(&ui::plan::line(words)));
-    add("launched", line(&profile.args));
-    let shown = profile.shown().environment;
-    let variables = shown.iter().map(|(name, value)| format!("{name}={}", ui::plan::quoted(value))).collect::<Vec<_>>();
+    add("options", line(&profile.args));
+    let variables = profile
+        .environment
+        .iter()
+        .map(|(name, value)| format!("{name}={}", ui::plan::quoted(value)))
+        .collect::<Vec<_>>();
     add("variables", (!variables.is_empty()).then(|| text::clean(&variables.join(" "))));
     add("profile", profile.name.as_deref().map(text::one_line));
     add("config", profile.commit.as_deref().map(text::one_line));
-    let previous = desk.tine.registry().previous_ids(&session.key())?;
-    let previous: Vec<&str> = previous.iter().map(|(id, _, _)| id.as_str()).collect();
-    add("before", (!previous.is_empty()).then(|| previous.join(", ")));
+    let previous: Vec<&str> = info.previous_ids.iter().map(SessionId::as_str).collect();
+    add("earlier", (!previous.is_empty()).then(|| previous.join(", ")));
     add("created", view.created.map(|time| ui::ago(time, now, &surface.zone)));
     add("updated", view.updated.map(|time| ui::ago(time, now, &surface.zone)));
     add(
@@ -125,22 +91,25 @@ fn facts(desk: &Desk, session: &Session, forks: &[&SessionView]) -> Result<Vec<(
             let turn = parent.turn.map(|turn| format!(" after turn {turn}")).unwrap_or_default();
             let how = match parent.source {
                 transcript::ParentSource::Tine => "",
-                transcript::ParentSource::Agent => " (the agent says so)",
-                transcript::ParentSource::Inferred => " (inferred from the shared history)",
+                transcript::ParentSource::Agent => " (reported by the agent)",
+                transcript::ParentSource::Inferred => " (inferred from shared history)",
             };
             format!("{label}{turn}{how}")
         }),
     );
-    for fork in forks {
+    for fork in &info.forks {
         let turn = fork.parent.as_ref().and_then(|parent| parent.turn);
         let turn = turn.map(|turn| format!("after turn {turn}: ")).unwrap_or_default();
         add("fork", Some(format!("{turn}{}  {}", ui::label(fork), text::clip(&ui::title(fork), 60))));
     }
     add("file", Some(format!("{} ({})", ui::path(surface, &view.path), ui::bytes(session.size))));
+    let branches = (details.branches > 0)
+        .then(|| format!("{} other; `tine show {} --branches` lists them", details.branches, ui::label(view)));
+    add("branches", branches);
     for (kind, count) in details.defects.iter() {
         add("defect", Some(paint.note(&format!("{count} × {}", kind.describe()))));
     }
-    Ok(facts)
+    facts
 }
 
 fn agent_line(session: &Session) -> String {
@@ -156,6 +125,9 @@ fn agent_line(session: &Session) -> String {
 
 fn state_line(session: &Session, paint: Paint) -> String {
     let state = session.view.state;
+    if session.view.unstarted {
+        return format!("not started; `tine resume {}` starts it", ui::label(&session.view));
+    }
     let mut line = paint.state(state, state.as_str());
     if let Some(live) = &session.live {
         if let Some(reason) = &live.waiting_for {

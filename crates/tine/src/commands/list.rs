@@ -1,11 +1,11 @@
 //! `tine list`: sessions, newest first.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use engine::{Filter, Session};
-use transcript::render::to_json_pretty;
+use engine::{Filter, Project};
+use transcript::render::write_json_array;
 use transcript::{Agent, SessionView, State, text};
 
 use super::Desk;
@@ -16,29 +16,31 @@ use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
 /// What a person is told who has none.
-pub(crate) const NO_SESSIONS: &str = "no sessions yet; start an agent, or see `tine demo`";
+pub(crate) const NO_SESSIONS: &str = "no sessions yet; start an agent or try `tine demo`";
 
-/// List sessions, newest first, of this directory and its worktrees
+/// List sessions, newest first
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Lists the sessions of this directory, its repository and its worktrees.
+
 Examples:
-  tine list                       this directory, its repository and all worktrees of it
-  tine list --all --agent codex   every Codex session on this machine
+  tine list                       sessions of this repository
+  tine list --all --agent codex   all Codex sessions on this machine
   tine ls --json | jq -r '.[].id'")]
 pub(crate) struct Args {
     /// Only sessions of this agent
     #[arg(long, value_name = "AGENT", value_parser = agent_parser())]
     pub agent: Option<Agent>,
-    /// Sessions of another directory
+    /// List the sessions of another directory
     #[arg(long, value_name = "DIR", conflicts_with = "all")]
     pub dir: Option<PathBuf>,
-    /// Sessions of every directory
+    /// List the sessions of all directories
     #[arg(long, short)]
     pub all: bool,
-    /// At most this many
+    /// Maximum number of sessions
     #[arg(long, short = 'n', value_name = "N")]
     pub limit: Option<usize>,
-    /// Print a JSON array
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -63,20 +65,23 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 
     let mut out = ui::out();
     if args.json {
-        let views: Vec<SessionView> = listing.take(limit).map(|session| session.view).collect();
-        writeln!(out, "{}", to_json_pretty(&views))?;
+        write_json_array(&mut out, listing.take(limit).map(|session| session.view))?;
+        writeln!(out)?;
     } else if listing.len() == 0 {
         ui::say(match &filter.directory {
-            Some(_) => "no sessions here; `tine list --all` shows those of every directory",
+            Some(_) => "no sessions in this directory; `tine list --all` lists all of them",
             None => NO_SESSIONS,
         });
     } else {
         let now = desk.tine.context().clock.now();
-        let table = Table::new(&desk.surface, now, args.all, listing.label_width(), listing.any_live());
+        let mut table = Table::new(&desk.surface, now, args.all, listing.label_width(), listing.any_live());
+        if let Some(directory) = &filter.directory {
+            table.trees = Trees::around(directory);
+        }
         let mut row = String::new();
         for session in listing.take(limit) {
             row.clear();
-            table.row(&mut row, &session);
+            table.row(&mut row, &session.view);
             row.push('\n');
             out.write_all(row.as_bytes())?;
         }
@@ -94,6 +99,8 @@ pub(crate) struct Table<'a> {
     title: Option<usize>,
     folder: Option<usize>,
     live: bool,
+    /// The other working trees of the repository, where the directory isn't shown.
+    trees: Trees,
 }
 
 impl<'a> Table<'a> {
@@ -104,12 +111,12 @@ impl<'a> Table<'a> {
         let left = surface.width.map(|width| width.saturating_sub(fixed).max(20));
         let folder = folders.then(|| left.map_or(usize::MAX, |left| left * 2 / 5));
         let title = left.map(|left| left - folder.map_or(0, |folder| (folder + 2).min(left)));
-        Table { surface, paint: Paint(surface.color), now, label, title, folder, live }
+        Table { surface, paint: Paint(surface.color), now, label, title, folder, live, trees: Trees::default() }
     }
 
     /// Appends the row of a session.
-    pub(crate) fn row(&self, row: &mut String, session: &Session) {
-        let (view, paint) = (&session.view, self.paint);
+    pub(crate) fn row(&self, row: &mut String, view: &SessionView) {
+        let paint = self.paint;
         let age = view.updated.map(|time| ui::short_age(time, self.now, &self.surface.zone)).unwrap_or_default();
         let label = if view.name.is_some() { paint.name(ui::label(view)) } else { paint.bold(ui::label(view)) };
         row.push_str(&label);
@@ -118,7 +125,7 @@ impl<'a> Table<'a> {
         row.push_str(view.agent.as_str());
         fill(row, 8usize.saturating_sub(view.agent.as_str().len()) + 10usize.saturating_sub(age.len()));
         row.push_str(&paint.dim(&age));
-        let turns = ui::count(u64::from(view.turns), "turn");
+        let turns = ui::turns(view);
         fill(row, 11usize.saturating_sub(turns.len()).max(2));
         row.push_str(&turns);
         if self.live {
@@ -128,7 +135,10 @@ impl<'a> Table<'a> {
             fill(row, 7 - word.len());
         }
         fill(row, 2);
-        let title = ui::title(view);
+        let title = match view.cwd.as_deref().and_then(|cwd| self.trees.name_of(cwd)) {
+            Some(tree) => format!("[{}] {}", text::one_line(&tree), ui::title(view)),
+            None => ui::title(view),
+        };
         let folder =
             self.folder.map(|_| view.cwd.as_deref().map(|cwd| ui::path(self.surface, cwd)).unwrap_or_default());
         match (folder, self.title, self.folder) {
@@ -150,6 +160,33 @@ impl<'a> Table<'a> {
             *row = ui::clip_painted(row, width);
         }
     }
+}
+
+/// The working trees of a repository, and which of them a listing is made in.
+#[derive(Debug, Default)]
+struct Trees {
+    here: Option<PathBuf>,
+    all: Vec<PathBuf>,
+}
+
+impl Trees {
+    fn around(directory: &Path) -> Self {
+        let all = Project::of(directory).trees();
+        let here = directory.canonicalize().ok().and_then(|directory| innermost(&all, &directory).cloned());
+        if all.len() < 2 { Trees::default() } else { Trees { here, all } }
+    }
+
+    /// The name of the tree that a directory lies in, unless it is the one that the listing is made in.
+    fn name_of(&self, directory: &Path) -> Option<String> {
+        let tree = innermost(&self.all, directory).filter(|tree| Some(*tree) != self.here.as_ref())?;
+        Some(tree.file_name()?.to_string_lossy().into_owned())
+    }
+}
+
+/// The innermost of some trees around a directory.
+fn innermost<'a>(trees: &'a [PathBuf], directory: &Path) -> Option<&'a PathBuf> {
+    let around = trees.iter().filter(|tree| directory.starts_with(tree));
+    around.max_by_key(|tree| tree.as_os_str().len())
 }
 
 /// Below this, the columns do not fit beside each other and rows are cut.

@@ -33,8 +33,9 @@ pub(crate) mod times;
 pub(crate) mod tree;
 pub(crate) mod undo;
 pub(crate) mod wait;
+pub(crate) mod worker;
 
-use engine::{Error, Place, Selection, Session, Tine};
+use engine::{Error, Place, Selection, Session, SessionsError, Target, Tine};
 
 use transcript::text;
 
@@ -58,52 +59,57 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Command::Completions(args) => return completions::run(&args),
         Command::Demo(args) => return demo::run(&args, &surface),
         Command::Hook(args) => return hook::run(&args),
-        Command::Mcp(args) => return crate::mcp::run(&args),
         Command::Pane(args) => return pane::run(&args),
+        Command::Worker(args) => return worker::run(&args),
         Command::Editor(args) => return editor::run(&args),
         command => command,
     };
-    let tine = Tine::open(environment::context()?)?;
-    let desk = Desk { tine, surface };
-    let outcome = match command {
-        Command::List(args) => list::run(&desk, &args),
-        Command::Tree(args) => tree::run(&desk, &args),
-        Command::Show(args) => show::run(&desk, &args),
-        Command::Info(args) => info::run(&desk, &args),
-        Command::Search(args) => search::run(&desk, &args),
-        Command::Index(args) => index::run(&desk, &args),
-        Command::Export(args) => export::run(&desk, &args),
-        Command::Status(args) => status::run(&desk, &args),
-        Command::Send(args) => send::run(&desk, &args),
-        Command::Read(args) => read::run(&desk, &args),
-        Command::Wait(args) => wait::run(&desk, &args),
-        Command::Interrupt(args) => control::interrupt(&desk, &args),
-        Command::Stop(args) => control::stop(&desk, &args),
-        Command::Focus(args) => control::focus(&desk, &args),
-        Command::Events(args) => events::run(&desk, &args),
-        Command::Start(args) => start::run(&desk, &args),
-        Command::Resume(args) => resume::run(&desk, &args),
-        Command::Fork(args) => fork::run(&desk, &args),
-        Command::SmartFork(args) => smart_fork::run(&desk, &args),
-        Command::Clone(args) => clone::run(&desk, &args),
-        Command::Adopt(args) => adopt::run(&desk, &args),
-        Command::Rename(args) => rename::run(&desk, &args),
-        Command::Delete(args) => delete::run(&desk, &args),
-        Command::Undo(args) => undo::run(&desk, &args),
-        Command::Log(args) => log::run(&desk, &args),
-        Command::Doctor(args) => doctor::run(&desk, &args),
-        Command::Setup(args) => setup::run(&desk, &args),
+    let desk = Desk { tine: Tine::open(environment::context()?)?, surface };
+    let outcome = at_desk(&desk, command);
+    for warning in desk.tine.take_warnings() {
+        crate::ui::warn(&warning);
+    }
+    outcome
+}
+
+/// Runs a command that works on sessions.
+pub(crate) fn at_desk(desk: &Desk, command: Command) -> Outcome {
+    match command {
+        Command::List(args) => list::run(desk, &args),
+        Command::Tree(args) => tree::run(desk, &args),
+        Command::Show(args) => show::run(desk, &args),
+        Command::Info(args) => info::run(desk, &args),
+        Command::Search(args) => search::run(desk, &args),
+        Command::Index(args) => index::run(desk, &args),
+        Command::Export(args) => export::run(desk, &args),
+        Command::Status(args) => status::run(desk, &args),
+        Command::Send(args) => send::run(desk, &args),
+        Command::Read(args) => read::run(desk, &args),
+        Command::Wait(args) => wait::run(desk, &args),
+        Command::Interrupt(args) => control::interrupt(desk, &args),
+        Command::Stop(args) => control::stop(desk, &args),
+        Command::Focus(args) => control::focus(desk, &args),
+        Command::Events(args) => events::run(desk, &args),
+        Command::Start(args) => start::run(desk, &args),
+        Command::Resume(args) => resume::run(desk, &args),
+        Command::Fork(args) => fork::run(desk, &args),
+        Command::SmartFork(args) => smart_fork::run(desk, &args),
+        Command::Clone(args) => clone::run(desk, &args),
+        Command::Adopt(args) => adopt::run(desk, &args),
+        Command::Rename(args) => rename::run(desk, &args),
+        Command::Delete(args) => delete::run(desk, &args),
+        Command::Undo(args) => undo::run(desk, &args),
+        Command::Log(args) => log::run(desk, &args),
+        Command::Doctor(args) => doctor::run(desk, &args),
+        Command::Setup(args) => setup::run(desk, &args),
         Command::Completions(_)
         | Command::Demo(_)
         | Command::Editor(_)
         | Command::Hook(_)
         | Command::Mcp(_)
-        | Command::Pane(_) => unreachable!("ran above"),
-    };
-    for warning in desk.tine.take_warnings() {
-        crate::ui::warn(&warning);
+        | Command::Pane(_)
+        | Command::Worker(_) => unreachable!("these run without a desk"),
     }
-    outcome
 }
 
 /// Becomes another program, in this terminal. It only returns where that fails.
@@ -156,12 +162,20 @@ impl Desk {
         }
     }
 
+    /// The whole session that `spec` means, or one that was started and has no transcript yet.
+    pub(crate) fn target(&self, sessions: &[Session], spec: &str) -> Result<Target, Failure> {
+        match self.select_whole(sessions, spec) {
+            Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => Ok(Target::Unbegun(name)),
+            session => Ok(Target::Session(Box::new(session?))),
+        }
+    }
+
     pub(crate) fn select_among(&self, sessions: &[Session], spec: &str) -> Result<Selection, Failure> {
         match self.tine.resolve_among(sessions, spec) {
-            Err(Error::Ambiguous { spec: word, matches }) if self.surface.is_interactive => {
+            Err(Error::Sessions(SessionsError::Ambiguous { spec: word, matches })) if self.surface.is_interactive => {
                 let Some(chosen) = picker::choose(&self.surface, &word, &matches, self.tine.context().clock.now())?
                 else {
-                    return Err(Error::Ambiguous { spec: word, matches }.into());
+                    return Err(SessionsError::Ambiguous { spec: word, matches }.into());
                 };
                 let point = spec.strip_prefix(&word).unwrap_or_default();
                 let exact = format!("{}{point}", chosen.path.display());

@@ -6,10 +6,10 @@ use super::become_program;
 use crate::Outcome;
 use crate::environment;
 
-/// Run what a pane was opened for; tine calls it
+/// Run the agent of a pane; called by tine
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to run
+    /// File that describes what to run
     pub file: PathBuf,
 }
 
@@ -17,5 +17,5 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let ran = environment::context()
         .and_then(|context| Ok(engine::pane_command(&context, &args.file)?))
         .and_then(become_program);
-    ran.inspect_err(|failure| engine::note_trouble(&args.file, &failure.to_string()))
+    ran.inspect_err(|failure| engine::record_launch_failure(&args.file, &failure.to_string()))
 }

@@ -3,40 +3,40 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::Error;
+use engine::{Error, SessionsError};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 
 use super::Desk;
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
 use crate::failure::Failure;
 use crate::ui;
 
-/// Print the last answer of a session, or what its pane shows
+/// Print a session's last answer or its screen
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tine read auth-fix             its last answer, from the transcript
+  tine read auth-fix             the last answer, from the transcript
   tine read auth-fix --screen    what its pane shows now")]
 pub(crate) struct Args {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// The last answer (the default)
+    /// Print the last answer (the default)
     #[arg(long, conflicts_with = "screen")]
     pub last: bool,
-    /// What the pane shows
+    /// Print what the pane shows
     #[arg(long)]
     pub screen: bool,
-    /// Print a JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let session = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Unbegun(name))) if args.screen => {
+        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) if args.screen => {
             let screen = desk.tine.screen_unbegun(&name)?;
             let mut out = ui::out();
             match args.json {
@@ -63,11 +63,21 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 
 fn no_answer(desk: &Desk, session: &engine::Session) -> Failure {
     let label = session.view.label();
+    if desk.tine.is_done(session) && desk.tine.is_freshly_seeded(session).unwrap_or_default() {
+        return Failure::Other {
+            kind: "no_answer",
+            message: format!("`{label}` is ready, but nothing was asked in it yet"),
+            hint: Some(format!("`tine send {label} TEXT` asks it")),
+        };
+    }
     if desk.tine.is_done(session) {
         return Failure::Other {
             kind: "no_answer",
-            message: match desk.tine.trouble_of(session) {
-                Some(trouble) => format!("the last turn of `{label}` ended without an answer: {trouble}"),
+            message: match desk.tine.last_failure(session) {
+                Some(failure) => {
+                    let why = transcript::text::one_line(&failure.message);
+                    format!("the last turn of `{label}` ended without an answer: {why}")
+                }
                 None => format!("the last turn of `{label}` ended without an answer"),
             },
             hint: Some(format!("`tine show {label}` shows how far it came")),

@@ -6,22 +6,22 @@ use transcript::SessionName;
 
 use super::Desk;
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
 use crate::ui::{self, Bar, Paint};
 
-/// Give a session another name
+/// Rename a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The agent's own list shows the new name, too. `tine undo` gives back the old one.
+The agent's own session list shows the new name, too. `tine undo` restores the old name.
 
 Examples:
   tine rename auth-fix auth-cookies
   tine rename . auth-fix")]
 pub(crate) struct Args {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// Its new name
+    /// New name
     #[arg(value_parser = clap::value_parser!(SessionName))]
     pub name: SessionName,
 }
@@ -31,6 +31,6 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let session = desk.select_whole(&sessions, &args.session)?;
     desk.tine.rename(&session, &args.name)?;
     let name = Paint(desk.surface.color).name(args.name.as_str());
-    ui::say(&format!("{} is {name} now", session.view.label()));
+    ui::say(&format!("renamed {} to {name}", session.view.label()));
     Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,10 @@
 //! `tine resume`: go on in a session, where it works and as it was launched.
 
 use std::io::{self, BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use engine::{Error, Opening, Place, Request, Selection, Session};
+use engine::{Opening, Place, Request, RunError, Selection, Session, Target};
 use serde_json::json;
 use transcript::State;
 use transcript::render::to_json_pretty;
@@ -13,38 +13,39 @@ use super::fork::{self, needed, prompt};
 use super::place::{self, PlaceArgs};
 use super::{Desk, become_program};
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
 use crate::failure::Failure;
-use crate::ui::{self, Bar, plan as show};
+use crate::ui::{self, Bar, Busy, plan as show};
 
-/// Go on in a session
+/// Resume a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The agent runs in the session's own directory, with the options that the session was started with.
+Runs the agent in the session's directory, with the options the session was started with. A fork created with \
+`--no-start` receives its transcript first.
 
 Examples:
   tine resume auth-fix
-  tine resume . --prompt \"go on\"
-  tine resume auth-fix --to ../moved    where its directory is now")]
+  tine resume . --prompt \"continue\"
+  tine resume auth-fix --to ../moved    run it in another directory")]
 pub(crate) struct Args {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// Go on in another directory
+    /// Run in another directory
     #[arg(long, value_name = "DIR")]
     pub to: Option<PathBuf>,
-    /// What to say first; `-` reads it from standard input
+    /// Prompt to start with; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Do not ask whether a session that is open elsewhere is meant
+    /// Resume even if the session is open elsewhere
     #[arg(long, short)]
     pub yes: bool,
-    /// Print a JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// More options for the agent
+    /// More arguments for the agent
     #[arg(last = true)]
     pub args: Vec<String>,
 }
@@ -54,18 +55,19 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let session = desk.select_whole(&sessions, &args.session)?;
     let place = args.place.choice(desk, args.json)?;
     let text = args.prompt.as_deref().map(prompt).transpose()?;
-    let launch = desk.tine.launch_of(session.view.agent, &session.view.id, &args.args, text)?;
+    let launch = desk.tine.launch_of(&session.view, &args.args, text)?;
     let said = match place {
         Place::Headless => Some(needed(launch.prompt.as_deref())?),
         Place::Here | Place::None | Place::In(_) => None,
     };
     let own = session.view.cwd.clone().unwrap_or_else(|| desk.tine.context().cwd.clone());
     let directory = args.to.as_ref().map_or(own, |to| desk.tine.context().cwd.join(to));
+    let session = start(desk, session, Some(&directory), args.json)?;
     let runs = place != Place::None;
     if session.view.state != State::Stopped && runs && !args.yes {
         match asked(desk, &session)? {
-            Choice::GoOn => {}
-            Choice::Leave => return Ok(ExitCode::FAILURE),
+            Choice::Resume => {}
+            Choice::Cancel => return Ok(ExitCode::FAILURE),
             Choice::Focus => {
                 desk.tine.focus(&session)?;
                 return Ok(ExitCode::SUCCESS);
@@ -105,20 +107,21 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
                 profile: &launch.profile,
                 focus: desk.surface.is_interactive,
                 ready_within: args.place.ready_within(),
-                said_after: launch.prompt.as_ref().map(|_| session.view.turns),
+                turns_before_prompt: launch.prompt.as_ref().map(|_| session.view.turns),
             },
         )?),
         _ => None,
     };
     if args.json {
         let told = json!({
-            "session": session.view, "place": place::as_json(place, pane.as_ref()),
-            "command": words, "environment": show::shown(&variables),
+            "session": session.view, "place": place.view(pane.as_ref()),
+            "command": launch.profile.shown_words(&words), "environment": engine::shown_variables(&variables),
         });
         writeln!(out, "{}", to_json_pretty(&told))?;
     } else if pane.is_some() {
-        ui::say(&format!("{} goes on in {}", session.view.label(), place::told(pane.as_ref())));
+        ui::say(&format!("resumed {} in {}", session.view.label(), place::told(pane.as_ref())));
     } else if place != Place::Here {
+        let words = show::resume_words(&launch.profile, &words, session.view.label());
         writeln!(out, "{}", show::in_directory(&directory, &variables, &words))?;
     }
     out.flush()?;
@@ -128,37 +131,57 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
 }
 
+/// Starts a fork that has not started; any other session is as it was.
+pub(crate) fn start(desk: &Desk, session: Session, directory: Option<&Path>, json: bool) -> Result<Session, Failure> {
+    if !session.view.unstarted {
+        return Ok(session);
+    }
+    let agent = session.view.agent.product_name();
+    let seed = desk.tine.info(&session, &[])?.seed;
+    if let Some(seed) = seed.filter(|_| !json) {
+        ui::say(&format!("sends the transcript to {agent} now: about {} tokens", seed.tokens));
+    }
+    let busy = desk.surface.is_interactive.then(|| Busy::new(format!("waiting for {agent} to read the transcript…")));
+    let started = desk.tine.start_fork(session, directory)?;
+    drop(busy);
+    Ok(started)
+}
+
 /// What to do about a session that is open elsewhere.
 enum Choice {
     Focus,
     Fork,
-    GoOn,
-    Leave,
+    Resume,
+    Cancel,
 }
 
 /// A session that is open elsewhere is not locked: two agents would write one history.
 fn asked(desk: &Desk, session: &Session) -> Result<Choice, Failure> {
     let (label, state) = (session.view.label().to_owned(), session.view.state);
     if !desk.surface.is_interactive {
-        return Err(Failure::Engine(Error::OpenElsewhere { session: label, state }));
+        return Err(Failure::Engine(RunError::OpenElsewhere { session: label, state }.into()));
     }
-    let pane = desk.tine.pane_of(session).ok();
+    let pane = desk.tine.status(&Target::Session(Box::new(session.clone())))?.pane;
     let process = session.live.as_ref().and_then(|live| live.pid).map(|pid| format!(" in process {pid}"));
     let whereabouts = match &pane {
         Some(pane) => format!(" in {}", place::told(Some(pane))),
         None => process.unwrap_or_default(),
     };
     let mut stderr = io::stderr().lock();
-    writeln!(stderr, "{label} is open already ({}{whereabouts}), and agents do not lock.", state.as_str())?;
-    let focus = if pane.is_some() { "[s]how its pane, " } else { "" };
-    write!(stderr, "{focus}[f]ork it, [g]o on all the same, or leave it [q]? ")?;
+    writeln!(
+        stderr,
+        "{label} is already open ({}{whereabouts}). Two agents that write to one session can damage its history.",
+        state.as_str()
+    )?;
+    let focus = if pane.is_some() { "[s] show its pane, " } else { "" };
+    write!(stderr, "{focus}[f] fork it, [r] resume anyway, [q] cancel: ")?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(match answer.trim() {
         "s" | "S" if pane.is_some() => Choice::Focus,
         "f" | "F" => Choice::Fork,
-        "g" | "G" => Choice::GoOn,
-        _ => Choice::Leave,
+        "r" | "R" => Choice::Resume,
+        _ => Choice::Cancel,
     })
 }

@@ -6,68 +6,75 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{Answer, Asking, Found, Grounds, Limits, Missing, Now, Query, RECENT, Snippet, query_time, without_line};
-use serde_json::{Value, json};
+use diagnostics::OrLog;
+use engine::{
+    Answer, Asking, EMBEDDING, Found, Limits, Missing, Now, Query, RECENT, Snippet, query_time, without_line,
+};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, text};
 
 use super::{Desk, list};
 use crate::Outcome;
-use crate::cli::agent_parser;
+use crate::cli::{FILTERS, agent_parser};
+use crate::complete;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, IndexBar, Paint};
 
 /// How long the index is worked on after the answer is out.
 const AFTERWARDS: Duration = Duration::from_secs(2);
 
-/// Find past conversations by what was said and done in them
+/// Search all sessions by keyword and by meaning
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-All sessions are searched, whatever the directory, by words and by meaning: a question finds what was said in other words.
-What people and agents said ranks before what tools did. Identifiers are found by their parts: `config` finds
-`parseConfig` and `parse_config`. Signs such as \"quotes\", + and - ask for words alone.
+Prompts and answers rank above tool output. Identifiers match by their parts: `config` finds `parseConfig`. A query \
+with quotes, `+` or `-` matches keywords only. Queries can contain these filters:
+  agent:codex  file:src/auth.rs  tool:Bash  branch:main
+  dir:.  since:2w  until:2026-11-01
 
-In the query: \"an exact phrase\", -without, +required, and filters as below:
-agent:codex  file:src/auth.rs  tool:Bash  branch:main  dir:.  since:2w  until:2026-11-01
+Engines:
+  auto    the best one available
+  hybrid  keywords and meaning
+  words   keywords only
+  qmd     a qmd collection of exported sessions
 
 Examples:
   tine search redirect after login
   tine search '\"connection reset\" since:2w -windows'
-  tine search --file src/auth.rs            sessions that touched a file
-  tine search redirects --engine qmd        in a qmd collection that was made of `tine export`
+  tine search --file src/auth.rs            turns that touched a file
+  tine search redirects --engine qmd        search a qmd collection
   tine search parse config --json | jq -r '.results[].session.id'")]
 pub(crate) struct Args {
-    /// What to look for
-    #[arg(value_name = "QUERY")]
+    /// Words, a question or a "quoted phrase"
+    #[arg(value_name = "QUERY", add = complete::query())]
     pub query: Vec<String>,
-    /// At most this many sessions
+    /// Maximum number of sessions
     #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = at_least_one)]
     pub limit: usize,
     /// Only sessions of this agent
-    #[arg(long, value_name = "AGENT", value_parser = agent_parser())]
+    #[arg(long, value_name = "AGENT", value_parser = agent_parser(), help_heading = FILTERS)]
     pub agent: Option<Agent>,
     /// Only sessions of this directory, its repository and its worktrees
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = FILTERS)]
     pub dir: Option<PathBuf>,
-    /// Only what was said since: `3d`, `2w`, `2026-11-01`
-    #[arg(long, value_name = "TIME")]
+    /// Only turns since TIME, such as 3d, 2w or 2026-11-01
+    #[arg(long, value_name = "TIME", help_heading = FILTERS)]
     pub since: Option<String>,
-    /// Only what was said before
-    #[arg(long, value_name = "TIME")]
+    /// Only turns before TIME
+    #[arg(long, value_name = "TIME", help_heading = FILTERS)]
     pub until: Option<String>,
-    /// Only sessions that were on this git branch
-    #[arg(long, value_name = "BRANCH")]
+    /// Only sessions on this git branch
+    #[arg(long, value_name = "BRANCH", help_heading = FILTERS)]
     pub branch: Option<String>,
-    /// Only where this file was read or written
-    #[arg(long, value_name = "PATH")]
+    /// Only turns that read or wrote this file
+    #[arg(long, value_name = "PATH", help_heading = FILTERS)]
     pub file: Option<String>,
-    /// Only where this tool was used
-    #[arg(long, value_name = "NAME")]
+    /// Only turns that used this tool
+    #[arg(long, value_name = "TOOL", help_heading = FILTERS)]
     pub tool: Option<String>,
-    /// What answers
-    #[arg(long, value_name = "ENGINE", default_value = "auto")]
+    /// Search engine: auto, hybrid, words or qmd
+    #[arg(long, value_name = "ENGINE", default_value = "auto", hide_possible_values = true)]
     pub engine: Engine,
-    /// The collection of qmd that is asked
+    /// qmd collection to search
     #[arg(long, value_name = "NAME", default_value = engine::DEFAULT_COLLECTION)]
     pub collection: String,
     /// Print JSON
@@ -82,16 +89,16 @@ pub(crate) fn at_least_one(word: &str) -> Result<usize, String> {
 /// What answers a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Engine {
-    /// The best there is
+    /// The best one available
     Auto,
-    /// Words and meaning together
+    /// Keywords and meaning
     Hybrid,
-    /// Words alone
+    /// Keywords only
     Words,
     /// Meaning alone, for the evaluation
     #[value(hide = true)]
     Meaning,
-    /// An existing qmd collection
+    /// A qmd collection of exported sessions
     Qmd,
 }
 
@@ -99,18 +106,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let now = Now { time: desk.tine.context().clock.now(), zone: desk.surface.zone.clone() };
     let given = limits(desk, args, &now)?;
     let mut query = Query::parse(&args.query.join(" "), &given, &now)?;
-    // A directory inside of the query is where the person stands, too.
-    let context = desk.tine.context();
-    query.limits.directory = query.limits.directory.map(|directory| match directory.strip_prefix("~") {
-        Ok(inside) => context.surroundings.home.join(inside),
-        Err(_) => context.cwd.join(directory),
-    });
     let mut search = |engine| {
         query.engine = engine;
         let (progress, indexing) = (&Bar::new(), &IndexBar::new());
-        desk.tine.search(Asking { query: &query, limits: &given, limit: args.limit, progress, indexing })
+        let (limits, limit, embedding) = (&given, args.limit, EMBEDDING);
+        desk.tine.search(Asking { query: &query, limits, limit, embedding, progress, indexing })
     };
-    let answer = match args.engine {
+    let mut answer = match args.engine {
         Engine::Auto => search(engine::Engine::Auto)?,
         Engine::Hybrid => search(engine::Engine::Hybrid)?,
         Engine::Words => search(engine::Engine::Words)?,
@@ -119,18 +121,16 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let mut out = ui::out();
     if args.json {
-        writeln!(out, "{}", to_json_pretty(&as_json(&answer)))?;
+        let choices = answer.results.drain(..).map(|found| desk.tine.check_result(found)).collect::<Vec<_>>();
+        writeln!(out, "{}", to_json_pretty(&answer.view(&choices, 1)))?;
     } else {
         tell(desk, &answer, &mut out)?;
     }
     out.flush()?;
     drop(out);
-    // The answer is out; what tools did is read, and what was said is understood, as far as a person may wait for the
-    // next prompt.
-    if answer.grounds.missing > 0 {
-        let _ = desk.tine.update_vectors(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new());
-    } else if answer.missing != Missing::default() {
-        let _ = desk.tine.update_index(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new());
+    // The answer is out; what tools did is read as far as a person may wait for the next prompt.
+    if answer.missing != Missing::default() {
+        desk.tine.update_index(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new()).or_log("complete the index");
     }
     std::mem::forget(answer);
     Ok(ExitCode::SUCCESS)
@@ -156,92 +156,14 @@ fn limits(desk: &Desk, args: &Args, now: &Now) -> Result<Limits, Failure> {
     })
 }
 
-fn as_json(answer: &Answer) -> Value {
-    let one = |(at, found): (usize, &Found)| {
-        let mut told = result(at + 1, found);
-        // Not found, but there.
-        if answer.engine == RECENT {
-            told["recent"] = true.into();
-        }
-        told
-    };
-    json!({
-        "query": answer.query,
-        "engine": answer.engine,
-        "results": answer.results.iter().enumerate().map(one).collect::<Vec<_>>(),
-        "errors": errors(answer),
-    })
-}
-
-/// One result for programs.
-pub(crate) fn result(rank: usize, found: &Found) -> Value {
-    let gone = found.session.view.cwd.as_deref().filter(|cwd| !cwd.is_dir());
-    let gone = gone.map(|cwd| format!("the session's directory {} is gone", text::one_line(&cwd.to_string_lossy())));
-    json!({
-        "rank": rank,
-        "score": rounded(found.score),
-        "session": found.session.view,
-        "turn": found.turn,
-        "snippet": found.snippet.text,
-        "can_fork": found.can_fork && gone.is_none(),
-        "warning": found.warning.as_ref().or(gone.as_ref()),
-        "forks": found.forks,
-    })
-}
-
-/// Everything that stands beside the results, for programs.
-pub(crate) fn errors(answer: &Answer) -> Vec<Value> {
-    let notice = |message| json!({ "engine": answer.engine, "message": message });
-    // People are told of folders by every command alike.
-    let notices = notices(answer).into_iter().chain(answer.unlisted.iter().cloned());
-    answer.errors.iter().map(|error| json!(error)).chain(notices.map(notice)).collect()
-}
-
-/// Three digits say all there is to say.
-pub(crate) fn rounded(score: f32) -> f64 {
-    (f64::from(score) * 1000.0).round() / 1000.0
-}
-
-/// That nothing was found, or that there was nothing to search.
+/// Says that nothing was found, and whether that is final.
 pub(crate) fn nothing_found(answer: &Answer) -> &'static str {
-    if answer.no_sessions { list::NO_SESSIONS } else { "nothing was found" }
-}
-
-/// What stands beside the results: nothing of it is a failure.
-pub(crate) fn notices(answer: &Answer) -> Vec<String> {
-    let mut notices = answer.notices.clone();
-    let missing = answer.missing;
-    let nothing = if missing == Missing::default() { "nothing says" } else { "nothing that was searched says" };
-    for correction in &answer.corrections {
-        notices.push(format!("{nothing} `{}`; looked for `{}` instead", correction.asked, correction.taken));
+    let is_incomplete = answer.missing.sessions > 0 || answer.grounds.missing > 0;
+    match (answer.no_sessions, is_incomplete) {
+        (true, _) => list::NO_SESSIONS,
+        (false, true) => "no matches so far",
+        (false, false) => "no matches",
     }
-    if !answer.unknown.is_empty() && !answer.no_sessions {
-        notices.push(format!("{nothing} `{}`", answer.unknown.join("` or `")));
-        if answer.left_out > 0 {
-            let lines = ui::count(answer.left_out, "line");
-            notices.push(format!("{lines} of transcripts cannot be searched: too long"));
-        }
-    }
-    if missing.sessions > 0 {
-        let sessions = ui::count(missing.sessions as u64, "session");
-        notices.push(format!("{sessions} could not be searched yet; `tine index` reads all"));
-    } else if missing.tools > 0 {
-        let sessions = ui::count(missing.tools as u64, "session");
-        notices.push(format!("only what was said was searched in {sessions}; `tine index` reads what tools did, too"));
-    }
-    let Grounds { missing, reranked, unknown_language } = answer.grounds;
-    if unknown_language {
-        notices.push("the question is in a language whose meaning is not known; words alone decided".into());
-    } else if missing > 0 {
-        let sessions = ui::count(missing as u64, "session");
-        let compared = match reranked {
-            0 => String::new(),
-            1 => ": there, the best turn by words was compared".to_owned(),
-            turns => format!(": there, the best {turns} turns by words were compared"),
-        };
-        notices.push(format!("the meaning of {sessions} is not known yet{compared}; `tine index` makes all vectors"));
-    }
-    notices
 }
 
 fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<()> {
@@ -252,7 +174,7 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
     say_beside(answer);
     if answer.engine == RECENT {
         ui::say(
-            "qmd did not answer; these are the most recent sessions, and `tine search` without `--engine` searches by itself",
+            "qmd didn't answer, so these are the most recent sessions; without `--engine qmd`, tine searches by itself",
         );
     }
     if answer.results.is_empty() {
@@ -266,7 +188,7 @@ pub(crate) fn say_beside(answer: &Answer) {
     for error in &answer.errors {
         ui::say(&format!("{}: {}", error.engine, error.message));
     }
-    for notice in notices(answer) {
+    for notice in answer.notices() {
         ui::say(&text::one_line(&notice));
     }
 }
@@ -280,7 +202,9 @@ pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
     let folder = view.cwd.as_deref().map(|cwd| ui::path(&desk.surface, cwd));
     let mut ends: Vec<String> =
         view.updated.map(|time| ui::short_age(time, now, &desk.surface.zone)).into_iter().collect();
-    ends.push(format!("turn {} of {}", found.turn, view.turns));
+    let branch = found.session.details.branch.as_ref();
+    let branch = branch.map(|branch| format!(" on another branch, @{branch}")).unwrap_or_default();
+    ends.push(format!("turn {} of {}{branch}", found.turn, view.turns));
     ends.push(format!("{:.2}", found.score));
     let mut middle = vec![view.agent.as_str().to_owned()];
     if view.name.is_none() {

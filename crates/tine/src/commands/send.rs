@@ -3,42 +3,42 @@
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
-use engine::{Error, Target};
+use engine::{Delivery, Error, SessionsError, Target};
 use serde_json::json;
 use transcript::render::to_json_pretty;
 
 use super::Desk;
 use super::fork::{Timeout, timeout};
+use super::resume;
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
 use crate::failure::Failure;
 use crate::ui;
 
-/// Say something in a session
+/// Send a message to a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A session that runs in a pane is told there. One that does not run is told without a terminal,
-and its agent ends with the answer. It returns when the agent has begun with it, and with --wait
-when it has answered.
+A session that is open in a pane receives the message there. Otherwise tine runs the agent headless until it has \
+answered. Messages to a busy headless session are queued.
 
 Examples:
   tine send auth-fix \"now the tests\"
   tine send auth-fix --wait \"which files did you change?\"
   git diff | tine send review --wait -")]
 pub(crate) struct Args {
-    /// A name, an id, the beginning of one, a path, `.` or `-`
-    #[arg(add = complete::sessions())]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// What to say; `-` reads it from standard input
+    /// Message to send; `-` reads it from standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub text: String,
     /// Wait for the answer and print it
     #[arg(long)]
     pub wait: bool,
-    /// How long to wait at most
+    /// Maximum time to wait, such as 30s or 5m
     #[arg(long, value_name = "TIMEOUT", value_parser = timeout)]
     pub timeout: Option<Timeout>,
-    /// Print a JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -48,44 +48,35 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if text == "-" {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes)?;
-        text = String::from_utf8(bytes).map_err(|_| Failure::Engine(Error::BadPrompt("is not UTF-8")))?;
+        text = String::from_utf8(bytes)
+            .map_err(|_| Failure::Engine(engine::RunError::BadPrompt("is not UTF-8").into()))?;
     }
-    engine::check_words(&text)?;
+    engine::check_message(&text)?;
     let target = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Unbegun(name))) => Target::Unbegun(name),
+        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => Target::Unbegun(name),
         selection => {
-            let session = selection?.session;
+            let session = resume::start(desk, selection?.session, None, args.json)?;
             desk.tine.remember_use(&session);
             Target::Session(Box::new(session))
         }
     };
-    if let (Target::Session(session), false) = (&target, args.wait)
-        && session.live.is_none()
-    {
-        return in_the_background(desk, session, &text, args.json);
-    }
     let limit = args.timeout.and_then(|timeout| timeout.0);
     let sent = desk.tine.send(&target, &text, args.wait, limit)?;
     let mut out = ui::out();
+    let label = sent.session.view.label();
     if args.json {
-        writeln!(out, "{}", to_json_pretty(&json!({"session": sent.session.view, "answer": sent.answer})))?;
-    } else if let Some(answer) = sent.answer {
-        writeln!(out, "{}", transcript::text::clean(&answer))?;
+        let is_queued = sent.delivery == Delivery::Queued;
+        let told = json!({"session": sent.session.view, "answer": sent.answer, "queued": is_queued});
+        writeln!(out, "{}", to_json_pretty(&told))?;
+    } else if let Some(answer) = &sent.answer {
+        writeln!(out, "{}", transcript::text::clean(answer))?;
     } else {
-        ui::say(&format!("{} has begun with it", sent.session.view.label()));
-    }
-    out.flush()?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// A session that does not run is told by a process that goes on without us.
-fn in_the_background(desk: &Desk, session: &engine::Session, text: &str, json: bool) -> Outcome {
-    let session = desk.tine.send_in_background(session, text)?;
-    let mut out = ui::out();
-    let label = session.view.label();
-    match json {
-        true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, "answer": null})))?,
-        false => ui::say(&format!("{label} has begun with it, without a terminal; `tine wait {label}` waits for it")),
+        let waits = format!("`tine wait {label}` waits for the answer");
+        ui::say(&match sent.delivery {
+            Delivery::Running => format!("sent to {label}"),
+            Delivery::Headless => format!("sent to {label} (headless); {waits}"),
+            Delivery::Queued => format!("queued for {label}, which is busy; {waits}"),
+        });
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

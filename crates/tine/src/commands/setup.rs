@@ -1,6 +1,6 @@
 //! `tine setup`: let the agents tell tine what happens in them.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use engine::{Scope, SetupPlan, SetupRequest, SetupStatus};
@@ -13,43 +13,43 @@ use super::Desk;
 use crate::Outcome;
 use crate::cli::agent_parser;
 use crate::failure::Failure;
-use crate::ui::{self, Paint};
+use crate::ui::{self, Paint, confirm};
 
-/// Install hooks and the MCP server in the agents: forks made inside of them are noticed, and they can search and fork
+/// Install tine's hooks and MCP server in your agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Nobody else's hooks and servers are touched, nor comments or formatting; files are backed up beside themselves first.
-Without hooks everything works, too, only later: tine notices a fork when it next looks.
+With hooks, tine notices forks made inside an agent immediately. With the MCP server, agents can search and fork sessions. \
+Your own hooks, servers, comments and formatting stay as they are, and each file is backed up first.
 
 Examples:
-  tine setup                       all agents that are here, after a question
-  tine setup claude --plugin       as a plugin of Claude Code, with a command /tine:tine
-  tine setup claude --project      in the settings of this project alone
-  tine setup --status              what is installed where, and whether it fires
-  tine setup --uninstall --yes     take out what was put in")]
+  tine setup                       set up all installed agents
+  tine setup claude --plugin       install a plugin with a /tine:tine command
+  tine setup claude --project      only for this project
+  tine setup --status              show what is installed and whether it runs
+  tine setup --uninstall --yes     remove everything that setup installed")]
 pub(crate) struct Args {
-    /// The agent; without one, all that are here
+    /// Agent to set up [default: all installed agents]
     #[arg(value_parser = agent_parser(), conflicts_with = "all")]
     pub agent: Option<Agent>,
-    /// All agents that are here
+    /// Set up all installed agents (the default)
     #[arg(long)]
     pub all: bool,
-    /// In the settings of this project (Claude Code)
+    /// Install in the settings of this project (Claude Code only)
     #[arg(long, conflicts_with = "plugin")]
     pub project: bool,
-    /// As a plugin (Claude Code)
+    /// Install as a plugin (Claude Code only)
     #[arg(long)]
     pub plugin: bool,
-    /// Do not ask
+    /// Skip confirmation prompts
     #[arg(long, short)]
     pub yes: bool,
-    /// Tell what is installed where, and whether it fires
+    /// Show what is installed and whether the hooks run
     #[arg(long, conflicts_with_all = ["uninstall", "project", "plugin", "yes"])]
     pub status: bool,
-    /// Take out what was put in
+    /// Remove everything that setup installed
     #[arg(long)]
     pub uninstall: bool,
-    /// Print a JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -62,9 +62,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let agents = match args.agent {
         Some(agent) => vec![agent],
-        // Only Claude Code has these.
-        None if scope.is_some() => vec![Agent::Claude],
-        None => desk.tine.agents_here(),
+        None => desk.tine.agents_for_setup(scope),
     };
     if agents.is_empty() {
         return Err(Failure::Other {
@@ -78,13 +76,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     let request = SetupRequest { agents: agents.clone(), scope, uninstall: args.uninstall };
     let plan = desk.tine.plan_setup(&request)?;
-    if !plan.steps.is_empty() {
-        if !args.yes && !confirmed(desk, args, &plan)? {
-            ui::say("nothing was done");
-            return Ok(ExitCode::FAILURE);
-        }
-        desk.tine.apply_setup(&plan)?;
+    if !plan.steps.is_empty() && !args.yes && !confirmed(desk, args, &plan)? {
+        ui::say("cancelled");
+        return Ok(ExitCode::FAILURE);
     }
+    // Even without a step: what a killed run left behind is cleaned up.
+    desk.tine.apply_setup(&plan)?;
     if args.json {
         return status(desk, &agents, true, Some(&plan));
     }
@@ -96,9 +93,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     for agent in agents {
         let is_touched = plan.steps.iter().any(|step| step.change.agent == agent);
         let told = match (is_touched, args.uninstall) {
-            (true, false) => "set up; sessions that are open may have to be started again",
-            (true, true) => "taken out",
-            (false, true) => "there was nothing to take out",
+            (true, false) => "set up; restart open sessions to use it",
+            (true, true) => "removed",
+            (false, true) => "nothing to remove",
             (false, false) if plan.notes.iter().any(|(of, _)| *of == agent) => continue,
             (false, false) => "already set up",
         };
@@ -123,20 +120,9 @@ fn show(out: &mut dyn Write, desk: &Desk, plan: &SetupPlan) -> io::Result<()> {
 }
 
 fn confirmed(desk: &Desk, args: &Args, plan: &SetupPlan) -> Result<bool, Failure> {
-    if !desk.surface.is_interactive || args.json {
-        return Err(Failure::Other {
-            kind: "not_confirmed",
-            message: "nothing was changed, because nobody can be asked".into(),
-            hint: Some("say `--yes`".into()),
-        });
-    }
-    let mut stderr = io::stderr().lock();
-    show(&mut stderr, desk, plan)?;
-    write!(stderr, "change this? [y/N] ")?;
-    stderr.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+    confirm::require_terminal(&desk.surface, args.json, "changed nothing", "pass `--yes` to make the changes")?;
+    show(&mut io::stderr().lock(), desk, plan)?;
+    Ok(confirm::confirmed("Make these changes?")?)
 }
 
 fn status(desk: &Desk, agents: &[Agent], json: bool, plan: Option<&SetupPlan>) -> Outcome {
@@ -169,9 +155,9 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
     for place in &status.places {
         writeln!(out, "  {}  {}", text::pad(place.scope.as_str(), 8), ui::path(&desk.surface, &place.path))?;
         let which = match (place.exists, place.is_this) {
-            (false, _) => paint.bad("which is not there"),
-            (true, false) => paint.note("another one than this"),
-            (true, true) => "this one".to_owned(),
+            (false, _) => paint.bad("not found"),
+            (true, false) => paint.note("a different tine"),
+            (true, true) => "this tine".to_owned(),
         };
         writeln!(out, "  {}  {} ({which})", text::pad("calls", 8), ui::path(&desk.surface, &place.program))?;
         if !place.missing.is_empty() {
@@ -179,15 +165,17 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
         }
         match place.trusted {
             Some(true) => writeln!(out, "  {}  yes", text::pad("trusted", 8))?,
-            Some(false) => writeln!(out, "  {}  {}", text::pad("trusted", 8), paint.bad("no, so it is passed over"))?,
+            Some(false) => {
+                writeln!(out, "  {}  {}", text::pad("trusted", 8), paint.bad("no, so the agent ignores it"))?;
+            }
             None => {}
         }
         for obstacle in &place.obstacles {
-            writeln!(out, "  {}  {}", text::pad("but", 8), text::clean(obstacle))?;
+            writeln!(out, "  {}  {}", text::pad("problem", 8), text::clean(obstacle))?;
         }
     }
     for server in &status.servers {
-        let which = if server.exists { String::new() } else { format!(" ({})", paint.bad("which is not there")) };
+        let which = if server.exists { String::new() } else { format!(" ({})", paint.bad("not found")) };
         let (path, program) = (ui::path(&desk.surface, &server.path), ui::path(&desk.surface, &server.program));
         writeln!(out, "  {}  {path} calls {program}{which}", text::pad("server", 8))?;
     }
@@ -195,11 +183,11 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
     let last = status.events.iter().filter_map(|event| event.last.map(|last| (last, event.event))).max();
     match last {
         Some((last, event)) => writeln!(out, "  {}  {}, {event}", text::pad("last ran", 8), ui::ago(last, now, zone))?,
-        None if !status.places.is_empty() => writeln!(out, "  {}  not yet", text::pad("last ran", 8))?,
+        None if !status.places.is_empty() => writeln!(out, "  {}  never", text::pad("last ran", 8))?,
         None => {}
     }
     if !status.installed && status.places.iter().all(|place| place.obstacles.is_empty()) {
-        let hint = format!("`tine setup {}` puts that right", status.agent);
+        let hint = format!("run `tine setup {}` to fix this", status.agent);
         writeln!(out, "  {}", paint.dim(&hint))?;
     }
     Ok(())

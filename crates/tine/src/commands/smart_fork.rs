@@ -4,15 +4,16 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{Error, Found, Intent, Place, Selection, Suggestions};
+use engine::{CanFork, Choice, ForkView, Found, Intent, Place, Request, Selection, Suggestions};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
-use transcript::{BlockKind, SessionName, secrets, text};
+use transcript::{BlockKind, SessionName, State, secrets, text};
 
 use super::Desk;
 use super::fork::{self, Options, Shape};
 use super::{search, smart_fork_dialog as dialog};
 use crate::Outcome;
+use crate::cli::MATCHES;
 use crate::failure::Failure;
 use crate::ui::picker::{self, Item};
 use crate::ui::{self, Bar, IndexBar, Paint, plan as show};
@@ -20,47 +21,47 @@ use crate::ui::{self, Bar, IndexBar, Paint, plan as show};
 /// The most lines of a turn that are shown before it is chosen.
 const PREVIEW: usize = 24;
 
-/// Find the session that suits what you want to build, and fork it
+/// Find a past session that fits your task and fork it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Say in plain words what you want. On a terminal you choose from the sessions that suit it, can look into each first,
-and see what would be done before it is; `--yes` forks at once. Elsewhere they are listed, and `--pick` or `--auto` forks one. A fork has the whole session unless `--at-hit`
-cuts it behind the turn that was found. The session itself is never changed. `tine undo` takes a fork back.
+On a terminal, you choose from the matching sessions and confirm the plan. Otherwise the matches are listed; --pick or \
+--auto forks one. `tine fork --help` explains the fork options.
 
 Examples:
-  tine smart-fork retry uploads that time out         choose, then go on in a fork
-  tine smart-fork csv export for invoices --auto -w   the best one, in a new worktree
-  tine smart-fork login by cookie --pick 2 --at-hit   the second one, as it was at that turn
-  tine smart-fork rate limits --project . --min-score 0.4 --json
-  tine smart-fork rate limits --collection sessions   found by qmd, in a collection made of `tine export`")]
+  tine smart-fork retry uploads that time out
+  tine smart-fork csv export for invoices --auto -w  best match, new worktree
+  tine smart-fork login by cookie --pick 2 --at-hit  second match, at its turn
+  tine smart-fork rate limits --dir . --min-score 0.4 --json
+  tine smart-fork rate limits --collection sessions  search with qmd first")]
 pub(crate) struct Args {
-    /// What you want to do
+    /// What you want to do, in plain words
     #[arg(value_name = "INTENT", required = true)]
     pub intent: Vec<String>,
-    /// At most this many sessions
+    /// Maximum number of matches
     #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = search::at_least_one)]
+    #[arg(help_heading = MATCHES)]
     pub limit: usize,
     /// Only sessions of this directory, its repository and its worktrees
-    #[arg(long, value_name = "DIR")]
-    pub project: Option<PathBuf>,
-    /// Leave out sessions that fit less than this, from 0 to 1
-    #[arg(long, value_name = "SCORE", value_parser = score)]
+    #[arg(long, value_name = "DIR", alias = "project", help_heading = MATCHES)]
+    pub dir: Option<PathBuf>,
+    /// Leave out matches with a lower score, from 0 to 1
+    #[arg(long, value_name = "SCORE", value_parser = score, help_heading = MATCHES)]
     pub min_score: Option<f32>,
-    /// Fork the session at this place of the list
-    #[arg(long, value_name = "K", conflicts_with = "auto")]
+    /// Fork match number K
+    #[arg(long, value_name = "K", conflicts_with = "auto", help_heading = MATCHES)]
     pub pick: Option<usize>,
-    /// Fork the best session that can be forked
-    #[arg(long)]
+    /// Fork the best match that can be forked
+    #[arg(long, help_heading = MATCHES)]
     pub auto: bool,
-    /// Fork behind the turn that was found, instead of the end
-    #[arg(long)]
+    /// Fork after the matching turn instead of at the end
+    #[arg(long, help_heading = MATCHES)]
     pub at_hit: bool,
-    /// The fork's name; without one, the source's with `-fork-1` behind it
+    /// Search this qmd collection first
+    #[arg(long, value_name = "NAME", help_heading = MATCHES)]
+    pub collection: Option<String>,
+    /// Name of the fork [default: SOURCE-fork-N]
     #[arg(long, value_parser = clap::value_parser!(SessionName))]
     pub name: Option<SessionName>,
-    /// Ask this collection of qmd first
-    #[arg(long, value_name = "NAME")]
-    pub collection: Option<String>,
     #[command(flatten)]
     pub shape: Shape,
     #[command(flatten)]
@@ -72,47 +73,15 @@ fn score(word: &str) -> Result<f32, String> {
     score.ok_or_else(|| "a number from 0 to 1, for example `0.4`".to_owned())
 }
 
-/// A session that suits, and whether it can be forked as asked.
-struct Choice<'a> {
-    found: &'a Found,
-    refusal: Option<Refusal>,
-}
-
-/// Why a session cannot be forked as asked.
-enum Refusal {
-    Broken(String),
-    Engine(Error),
-}
-
-impl Refusal {
-    fn message(&self) -> String {
-        match self {
-            Refusal::Broken(message) => message.clone(),
-            Refusal::Engine(error) => error.to_string(),
-        }
-    }
-
-    fn into_failure(self, label: &str) -> Failure {
-        match self {
-            Refusal::Engine(error) => error.into(),
-            Refusal::Broken(message) => Failure::Other {
-                kind: "cannot_fork",
-                message: format!("{label} cannot be forked: {message}"),
-                hint: Some("`--pick` another one".into()),
-            },
-        }
-    }
-}
-
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let intent = Intent {
         text: args.intent.join(" "),
-        project: args.project.as_ref().map(|project| desk.tine.context().cwd.join(project)),
+        project: args.dir.as_ref().map(|dir| desk.tine.context().cwd.join(dir)),
         limit: args.limit,
         min_score: args.min_score,
         collection: args.collection.clone(),
     };
-    let suggestions = desk.tine.suggest(&intent, &Bar::new(), &IndexBar::new())?;
+    let mut suggestions = desk.tine.suggest(&intent, &Bar::new(), &IndexBar::new())?;
     let is_decided = args.auto || args.pick.is_some();
     let asks = !is_decided && desk.surface.is_interactive && !args.options.json;
     let place = match args.options.place.choice(desk, args.options.json) {
@@ -120,62 +89,64 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         // A list is worth having where nothing can run, too.
         place => place.unwrap_or(Place::None),
     };
-    let mut choices: Vec<Choice> = Vec::new();
-    for found in &suggestions.answer.results {
-        choices.push(Choice { found, refusal: refusal(desk, args, place, found) });
-    }
-    if choices.is_empty() && is_decided {
-        return Err(nothing(&suggestions));
-    }
-    if is_decided && !args.options.json {
+    let results = std::mem::take(&mut suggestions.answer.results);
+    let request = |found: &Found| wanted(args, place, found);
+    let check = |found: Found| {
+        let can_fork = desk.tine.check_found(&found, &request(&found)).map(drop).into();
+        Choice { found, can_fork }
+    };
+    let mut choices: Vec<Choice> = results.into_iter().map(check).collect();
+    if is_decided && !args.options.json && !choices.is_empty() {
         search::say_beside(&suggestions.answer);
     }
     let chosen = match args.pick {
-        Some(number) => Some(picked(number, choices.len(), intent.limit)?),
-        None if args.auto => Some(best(&choices)),
-        None if asks && !choices.is_empty() => match ask(desk, &suggestions, &mut choices)? {
-            Some(at) => Some(at),
+        _ if choices.is_empty() && is_decided => Err(nothing(&suggestions)),
+        Some(number) => picked(number, choices.len(), intent.limit).map(Some),
+        None if args.auto => Ok(Some(automatic(desk, &mut choices, request))),
+        None if asks && !choices.is_empty() => match ask(desk, &suggestions, &choices)? {
+            Some(at) => Ok(Some(at)),
             None => return left(),
         },
-        None => None,
+        None => Ok(None),
     };
-    let told = as_json(args, &suggestions, &choices);
-    let Some(at) = chosen else {
+    let view = suggestions.view(&choices, |choice| command(args, &choice.found, choice.found.session.view.id.as_str()));
+    let told = json!(view);
+    // From here on, programs get the results beside an error: they can choose another one.
+    let Some(at) = chosen.map_err(|failure| failure.beside(&told))? else {
         return list(desk, args, &suggestions, &choices, &told);
     };
-    let Choice { found, refusal, .. } = choices.swap_remove(at);
-    let label = found.session.view.label().to_owned();
-    if let Some(refusal) = refusal {
-        return Err(refusal.into_failure(&label));
+    let Choice { found, can_fork } = choices.swap_remove(at);
+    if let CanFork::No(refusal) = can_fork {
+        return Err(Failure::from(refusal).beside(&told));
     }
+    let tell = |fork: ForkView| json!(view.with_fork(at + 1, fork));
+    make(desk, args, &found, asks, &tell).map_err(|failure| failure.beside(&told))
+}
+
+/// Forks the session that was chosen.
+fn make(desk: &Desk, args: &Args, found: &Found, asks: bool, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
     if let Err(error) = desk.tine.program(args.shape.agent.unwrap_or(found.session.view.agent)) {
-        ui::warn(&format!("{error}: the fork is made, but nothing here can go on with it"));
+        ui::warn(&format!("{error}: the fork will be created, but it can't be opened here"));
     }
-    let tell = |fork: Value| {
-        let mut told = told.clone();
-        told["picked"] = json!(at + 1);
-        told["fork"] = fork;
-        told
-    };
     let wait = args.shape.wait(&args.options);
     let mut selection = selection(args, found);
     let request = |selection| args.shape.request(selection, args.name.as_ref());
     if !asks || args.options.yes || args.options.plan {
-        return fork::fork_as(desk, selection, &args.options, wait, request, &tell);
+        return fork::fork_as(desk, selection, &args.options, wait, request, tell);
     }
     selection.session = fork::when_idle(desk, selection.session, wait)?;
     let source = selection.session.clone();
     let mut request = request(selection);
     args.options.complete(desk, &mut request)?;
     match dialog::agree(desk, request, found.turn)? {
-        Some(plan) => fork::make(desk, &source, &plan, &args.options, true, &tell),
+        Some(plan) => fork::make(desk, &source, &plan, &args.options, true, tell),
         None => left(),
     }
 }
 
 /// The person left.
 fn left() -> Outcome {
-    ui::say("nothing was done");
+    ui::say("cancelled");
     Ok(ExitCode::FAILURE)
 }
 
@@ -186,32 +157,21 @@ fn selection(args: &Args, found: &Found) -> Selection {
     Selection { session, turns }
 }
 
-/// What keeps a session from being forked as asked. The agent is looked for here, before anybody is asked anything.
-fn refusal(desk: &Desk, args: &Args, place: Place, found: &Found) -> Option<Refusal> {
-    // Where another agent is to go on and is not there, whatever else is wrong with a session is of no use to know.
-    let other = args.shape.agent.filter(|agent| *agent != found.session.view.agent);
-    if let Some(Err(error)) = other.map(|agent| desk.tine.program(agent)) {
-        return Some(Refusal::Engine(error));
-    }
-    if !found.can_fork {
-        let why = found.warning.clone().unwrap_or_else(|| "there is no turn in it".to_owned());
-        return Some(Refusal::Broken(why));
-    }
+/// The fork of this session that is asked for, as far as it can be checked before it is made.
+fn wanted(args: &Args, place: Place, found: &Found) -> Request {
     let mut request = args.shape.request(selection(args, found), args.name.as_ref());
+    let is_at_work = matches!(found.session.view.state, State::Busy | State::Waiting);
     request.now = args.options.now;
+    request.waits = is_at_work && args.shape.wait(&args.options).is_some();
     request.place = place;
-    match desk.tine.check_fork(&request) {
-        Ok(()) => None,
-        // It is waited for.
-        Err(Error::AtWork { .. }) if args.shape.wait(&args.options).is_some() => None,
-        Err(error) => Some(Refusal::Engine(error)),
-    }
+    request
 }
 
 /// The command that forks this session as asked; people read its name, programs its id.
 fn command(args: &Args, found: &Found, session: &str) -> Vec<String> {
     let point = selection(args, found).turns.map(|turns| format!("@{turns}")).unwrap_or_default();
-    let mut words = vec!["tine".to_owned(), "fork".to_owned(), format!("{session}{point}")];
+    let branch = found.session.details.branch.as_ref().map(|branch| format!("@{branch}")).unwrap_or_default();
+    let mut words = vec!["tine".to_owned(), "fork".to_owned(), format!("{session}{branch}{point}")];
     words.extend(args.name.iter().map(|name| name.as_str().to_owned()));
     words.extend(args.shape.words());
     words.extend(args.options.words());
@@ -230,41 +190,34 @@ fn picked(number: usize, count: usize, limit: usize) -> Result<usize, Failure> {
     })
 }
 
-/// What fits less well than this part of the best is another thing.
-const AS_GOOD: f32 = 0.5;
-
-/// The best session that can be forked, else the best of all, whose trouble is then told.
-fn best(choices: &[Choice]) -> usize {
-    let least = choices.first().map_or(0.0, |choice| choice.found.score * AS_GOOD);
-    let fits = |choice: &Choice| choice.refusal.is_none() && choice.found.score >= least;
-    let Some(at) = choices.iter().position(fits) else { return 0 };
+/// The best session that can be forked; what fits better and can't be is said. Where none can, the best one says why.
+fn automatic(desk: &Desk, choices: &mut [Choice], request: impl Fn(&Found) -> Request) -> usize {
+    let Some(at) = desk.tine.choose(choices, request) else { return 0 };
     for choice in &choices[..at] {
-        let why = choice.refusal.as_ref().map(Refusal::message).unwrap_or_default();
-        ui::say(&format!("{} fits better, but: {why}", choice.found.session.view.label()));
+        let why = choice.warning().unwrap_or_default();
+        ui::say(&format!("skipped {}: {why}", choice.found.session.view.label()));
     }
-    let Found { session, turn, score, .. } = choices[at].found;
-    ui::say(&format!("{} fits best: turn {turn} of {}, {score:.2}", session.view.label(), session.view.turns));
+    let Found { session, turn, score, .. } = &choices[at].found;
+    ui::say(&format!("best match: {}, turn {turn} of {}, score {score:.2}", session.view.label(), session.view.turns));
     at
 }
 
-/// Lets a person choose. Where none can be forked, there is nothing to be asked.
-fn ask(desk: &Desk, suggestions: &Suggestions, choices: &mut [Choice]) -> Result<Option<usize>, Failure> {
-    if choices.iter().all(|choice| choice.refusal.is_some())
-        && let Some(refusal) = choices[0].refusal.take()
-    {
-        return Err(refusal.into_failure(choices[0].found.session.view.label()));
+/// Lets a person choose. Where none can be forked, there is nothing to ask, and the best one says why.
+fn ask(desk: &Desk, suggestions: &Suggestions, choices: &[Choice]) -> Result<Option<usize>, Failure> {
+    if choices.iter().all(|choice| !choice.can_fork()) {
+        return Ok(Some(0));
     }
     search::say_beside(&suggestions.answer);
     let items: Vec<Item> = choices.iter().map(|choice| item(desk, choice, picker::BEFORE)).collect();
-    picker::choose_among(&desk.surface, &items, &|at| preview(desk, choices[at].found))
+    picker::choose_among(&desk.surface, &items, &|at| preview(desk, &choices[at].found))
 }
 
 fn item(desk: &Desk, choice: &Choice, before: usize) -> Item {
-    let mut lines = search::lines(desk, choice.found, before);
-    let refusal = choice.refusal.as_ref().map(Refusal::message);
-    // What is wrong with the transcript stands there already.
-    if let Some(Refusal::Engine(error)) = &choice.refusal {
-        lines.push(format!("    {}", Paint(desk.surface.color).note(&text::one_line(&error.to_string()))));
+    let mut lines = search::lines(desk, &choice.found, before);
+    let refusal = choice.refusal().map(|refusal| refusal.message.clone());
+    // A warning about the transcript is among the lines already.
+    if let Some(refusal) = refusal.as_ref().filter(|_| choice.found.warning.is_none()) {
+        lines.push(format!("    {}", Paint(desk.surface.color).note(&text::one_line(refusal))));
     }
     Item { lines, refusal }
 }
@@ -288,7 +241,7 @@ fn preview(desk: &Desk, found: &Found) -> Result<Vec<String>, Failure> {
         lines.extend(said.lines().take(room).map(|line| format!("{mark}{}", text::one_line(line))));
         if lines.len() > PREVIEW {
             lines.truncate(PREVIEW);
-            let whole = format!("… `tine show {}@{}` has all of it", found.session.view.label(), found.turn);
+            let whole = format!("… `tine show {}@{}` shows the rest", found.session.view.label(), found.turn);
             lines.push(paint.dim(&whole));
             break;
         }
@@ -309,8 +262,8 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
             let mark = if row == 0 { format!("{:>2} ", number + 1) } else { "   ".to_owned() };
             writeln!(out, "{mark}{line}")?;
         }
-        if choice.refusal.is_none() {
-            let command = command(args, choice.found, choice.found.session.view.label());
+        if choice.can_fork() {
+            let command = command(args, &choice.found, choice.found.session.view.label());
             writeln!(out, "       {}", show::line(&command))?;
         }
     }
@@ -321,11 +274,11 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
             ui::say(&nothing_said(suggestions));
             if let Some(newest) = suggestions.recent.first() {
                 let (label, title) = (newest.view.label(), ui::title(&newest.view));
-                ui::say(&format!("the most recent session is {label}, {title}; `tine list --all` shows all"));
+                ui::say(&format!("the most recent session is {label}, {title}; `tine list --all` lists all of them"));
             }
         }
-        false if choices.iter().any(|choice| choice.refusal.is_none()) => {
-            ui::say("`--pick K` forks one of them, `--auto` the best");
+        false if choices.iter().any(Choice::can_fork) => {
+            ui::say("pass `--pick K` to fork one of them, or `--auto` for the best");
         }
         false => {}
     }
@@ -338,39 +291,16 @@ fn nothing_said(suggestions: &Suggestions) -> String {
         [] => search::nothing_found(&suggestions.answer).to_owned(),
         [best, ..] => {
             let count = ui::count(suggestions.weak.len() as u64, "session");
-            format!("nothing fits well enough; `--min-score` leaves out {count}, the best of them at {best:.2}")
+            format!("no match scores high enough; `--min-score` left out {count}, the best at {best:.2}")
         }
     }
 }
 
 fn nothing(suggestions: &Suggestions) -> Failure {
-    let notices = search::notices(&suggestions.answer);
+    let notices = suggestions.answer.notices();
     let hint = match notices.is_empty() {
         true => "say it in other words, or look through `tine list --all`".to_owned(),
         false => notices.join("; "),
     };
     Failure::Other { kind: "nothing_found", message: nothing_said(suggestions), hint: Some(hint) }
-}
-
-fn as_json(args: &Args, suggestions: &Suggestions, choices: &[Choice]) -> Value {
-    let answer = &suggestions.answer;
-    let result = |(at, choice): (usize, &Choice)| {
-        let mut told = search::result(at + 1, choice.found);
-        told["can_fork"] = json!(choice.refusal.is_none());
-        let refusal = choice.refusal.as_ref().map(Refusal::message);
-        told["warning"] = json!(choice.found.warning.clone().or(refusal));
-        told["command"] = json!(command(args, choice.found, choice.found.session.view.id.as_str()));
-        told
-    };
-    json!({
-        "intent": answer.query,
-        "engine": answer.engine,
-        "fallback_used": suggestions.fallback_used(),
-        "results": choices.iter().enumerate().map(result).collect::<Vec<_>>(),
-        "errors": search::errors(answer),
-        "left_out": suggestions.weak.len(),
-        "fallback_sessions": suggestions.recent.iter().map(|session| &session.view).collect::<Vec<_>>(),
-        "picked": null,
-        "fork": null,
-    })
 }

@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, Write};
 
-use engine::{Plan, Request, Where};
+use engine::{Plan, Request, Where, WorkspaceKind};
 use transcript::{SessionName, text};
 
 use super::Desk;
@@ -25,16 +25,21 @@ pub(crate) fn agree(desk: &Desk, mut request: Request, hit: u32) -> Result<Optio
         writeln!(stderr)?;
         show::brief(&mut stderr, &desk.surface, &plan)?;
         let worktree = match &other {
-            Where::Worktree { .. } => "in a worktree",
-            Where::Same => "in the same directory",
-            Where::Directory(_) | Where::Copy(_) => "in the directory that was named",
+            Where::Worktree { .. } => "use a worktree",
+            Where::Same => "use the same directory",
+            Where::Directory(_) | Where::Copy(_) => "use the given directory",
         };
         let cut = match (can_cut, request.turns) {
             (false, _) => String::new(),
-            (true, None) => format!(", [t] up to turn {hit}"),
-            (true, Some(_)) => ", [t] with all turns".to_owned(),
+            (true, None) => format!(", [t] cut after turn {hit}"),
+            (true, Some(_)) => ", [t] keep all turns".to_owned(),
         };
-        write!(stderr, "[Enter] fork, [w] {worktree}{cut}, [n] another name, [q] leave: ")?;
+        let carry = match (plan.leaves_changes, request.carry) {
+            (true, _) => ", [c] carry uncommitted changes",
+            (false, true) if plan.workspace.kind == WorkspaceKind::Worktree => ", [c] leave uncommitted changes",
+            _ => "",
+        };
+        write!(stderr, "[Enter] fork, [w] {worktree}{cut}{carry}, [n] change the name, [q] cancel: ")?;
         stderr.flush()?;
         let Some(answer) = line()? else { return Ok(None) };
         let mut changed = request.clone();
@@ -42,6 +47,7 @@ pub(crate) fn agree(desk: &Desk, mut request: Request, hit: u32) -> Result<Optio
             "" | "y" => return Ok(Some(plan)),
             "q" => return Ok(None),
             "w" => changed.workspace = other.clone(),
+            "c" if !carry.is_empty() => changed.carry = !request.carry,
             "t" if can_cut => changed.turns = request.turns.is_none().then_some(hit),
             "n" => {
                 write!(stderr, "name: ")?;
@@ -53,7 +59,7 @@ pub(crate) fn agree(desk: &Desk, mut request: Request, hit: u32) -> Result<Optio
                     Err(error) => complain(desk, &mut stderr, &error.to_string())?,
                 }
             }
-            _ => writeln!(stderr, "one of these letters, please")?,
+            _ => writeln!(stderr, "enter one of these letters")?,
         }
         // What cannot be done is told, and everything stays as it was.
         match desk.tine.plan_fork(&changed) {

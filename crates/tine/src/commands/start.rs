@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{LaunchRequest, Opening, Pane, Place, Start};
+use engine::{EmptyClone, LaunchRequest, Opening, Pane, Place, Start};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
@@ -16,44 +16,45 @@ use crate::Outcome;
 use crate::cli::agent_parser;
 use crate::ui::{self, Paint, plan as show};
 
-/// Start a session under a name
+/// Start a named session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without a name it is called after the git branch. If nothing is said in it, nothing of it is left.
+tine remembers the options and uses them again when you resume or fork the session. Sessions without messages are not \
+saved.
 
 Examples:
   tine start auth-fix                     Claude Code, in this directory
-  tine start --agent codex -- --search    with Codex's own options, which it keeps
-  tine start auth-fix -- \"Look here\"      what is no option is said first, once
-  tine start auth-fix --profile careful   with a set of options from the configuration file")]
+  tine start --agent codex -- --search    pass an option to Codex
+  tine start auth-fix -- \"Look here\"      start with a prompt
+  tine start auth-fix --profile careful   use a profile from the configuration")]
 pub(crate) struct Args {
-    /// The session's name
+    /// Name of the session [default: the git branch]
     #[arg(value_parser = clap::value_parser!(SessionName))]
     pub name: Option<SessionName>,
-    /// The agent
-    #[arg(long, value_parser = agent_parser(), default_value = "claude")]
+    /// Agent to start
+    #[arg(long, value_parser = agent_parser(), default_value_t)]
     pub agent: Agent,
-    /// A set of options from the configuration file
-    #[arg(long)]
+    /// Launch profile from the configuration file
+    #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
-    /// The model
+    /// Model to use
     #[arg(long)]
     pub model: Option<String>,
-    /// A file of settings
+    /// Settings file for the agent
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
-    /// A file with the system prompt
+    /// File that contains the system prompt
     #[arg(long, value_name = "FILE")]
     pub system_prompt: Option<PathBuf>,
-    /// What to say first; `-` reads it from standard input
+    /// First prompt; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// Print a JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// The agent's own options
+    /// Arguments for the agent
     #[arg(last = true)]
     pub args: Vec<String>,
 }
@@ -75,42 +76,39 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let start = desk.tine.begin(args.agent, args.name.as_ref(), &launch, place == Place::Here)?;
     let answer = said.map(|said| desk.tine.start_headless(&start, said)).transpose()?;
-    tell(desk, &start, place, &args.place, answer.as_deref(), args.json.then_some(&|told| told))
+    let view = |pane: Option<&Pane>, answer: Option<&str>| json!(start.view(place, pane, answer));
+    tell(desk, &start, place, &args.place, answer.as_deref(), args.json.then_some(&view))
 }
 
 /// Opens a clone of a session in which nothing was said.
-pub(crate) fn open(
-    desk: &Desk,
-    start: &Start,
-    options: &super::fork::Options,
-    wrap: &dyn Fn(Value) -> Value,
-) -> Outcome {
+pub(crate) fn open(desk: &Desk, clone: &EmptyClone, operation: i64, options: &super::fork::Options) -> Outcome {
+    let start = &clone.start;
     let place = options.place.choice(desk, options.json)?;
     let prompt = options.prompt.as_deref().map(prompt).transpose()?;
     let answer = match (place, &prompt) {
         (Place::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),
         _ => None,
     };
-    tell(desk, start, place, &options.place, answer.as_deref(), options.json.then_some(wrap))
+    let view = |pane: Option<&Pane>, answer: Option<&str>| {
+        let mut view = clone.view(place, Some(operation));
+        view.place = place.view(pane);
+        view.answer = answer.map(str::to_owned);
+        json!(view)
+    };
+    tell(desk, start, place, &options.place, answer.as_deref(), options.json.then_some(&view))
 }
 
-/// What programs are told of a session that was started.
-pub(crate) fn as_json(start: &Start, place: Place, pane: Option<&Pane>, answer: Option<&str>) -> Value {
-    json!({
-        "agent": start.agent, "id": start.id, "name": start.name, "cwd": start.directory.to_string_lossy(),
-        "profile": start.profile.shown(), "place": place::as_json(place, pane), "command": start.words,
-        "environment": show::shown(&start.profile.variables(Some(&start.name))), "answer": answer,
-    })
-}
+/// The JSON of what was started, in this pane and with this answer.
+type View<'a> = &'a dyn Fn(Option<&Pane>, Option<&str>) -> Value;
 
-/// Says what was started, and becomes the agent where it is to run here. Programs are told what `wrap` makes of it.
+/// Prints what was started, as JSON if `view` is given, and becomes the agent where it is to run here.
 fn tell(
     desk: &Desk,
     start: &Start,
     place: Place,
     options: &PlaceArgs,
     answer: Option<&str>,
-    wrap: Option<&dyn Fn(Value) -> Value>,
+    view: Option<View<'_>>,
 ) -> Outcome {
     let pane = match place {
         Place::In(spot) => {
@@ -122,16 +120,15 @@ fn tell(
     let name = Paint(desk.surface.color).name(start.name.as_str());
     let variables = start.profile.variables(Some(&start.name));
     let mut out = ui::out();
-    if let Some(wrap) = wrap {
-        let told = as_json(start, place, pane.as_ref(), answer);
-        writeln!(out, "{}", to_json_pretty(&wrap(told)))?;
+    if let Some(view) = view {
+        writeln!(out, "{}", to_json_pretty(&view(pane.as_ref(), answer)))?;
     } else if let Some(answer) = answer {
         ui::say(&format!("started {name}"));
         writeln!(out, "{}", transcript::text::clean(answer))?;
     } else if pane.is_some() {
         ui::say(&format!("started {name} in {}", place::told(pane.as_ref())));
     } else if place == Place::None {
-        ui::say(&format!("{name} is ready; start it with"));
+        ui::say(&format!("{name} is ready; start it with:"));
         writeln!(out, "{}", show::in_directory(&start.directory, &variables, &start.words))?;
     }
     out.flush()?;

@@ -1,103 +1,82 @@
 //! `tine status`: which sessions are open now, and whether they are at work.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use engine::{Error, Session, Unbegun};
-use serde_json::{Value, json};
-use transcript::State;
+use engine::{Status, StatusSession};
 use transcript::render::to_json_pretty;
+use transcript::text;
 
-use super::{Desk, list};
+use super::{Desk, list, place};
 use crate::Outcome;
 use crate::complete;
-use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
-/// Show which sessions are open now, and whether they are at work
+/// Show open sessions and their state
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  tine status                    every session that a process has open
+  tine status                    all open sessions
   tine status auth-fix           idle, busy, waiting or stopped
   tine status --json | jq -r '.[] | select(.state == \"waiting\") | .id'")]
 pub(crate) struct Args {
-    /// Only this session
+    /// Show only the state of this session
     #[arg(value_name = "SESSION", add = complete::sessions())]
     pub session: Option<String>,
-    /// Print JSON: an array, or one object where a session is named
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let sessions = desk.tine.all_sessions(&Bar::new())?;
     let mut out = ui::out();
     if let Some(spec) = &args.session {
-        let session = match desk.select_whole(&sessions, spec) {
-            Err(Failure::Engine(Error::Unbegun(name))) => {
-                let state = desk.tine.state_unbegun(&name)?;
-                match args.json {
-                    true => writeln!(out, "{}", to_json_pretty(&json!({"name": name, "state": state, "turns": 0})))?,
-                    false => writeln!(out, "{}", state.as_str())?,
-                }
-                out.flush()?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            session => session?,
-        };
-        let mut session = session;
-        if desk.tine.asks_in_pane(&session).is_some() {
-            session.view.state = State::Waiting;
-        }
-        match args.json {
-            true => writeln!(out, "{}", to_json_pretty(&as_json(&session)))?,
-            false => writeln!(out, "{}", session.view.state.as_str())?,
+        let sessions = desk.tine.all_sessions(&Bar::new())?;
+        let status = desk.tine.status(&desk.target(&sessions, spec)?)?;
+        match (&status.session, args.json) {
+            (_, true) => writeln!(out, "{}", to_json_pretty(&status))?,
+            (StatusSession::Session(view), false) if view.unstarted => writeln!(out, "not started")?,
+            (_, false) => writeln!(out, "{}", status.state().as_str())?,
         }
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let open: Vec<Session> = sessions.into_iter().filter(|session| session.view.state != State::Stopped).collect();
-    let unbegun = desk.tine.unbegun()?;
+    let open = desk.tine.open_sessions(&Bar::new())?;
     if args.json {
-        let values: Vec<Value> = unbegun.iter().map(unbegun_as_json).chain(open.iter().map(as_json)).collect();
-        writeln!(out, "{}", to_json_pretty(&values))?;
-    } else if open.is_empty() && unbegun.is_empty() {
-        ui::say("no session is open");
+        writeln!(out, "{}", to_json_pretty(&open))?;
+    } else if open.is_empty() {
+        ui::say("no open sessions");
     } else {
-        for one in &unbegun {
-            let asks = one.asks.map(|what| format!(" for {what}")).unwrap_or_default();
-            let state = Paint(desk.surface.color).state(one.state, one.state.as_str());
-            writeln!(out, "{}  {}  nothing was said yet  {state}{asks}", one.name, one.agent)?;
-        }
-        let label = open.iter().map(|session| session.view.label().len()).max().unwrap_or(0);
+        let label = open.iter().map(|status| status.label().len()).max().unwrap_or(0);
         let table = list::Table::new(&desk.surface, desk.tine.context().clock.now(), true, label, true);
-        for session in &open {
-            let mut row = String::new();
-            table.row(&mut row, session);
-            writeln!(out, "{row}")?;
+        for status in &open {
+            print(&mut out, desk, &table, status)?;
         }
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// One in which nothing was said yet, in the shape of a session. Its id may be the agent's to choose.
-fn unbegun_as_json(one: &Unbegun) -> Value {
-    json!({
-        "agent": one.agent, "id": null, "name": one.name, "title": null, "cwd": one.cwd, "branch": null, "path": null,
-        "created": null, "updated": null, "turns": 0, "state": one.state, "parent": null,
-        "pid": null, "waiting_for": one.asks,
-    })
-}
-
-/// A session that runs, for programs.
-pub(crate) fn as_json(session: &Session) -> Value {
-    let mut value = serde_json::to_value(&session.view).unwrap_or_default();
-    if let Value::Object(fields) = &mut value {
-        let live = session.live.as_ref();
-        fields.insert("pid".into(), json!(live.and_then(|live| live.pid)));
-        fields.insert("waiting_for".into(), json!(live.and_then(|live| live.waiting_for.as_deref())));
+fn print(out: &mut impl Write, desk: &Desk, table: &list::Table<'_>, status: &Status) -> io::Result<()> {
+    let paint = Paint(desk.surface.color);
+    match &status.session {
+        StatusSession::Started(started) => {
+            let asks = status.waiting_for.as_ref().map(|what| format!(" for {what}")).unwrap_or_default();
+            let state = paint.state(started.state, started.state.as_str());
+            writeln!(out, "{}  {}  no messages yet  {state}{asks}", started.name, started.agent)
+        }
+        StatusSession::Session(view) => {
+            let mut row = String::new();
+            table.row(&mut row, view);
+            writeln!(out, "{row}")?;
+            let pane = status.pane.as_ref().map(|pane| place::told(Some(pane)));
+            let asked = status.last_prompt.as_ref().map(|last| text::clip(&text::one_line(last), 60));
+            let more: Vec<String> =
+                pane.into_iter().chain(asked.map(|asked| format!("last prompt: {asked}"))).collect();
+            if !more.is_empty() {
+                writeln!(out, "    {}", paint.dim(&more.join(", ")))?;
+            }
+            Ok(())
+        }
     }
-    value
 }

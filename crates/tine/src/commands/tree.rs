@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Known, Node, Project, Session};
-use serde_json::{Value, json};
+use engine::{Known, Node, Session, Trees};
 use transcript::render::to_json_pretty;
 use transcript::{ParentSource, State, text};
 
@@ -13,23 +12,24 @@ use crate::Outcome;
 use crate::complete;
 use crate::ui::{self, Bar, Paint};
 
-/// Show lineage: which session was forked from which, and at which turn
+/// Show which session was forked from which
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A `~` before the turn marks a parent that was inferred from the shared history.
+Shows the turn after which each session was forked, as in `@3`. With `~@3`, tine inferred the parent from the history \
+that both sessions share.
 
 Examples:
-  tine tree                 the families of this directory and its worktrees
+  tine tree                 forks in this directory and its worktrees
   tine tree auth-fix        the family of one session
   tine tree --all --json")]
 pub(crate) struct Args {
-    /// Only the family of this session
+    /// Show only the family of this session
     #[arg(value_name = "SESSION", add = complete::sessions())]
     pub session: Option<String>,
-    /// Families of every directory
+    /// Show forks in all directories
     #[arg(long, short, conflicts_with = "session")]
     pub all: bool,
-    /// Print JSON: sessions with their `children`
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -37,25 +37,20 @@ pub(crate) struct Args {
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let chosen = args.session.as_deref().map(|spec| desk.select_whole(&sessions, spec)).transpose()?;
-    let project = Project::of(&desk.tine.context().cwd);
-    let holders = desk.tine.registry().holders()?;
-    let trees: Vec<Node> = engine::forest(&sessions, &holders)
-        .into_iter()
-        .filter(|tree| match &chosen {
-            Some(chosen) => tree.holds(chosen.view.agent, &chosen.view.id),
-            None => args.all || is_here(tree, &project),
-        })
-        // A session without forks is no lineage, unless it was asked for.
-        .filter(|tree| chosen.is_some() || !tree.children.is_empty())
-        .collect();
+    let asked = match &chosen {
+        Some(chosen) => Trees::Of(chosen),
+        None if args.all => Trees::Everywhere,
+        None => Trees::Here,
+    };
+    let trees = desk.tine.trees(&sessions, asked)?;
     let mut out = ui::out();
     if args.json {
-        writeln!(out, "{}", to_json_pretty(&trees.iter().map(as_json).collect::<Vec<_>>()))?;
+        writeln!(out, "{}", to_json_pretty(&trees))?;
     } else if trees.is_empty() {
         ui::say(if args.all {
-            "no session was forked yet"
+            "no forks yet"
         } else {
-            "no session was forked here; see `tine tree --all`"
+            "no forks in this directory; `tine tree --all` shows all of them"
         });
     } else {
         for (index, tree) in trees.iter().enumerate() {
@@ -67,28 +62,6 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
-}
-
-pub(crate) fn is_here(tree: &Node, project: &Project) -> bool {
-    let own = match &tree.session {
-        Known::Here(session) => session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)),
-        Known::Gone(_) => false,
-    };
-    own || tree.children.iter().any(|child| is_here(child, project))
-}
-
-/// A tree for programs.
-pub(crate) fn as_json(tree: &Node) -> Value {
-    let mut value = match &tree.session {
-        Known::Here(session) => serde_json::to_value(&session.view).unwrap_or_default(),
-        Known::Gone(parent) => {
-            json!({ "agent": parent.agent, "id": parent.id, "name": parent.name, "gone": true })
-        }
-    };
-    if let Value::Object(fields) = &mut value {
-        fields.insert("children".into(), tree.children.iter().map(as_json).collect());
-    }
-    value
 }
 
 fn draw(
@@ -134,7 +107,7 @@ fn line(desk: &Desk, tree: &Node, marked: Option<&Session>) -> String {
                 line.push_str(" ←");
             }
             let age = view.updated.map(|time| ui::short_age(time, now, &desk.surface.zone)).unwrap_or_default();
-            let turns = ui::count(u64::from(view.turns), "turn");
+            let turns = ui::turns(view);
             line.push_str(&paint.dim(&format!("  {}  {turns}  {age}", view.agent)));
             if view.state != State::Stopped {
                 line.push_str(&format!("  {}", paint.state(view.state, view.state.as_str())));

@@ -4,21 +4,22 @@ use std::process::ExitCode;
 
 use super::Desk;
 use crate::Outcome;
+use crate::complete;
 use crate::ui;
 
-/// Take back a change that tine made: the last one, or the one that is named
+/// Undo a change that tine made
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A fork in which somebody went on or works is not removed, unless forced; notes of a project that were changed stay.
+A fork that has new messages or is in use is kept unless you pass --force.
 
 Examples:
-  tine undo
-  tine undo 3        the operation with this number in `tine log`")]
+  tine undo          undo the last change
+  tine undo 3        undo operation 3 of `tine log`")]
 pub(crate) struct Args {
-    /// The number of the operation
-    #[arg(value_name = "OPERATION")]
+    /// Number of the operation in `tine log` [default: the last one]
+    #[arg(value_name = "OPERATION", add = complete::operations())]
     pub operation: Option<i64>,
-    /// Remove what it made even if somebody went on with it, works in it or locked it
+    /// Undo even if a fork has new messages, is in use or is locked
     #[arg(long)]
     pub force: bool,
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Error, Session};
+use engine::{Session, Target};
 use serde_json::Value;
 use transcript::State;
 use transcript::render::to_json_pretty;
@@ -11,33 +11,32 @@ use transcript::render::to_json_pretty;
 use super::Desk;
 use super::fork::{Timeout, timeout};
 use crate::Outcome;
+use crate::cli::SESSION;
 use crate::complete;
-use crate::failure::Failure;
 use crate::ui::{self, Bar, Waiting};
 
 /// Wait until sessions are idle
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A session that waits for a permission ends the waiting with an error: nobody but a person can answer.
+If a session asks for permission, the command fails: only you can answer.
 
 Examples:
   tine wait auth-fix
-  tine wait try-1 try-2 try-3 --any    until the first of them is done
-  tine wait --all --timeout 10m        every session that is open")]
+  tine wait try-1 try-2 try-3 --any    until the first one is idle
+  tine wait --all --timeout 10m        until all open sessions are idle")]
 pub(crate) struct Args {
-    /// Names, ids, beginnings of ids, paths, `.` or `-`
-    #[arg(value_name = "SESSION", add = complete::sessions(), required_unless_present = "all")]
+    #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions(), required_unless_present = "all")]
     pub sessions: Vec<String>,
-    /// Until one of them is idle
+    /// Return as soon as one session is idle
     #[arg(long)]
     pub any: bool,
-    /// Every session that is open
+    /// Wait for all open sessions
     #[arg(long, conflicts_with = "sessions")]
     pub all: bool,
-    /// How long at most
+    /// Maximum time to wait, such as 30s or 5m
     #[arg(long, value_name = "TIMEOUT", value_parser = timeout)]
     pub timeout: Option<Timeout>,
-    /// Print a JSON array of the sessions that are done
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -49,12 +48,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         watched.extend(all.iter().filter(|session| session.view.state != State::Stopped).cloned());
     }
     for spec in &args.sessions {
-        match desk.select_whole(&all, spec) {
+        match desk.target(&all, spec)? {
             // There is nothing to be waited for.
-            Err(Failure::Engine(Error::Unbegun(name))) => {
-                ui::say(&format!("nothing was said in {name} yet; it is {}", desk.tine.state_unbegun(&name)?.as_str()));
+            target @ Target::Unbegun(_) => {
+                let status = desk.tine.status(&target)?;
+                ui::say(&format!("{} has no messages yet; it is {}", status.label(), status.state().as_str()));
             }
-            session => watched.push(session?),
+            Target::Session(session) => watched.push(*session),
         }
     }
     let waiting = Waiting::new();

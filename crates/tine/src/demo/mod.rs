@@ -1,6 +1,6 @@
-//! The demo: sample sessions of both agents in a throw-away home, and a short walk through what tine does with them.
+//! The demo: sample sessions of both agents in a temporary home directory, and a short tour of what tine does with them.
 //!
-//! It runs the real commands on real files; only the home is made up.
+//! It runs the real commands on real files; only the home directory is made up.
 
 mod samples;
 
@@ -9,16 +9,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use agents::Surroundings;
-use engine::{Clock, Context, Paths, Tine};
+use clap::Parser;
+use engine::{Clock, Context, Paths, Quiet, Tine};
 use jiff::Timestamp;
 
 use crate::Outcome;
-use crate::commands::{Desk, fork, list, show, tree};
+use crate::cli::Cli;
+use crate::commands::{self, Desk};
 use crate::environment::{self, Surface};
 use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
-/// Makes the home, tells the story, and removes the home again unless it is to be kept.
+/// Creates the home directory, runs the tour, and removes the home directory unless it is to be kept.
 pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
     let home = tempfile::Builder::new().prefix("tine-demo-").tempdir().map_err(|error| Failure::Other {
         kind: "no_space",
@@ -31,15 +33,16 @@ pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
     samples::write(&root, now)?;
     let surface = Surface { home: root.clone(), width: surface.width.map(|width| width.min(110)), ..surface.clone() };
     let desk = Desk { tine: Tine::open(context(&root, now))?, surface };
-    samples::name(&desk.tine, now)?;
-    story(&desk)?;
+    samples::name(&desk.tine)?;
+    tour(&desk)?;
 
     let mut out = ui::out();
     if keep {
         let kept = home.keep();
         let mut words = vec!["env".to_owned(), format!("HOME={}", kept.display())];
-        words.extend(["CLAUDE_CONFIG_DIR", "CODEX_HOME", "TINE_REGISTRY", "TINE_CACHE"].map(|name| format!("{name}=")));
-        writeln!(out, "The sample home is kept: {} tine list --all", words.join(" "))?;
+        words
+            .extend(agents::location_variables().chain(["TINE_REGISTRY", "TINE_CACHE"]).map(|name| format!("{name}=")));
+        writeln!(out, "The sample home is still there: {} tine list --all", words.join(" "))?;
     } else {
         home.close()?;
     }
@@ -49,74 +52,75 @@ pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
 
 fn context(root: &Path, now: Timestamp) -> Context {
     Context {
-        surroundings: Surroundings { home: root.to_owned(), proc: None, claude_config_dir: None, codex_home: None },
+        surroundings: Surroundings { home: root.to_owned(), ..Surroundings::default() },
         paths: Paths {
             config: root.join(".config/tine/config.toml"),
             registry: root.join(".local/share/tine/registry.db"),
             cache: root.join(".cache/tine"),
         },
+        worker: Vec::new(),
         program: "tine".into(),
         cwd: root.join("shop"),
         clock: Clock::Fixed(now),
         environment: engine::Environment::default(),
         launch_environment: Vec::new(),
-        search_path: Vec::new(),
+        search_path: vec![root.join(samples::PROGRAMS)],
         cancel: engine::Cancel::default(),
     }
 }
 
-fn story(desk: &Desk) -> Result<(), Failure> {
-    let tell = |text: &str| -> Result<(), Failure> {
-        let mut out = ui::out();
-        writeln!(out, "{text}")?;
-        Ok(out.flush()?)
-    };
-    let command = |line: &str| tell(&format!("\n{}", Paint(desk.surface.color).bold(&format!("$ {line}"))));
+fn tour(desk: &Desk) -> Result<(), Failure> {
+    print("You talk to coding agents all day. tine finds those conversations and lets you branch them.")?;
+    print("This tour runs in a temporary home directory with sample conversations.")?;
+    step(desk, "tine list --all", &[])?;
 
-    tell("You talk to coding agents all day; tine finds those conversations again and branches them.")?;
-    tell("Here is a throw-away home with two projects and conversations with Claude Code and Codex.")?;
-    command("tine list --all")?;
-    list::run(desk, &list::Args { agent: None, dir: None, all: true, limit: None, json: false })?;
+    print("\nThat was one list for Claude Code and Codex. Read any conversation, up to any turn:")?;
+    step(desk, "tine show csv-export@1", &[])?;
 
-    tell("\nOne list for both agents. Any of them can be read, up to any turn:")?;
-    command("tine show csv-export@1")?;
-    show::run(desk, &show_args("csv-export@1"))?;
+    print("\nContinue from any turn in a new session. The original doesn't change:")?;
+    step(desk, "tine fork login-fix@1 login-retry", &UNATTENDED)?;
 
-    tell("\nGo on from any turn, in a new session; the old one stays as it was:")?;
-    command("tine fork login-fix@1 login-retry")?;
-    fork::run(desk, &fork_args("login-fix@1", "login-retry")?)?;
+    // On a busy machine, a search may answer before everything is embedded.
+    desk.tine.update_vectors(None, false, &Quiet, &Quiet)?;
+    print("\nCan't remember where you solved something? Ask in your own words:")?;
+    step(desk, "tine search spreadsheet download", &[])?;
 
-    tell("\nWhat was forked from what, and after which turn, whoever made the fork:")?;
-    command("tine tree --all")?;
-    tree::run(desk, &tree::Args { session: None, all: true, json: false })?;
+    print("\nStarting something similar? Find the session that fits, and fork it:")?;
+    step(desk, "tine smart-fork write a CSV export for customers --auto --name customers", &UNATTENDED)?;
 
-    tell(&format!(
-        "\nThat was the demo; nothing of yours was touched. Now with your own sessions, from the folder of a project:\n  \
-         {own} list            what was talked about here\n  \
+    print("\nSee which session was forked from which, and after which turn:")?;
+    step(desk, "tine tree --all", &[])?;
+
+    print(&format!(
+        "\nThat was the tour. Your own files are untouched. Now try it in one of your projects:\n  \
+         {own} list            list its sessions\n  \
          {own} show .          read the newest one\n  \
-         {own} fork .@3        go on from its third turn\n  \
-         {own} doctor          which agents were found",
+         {own} fork .@3        fork it after turn 3\n  \
+         {own} search WORDS    find a conversation\n  \
+         {own} doctor          check which agents tine found",
         own = own_name()
-    ))?;
-    Ok(())
+    ))
 }
 
-fn fork_args(session: &str, name: &str) -> Result<fork::Args, Failure> {
-    #[derive(clap::Parser)]
-    struct Words {
-        #[command(flatten)]
-        args: fork::Args,
-    }
-    let words = <Words as clap::Parser>::try_parse_from(["fork", session, name, "--yes", "--in", "none"]);
-    words.map(|words| words.args).map_err(|error| Failure::Other {
+/// What keeps a fork from asking, and from starting an agent that may not be installed.
+const UNATTENDED: [&str; 3] = ["--yes", "--in", "none"];
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut out = ui::out();
+    writeln!(out, "{text}")?;
+    Ok(out.flush()?)
+}
+
+/// Prints a command line and runs it, with `more` arguments.
+fn step(desk: &Desk, line: &str, more: &[&str]) -> Result<(), Failure> {
+    print(&format!("\n{}", Paint(desk.surface.color).bold(&format!("$ {line}"))))?;
+    let words = line.split(' ').chain(more.iter().copied());
+    let cli = Cli::try_parse_from(words).map_err(|error| Failure::Other {
         kind: "demo",
         message: error.to_string(),
         hint: None,
-    })
-}
-
-fn show_args(session: &str) -> show::Args {
-    show::Args { session: session.into(), turn: None, tools: false, json: false, markdown: false, html: false }
+    })?;
+    commands::at_desk(desk, cli.command).map(drop)
 }
 
 /// How to call this program again: by its name if the shell would find it, else by its path.

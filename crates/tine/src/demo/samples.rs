@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use engine::{Quiet, Tine};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use transcript::SessionName;
+use transcript::{Agent, SessionName};
 
 use crate::failure::Failure;
 
@@ -65,11 +65,17 @@ const CLAUDE_BLOG: &str = "6c90d7e2-5a14-4e3b-b8f7-1d2c3a4b5e6f";
 const CODEX_EXPORT: &str = "019a81f0-3c52-7e10-8a4b-6d1f0c9e2b37";
 const CODEX_STREAM: &str = "019a820b-91d4-7b36-a5c8-04e7f2d1b6a9";
 
-/// Writes all sample sessions below `root`.
+/// The folder of the agents' programs in the sample home.
+pub(super) const PROGRAMS: &str = "bin";
+
+/// Writes all sample sessions below `root`, and programs that stand for the agents: the demo doesn't need the real ones.
 pub(super) fn write(root: &Path, now: Timestamp) -> io::Result<()> {
     let (shop, blog) = (root.join("shop"), root.join("blog"));
     fs::create_dir_all(&shop)?;
     fs::create_dir_all(&blog)?;
+    for agent in Agent::ALL {
+        install(&root.join(PROGRAMS).join(agent.as_str()))?;
+    }
     let ago = |minutes: i64| now - SignedDuration::from_mins(minutes);
 
     let mut login = Claude::new(CLAUDE_LOGIN, &shop, "fix/login", ago(26 * 60));
@@ -96,15 +102,22 @@ pub(super) fn write(root: &Path, now: Timestamp) -> io::Result<()> {
     stream.write(root)
 }
 
+fn install(program: &Path) -> io::Result<()> {
+    write_text(program, "#!/bin/sh\nexit 1\n")?;
+    #[cfg(unix)]
+    fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    Ok(())
+}
+
 /// Gives some of them names, as a person would.
-pub(super) fn name(tine: &Tine, now: Timestamp) -> Result<(), Failure> {
+pub(super) fn name(tine: &Tine) -> Result<(), Failure> {
     let sessions = tine.all_sessions(&Quiet)?;
     for (id, name) in [(CLAUDE_LOGIN, "login-fix"), (CODEX_EXPORT, "csv-export"), (CODEX_STREAM, "csv-export-fork-1")] {
         let Some(session) = sessions.iter().find(|session| session.view.id.as_str() == id) else {
             continue;
         };
         let name = SessionName::new(name).map_err(engine::Error::from)?;
-        tine.registry().set_name(&session.key(), Some(&name), now)?;
+        tine.adopt(session, Some(name), None)?;
     }
     Ok(())
 }
@@ -261,9 +274,12 @@ impl Codex {
 }
 
 fn write_lines(path: &Path, lines: &[Value]) -> io::Result<()> {
+    write_text(path, &lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+}
+
+fn write_text(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(path, text)
 }

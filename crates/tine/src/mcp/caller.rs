@@ -1,32 +1,35 @@
-//! Who calls: the session of the agent that has this server.
+//! The session that calls this server.
 //!
-//! Codex says with each call which thread it is. Claude Code says which call of a tool it is, which stands in the
-//! transcript; quicker to find is the process around us, of which it keeps which session it has.
+//! Some agents name their session with each call. Others only name the tool call, which is in the transcript; the process
+//! around us, whose session is known, is quicker to find.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use agents::about;
 use engine::{Session, Tine};
 use rmcp::model::RequestMetaObject;
 use transcript::Agent;
 
-/// How much of the end of a transcript a call of a tool is looked for in.
+/// How much of the end of a transcript is searched for a tool call.
 const END: u64 = 1 << 20;
-/// In how many transcripts.
+/// How many transcripts are searched.
 const MOST: usize = 16;
 
-/// What a call says of who makes it.
+/// How a call identifies its caller.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Caller {
-    thread: Option<String>,
-    tool_use: Option<String>,
+    session: Option<(Agent, String)>,
+    call: Option<(Agent, String)>,
 }
 
 impl Caller {
     pub(super) fn of(meta: &RequestMetaObject) -> Self {
         let text = |key: &str| meta.0.get(key).and_then(|value| value.as_str()).map(str::to_owned);
-        Caller { thread: text("threadId").or_else(|| text("sessionId")), tool_use: text("claudecode/toolUseId") }
+        let session = |agent| about(agent).mcp.session.iter().find_map(|key| Some((agent, text(key)?)));
+        let call = |agent| Some((agent, text(about(agent).mcp.call?)?));
+        Caller { session: Agent::ALL.into_iter().find_map(session), call: Agent::ALL.into_iter().find_map(call) }
     }
 
     /// The session that calls.
@@ -34,8 +37,8 @@ impl Caller {
         let of = |agent: Agent, id: &str| {
             sessions.iter().find(|session| session.view.agent == agent && session.view.id.as_str() == id).cloned()
         };
-        if let Some(thread) = &self.thread {
-            return of(Agent::Codex, thread);
+        if let Some((agent, id)) = &self.session {
+            return of(*agent, id);
         }
         let around = || {
             let proc = tine.context().surroundings.proc.as_deref()?;
@@ -46,11 +49,14 @@ impl Caller {
             sessions.iter().find(is_around).cloned()
         };
         let calls = || {
-            let tool_use = self.tool_use.as_deref()?;
-            let claude = sessions.iter().filter(|session| session.view.agent == Agent::Claude);
-            claude.take(MOST).find(|session| ends_with_call(&session.view.path, tool_use)).cloned()
+            let (agent, call) = self.call.as_ref()?;
+            let candidates = sessions.iter().filter(|session| session.view.agent == *agent);
+            candidates.take(MOST).find(|session| ends_with_call(&session.view.path, call)).cloned()
         };
-        let started = || of(Agent::Claude, &tine.context().variable("CLAUDE_CODE_SESSION_ID")?);
+        let started = || {
+            let named = |agent| of(agent, &tine.context().variable(about(agent).variables.session_id?)?);
+            Agent::ALL.into_iter().find_map(named)
+        };
         around().or_else(calls).or_else(started)
     }
 }

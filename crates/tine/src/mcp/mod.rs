@@ -9,6 +9,7 @@ mod http;
 mod policy;
 mod resources;
 mod server;
+mod stdio;
 mod tool;
 mod tools;
 
@@ -22,20 +23,19 @@ use crate::environment;
 use crate::failure::Failure;
 use crate::memory;
 use server::Server;
+use stdio::Stdio;
 
-/// Let agents search, fork and drive sessions
+/// Run the MCP server that lets agents use tine
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Agents start this themselves: `tine setup` enters it where they look. It speaks the Model Context Protocol on standard
-input and output; with --http on a port of this machine, for those who send the token that is printed.
-
-What agents may do stands in the configuration file, under [mcp].
+Agents start the server themselves; `tine setup` registers it. With --http, clients must send the token that the server \
+prints. The [mcp] section of the configuration file says what agents may do.
 
 Examples:
   tine mcp
   tine mcp --http 127.0.0.1:7777")]
 pub(crate) struct Args {
-    /// Listen on this address of this machine instead, by default on any free port
+    /// Listen on a local port instead of standard input and output [default: 127.0.0.1, any free port]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:0", value_parser = address)]
     pub http: Option<SocketAddr>,
 }
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let served: Result<(), String> = runtime.block_on(async {
         match args.http {
             Some(address) => http::serve(server, address).await,
-            None => match server.serve(rmcp::transport::stdio()).await {
+            None => match server.serve(Stdio::new(tokio::io::stdin(), tokio::io::stdout())).await {
                 Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
                 Err(error) => Err(format!("the client did not begin as it should: {error}")),
             },

@@ -15,9 +15,17 @@ pub(super) struct Policy<'a> {
     pub project: Project,
     /// Asks the person; nothing where the client cannot.
     pub ask: &'a dyn Fn(&str) -> Option<bool>,
+    /// Whether the client can ask.
+    pub can_ask: bool,
 }
 
 impl Policy<'_> {
+    /// The same policy for what is only listed: nobody is asked, and what would be asked counts as allowed.
+    pub(super) fn without_asking(&self) -> Policy<'static> {
+        let ask: &dyn Fn(&str) -> Option<bool> = if self.can_ask { &|_| Some(true) } else { &|_| None };
+        Policy { config: self.config.clone(), project: self.project.clone(), ask, can_ask: self.can_ask }
+    }
+
     /// Whether an agent may run, or a session be made, in a directory.
     pub(super) fn check_start(&self, directory: &Path, what: &str) -> Result<(), Trouble> {
         self.check(self.config.start, "start", what)?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use diagnostics::OrLog;
 use engine::{Cancel, Context, Plan, Project, Quiet, Tine};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ElicitRequestParams, ElicitationAction, ElicitationSchema,
@@ -17,6 +18,7 @@ use rmcp::service::RequestContext;
 use rmcp::{Peer, RoleServer, ServerHandler};
 use serde_json::Value;
 use tokio::runtime::Handle;
+use transcript::Agent;
 
 use super::caller::Caller;
 use super::policy::Policy;
@@ -57,10 +59,10 @@ impl Shared {
         let context = self.context.clone();
         let complete = move || {
             if let Ok(tine) = Tine::open(context) {
-                let _ = tine.update_vectors(Some(AFTERWARDS), false, &Quiet, &Quiet);
+                tine.update_vectors(Some(AFTERWARDS), false, &Quiet, &Quiet).or_log("complete the vectors");
             }
         };
-        *completing = std::thread::Builder::new().spawn(complete).ok();
+        *completing = std::thread::Builder::new().spawn(complete).or_log("start a thread for the vectors");
     }
 
     /// Keeps a plan, and gives it a token.
@@ -117,7 +119,7 @@ impl Server {
                     }
                 })
             };
-            let policy = Policy { config, project, ask: &ask };
+            let policy = Policy { config, project, ask: &ask, can_ask: can_ask(&peer) };
             work(&Call { tine, shared: &shared, policy, caller, cancel: own })
         });
         tokio::select! {
@@ -130,10 +132,14 @@ impl Server {
     }
 }
 
+/// Whether the client can ask the person something.
+fn can_ask(peer: &Peer<RoleServer>) -> bool {
+    peer.peer_info().is_some_and(|client| client.capabilities.elicitation.is_some())
+}
+
 /// Asks the person by way of the client; nothing where it cannot ask.
 async fn ask(peer: &Peer<RoleServer>, question: &str) -> Option<bool> {
-    let can = peer.peer_info().is_some_and(|client| client.capabilities.elicitation.is_some());
-    if !can {
+    if !can_ask(peer) {
         return None;
     }
     let schema = ElicitationSchema::builder().build().ok()?;
@@ -142,7 +148,7 @@ async fn ask(peer: &Peer<RoleServer>, question: &str) -> Option<bool> {
         message: question.to_owned(),
         requested_schema: schema,
     };
-    let answer = peer.create_elicitation_with_timeout(request, Some(ANSWERS_WITHIN)).await.ok()?;
+    let answer = peer.create_elicitation_with_timeout(request, Some(ANSWERS_WITHIN)).await.or_log("ask the user")?;
     Some(answer.action == ElicitationAction::Accept)
 }
 
@@ -235,9 +241,7 @@ impl ServerHandler for Server {
 
 /// Where the agent around us works.
 fn project_directory(context: &Context) -> PathBuf {
-    context
-        .variable("CLAUDE_PROJECT_DIR")
-        .map(PathBuf::from)
-        .filter(|path| path.is_dir())
-        .unwrap_or(context.cwd.clone())
+    let set = |agent: Agent| context.variable(agents::about(agent).variables.project?).map(PathBuf::from);
+    let named = Agent::ALL.into_iter().filter_map(set).find(|path| path.is_dir());
+    named.unwrap_or_else(|| context.cwd.clone())
 }

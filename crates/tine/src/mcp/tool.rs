@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Cancel, Error, Found, Quiet, Selection, Session, Tine};
+use engine::{Cancel, Error, Found, Quiet, Refusal, Selection, Session, Tine};
 use rmcp::model::{ErrorData, JsonObject, Tool as Described, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -141,6 +141,17 @@ impl Trouble {
         }
     }
 
+    /// The same as the reason why a session can't be forked.
+    pub(super) fn into_refusal(self) -> Refusal {
+        match self {
+            Trouble::Failed(failure) => failure.into(),
+            Trouble::Argument { field, message, .. } => {
+                Refusal { kind: "bad_argument", message: format!("{field}: {message}"), hint: None }
+            }
+            Trouble::Told(value) => Refusal { kind: "failed", message: value.to_string(), hint: None },
+        }
+    }
+
     /// The words for it, where it is one of several things that are told.
     pub(super) fn as_json(&self) -> Value {
         match self {
@@ -155,6 +166,12 @@ impl Trouble {
 
 impl From<Error> for Trouble {
     fn from(error: Error) -> Self {
+        Trouble::Failed(error.into())
+    }
+}
+
+impl From<engine::RegistryError> for Trouble {
+    fn from(error: engine::RegistryError) -> Self {
         Trouble::Failed(error.into())
     }
 }
@@ -192,7 +209,7 @@ impl Call<'_> {
     /// Whether anybody still wants what is about to be done.
     pub(super) fn check_wanted(&self) -> Result<(), Trouble> {
         match self.cancel.is_cancelled() {
-            true => Err(Error::Cancelled.into()),
+            true => Err(Error::from(engine::Cancelled).into()),
             false => Ok(()),
         }
     }

@@ -1,5 +1,6 @@
 //! How things look to people: colour, times, sizes, tables, progress. Text from transcripts is cleaned on its way here.
 
+pub(crate) mod confirm;
 pub(crate) mod picker;
 pub(crate) mod plan;
 mod progress;
@@ -8,8 +9,10 @@ mod time;
 use std::io::{self, Write};
 use std::path::Path;
 
-pub(crate) use progress::{Bar, Busy, CopyBar, IndexBar, Waiting};
+use diagnostics::OrLog;
+pub(crate) use progress::{Bar, Busy, CopyBar, ForksBar, IndexBar, Waiting};
 pub(crate) use time::{ago, short_age};
+pub(crate) use transcript::text::count;
 use transcript::{SessionView, State, text};
 
 use crate::environment::Surface;
@@ -73,6 +76,14 @@ pub(crate) fn title(session: &SessionView) -> String {
         .unwrap_or_else(|| "(untitled)".into())
 }
 
+/// How many turns a session has, or that it has not started.
+pub(crate) fn turns(session: &SessionView) -> String {
+    match session.unstarted {
+        true => "not started".to_owned(),
+        false => count(u64::from(session.turns), "turn"),
+    }
+}
+
 /// A path with the home directory as `~`, safe to print.
 pub(crate) fn path(surface: &Surface, path: &Path) -> String {
     let shown = path.to_string_lossy();
@@ -96,11 +107,6 @@ pub(crate) fn bytes(count: u64) -> String {
         value /= 1000.0;
     }
     format!("{value:.1} TB")
-}
-
-/// One and many.
-pub(crate) fn count(number: u64, word: &str) -> String {
-    if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
 }
 
 /// Cuts a line that may hold our own colours, which take no columns.
@@ -149,12 +155,12 @@ pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
 
 /// Says something beside the data.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", text::clean(line));
+    writeln!(io::stderr().lock(), "{}", text::clean(line)).or_log("write to standard error");
 }
 
 /// Warns of something that was no reason to stop.
 pub(crate) fn warn(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "warning: {}", text::clean(line));
+    writeln!(io::stderr().lock(), "warning: {}", text::clean(line)).or_log("write to standard error");
 }
 
 #[cfg(test)]

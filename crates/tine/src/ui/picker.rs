@@ -23,7 +23,7 @@ pub(crate) fn choose(
     let paint = Paint(surface.color);
     let mut stderr = io::stderr().lock();
     let width = surface.width.unwrap_or(80).saturating_sub(5).max(20);
-    writeln!(stderr, "`{}` could be any of these:", text::one_line(word))?;
+    writeln!(stderr, "`{}` matches several sessions:", text::one_line(word))?;
     for (number, session) in matches.iter().take(MOST).enumerate() {
         let age = session.updated.map(|time| short_age(time, now, &surface.zone)).unwrap_or_default();
         let folder = session.cwd.as_deref().map(|cwd| super::path(surface, cwd)).unwrap_or_default();
@@ -31,7 +31,7 @@ pub(crate) fn choose(
         writeln!(stderr, "{} {}", paint.bold(&format!("{:>3}", number + 1)), text::clip(&line, width))?;
     }
     if matches.len() > MOST {
-        writeln!(stderr, "    … and {} more; say more of the id to narrow it down", matches.len() - MOST)?;
+        writeln!(stderr, "    … and {} more; type more of the id to narrow it down", matches.len() - MOST)?;
     }
     let number = ask(&mut stderr, matches.len().min(MOST), None)?;
     Ok(number.map(|number| matches[number].clone()))
@@ -78,9 +78,9 @@ struct Look<'a> {
 /// Asks for a number until there is one; nothing where the person left.
 fn ask(out: &mut impl Write, count: usize, look: Option<&Look<'_>>) -> Result<Option<usize>, Failure> {
     let number = |word: &str| word.parse::<usize>().ok().filter(|number| (1..=count).contains(number));
-    let more = if look.is_some() { ", 1? to look into it" } else { "" };
+    let more = if look.is_some() { ", 1? to preview" } else { "" };
     loop {
-        write!(out, "which one? [1-{count}{more}, Enter to leave] ")?;
+        write!(out, "Which one? [1-{count}{more}, Enter to cancel] ")?;
         out.flush()?;
         let mut answer = String::new();
         if io::stdin().lock().read_line(&mut answer)? == 0 || answer.trim().is_empty() {
@@ -98,7 +98,7 @@ fn ask(out: &mut impl Write, count: usize, look: Option<&Look<'_>>) -> Result<Op
                     writeln!(out, "{} {}", look.paint.dim("  │"), super::clip_painted(&line, look.width))?;
                 }
             }
-            _ => writeln!(out, "a number from 1 to {count}, please")?,
+            _ => writeln!(out, "enter a number from 1 to {count}")?,
         }
     }
 }

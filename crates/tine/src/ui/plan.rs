@@ -1,11 +1,10 @@
-//! How a plan for a fork looks to people and to programs.
+//! How a plan for a fork looks to people.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
-use engine::{Forked, Place, Plan};
-use serde_json::{Value, json};
+use engine::{Place, Plan, Profile, WindowSource, WorkspaceKind};
 use transcript::text;
 
 use super::Paint;
@@ -16,20 +15,24 @@ pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
     fact("fork", &cut(plan))?;
-    let id = if plan.id_is_chosen { format!(" ({})", plan.id) } else { String::new() };
-    fact("as", &format!("{}{id}", paint.name(plan.name.as_str())))?;
-    if plan.agent != plan.source.agent {
-        fact("agent", plan.agent.product_name())?;
-    }
+    fact("as", &shown_name(paint, plan))?;
+    fact("agent", &agent(plan))?;
     fact("method", &format!("{}: {}", plan.method.as_str(), plan.why))?;
     fact("works in", &works_in(surface, plan))?;
     if let Some(tokens) = plan.tokens {
-        let window = plan.context_window.map(|window| format!(" of {window}")).unwrap_or_default();
-        fact("tokens", &format!("about {tokens}{window}"))?;
+        fact("tokens", &format!("about {tokens}{}", window(plan)))?;
     }
-    if plan.id_is_chosen {
+    if plan.keeps_seed {
+        fact("start", &line(&plan.command))?;
+    } else if plan.id_is_chosen {
         fact("file", &super::path(surface, &plan.target))?;
-        fact("resume", &call(&variables_of(plan), &plan.command))?;
+        fact("resume", &call(&plan.variables(), &plan.profile.shown_words(&plan.command)))?;
+    }
+    for request in &plan.requests {
+        fact("request", request)?;
+    }
+    for request in &plan.later_requests {
+        fact("later", request)?;
     }
     for loss in &plan.losses {
         fact("lost", loss)?;
@@ -38,6 +41,30 @@ pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::
         fact("warning", &paint.note(warning))?;
     }
     Ok(())
+}
+
+/// The plan of several forks for people: what they share once, then what each has for itself.
+pub(crate) fn show_all(out: &mut impl Write, surface: &Surface, plans: &[Plan]) -> io::Result<()> {
+    let [first, others @ ..] = plans else { return Ok(()) };
+    show(out, surface, first)?;
+    let paint = Paint(surface.color);
+    for plan in others {
+        let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
+        fact("and as", &shown_name(paint, plan))?;
+        fact("works in", &works_in(surface, plan))?;
+        if plan.keeps_seed {
+            fact("start", &line(&plan.command))?;
+        } else if plan.id_is_chosen {
+            fact("resume", &call(&plan.variables(), &plan.profile.shown_words(&plan.command)))?;
+        }
+    }
+    Ok(())
+}
+
+/// A fork's name, with its id where tine chooses that.
+fn shown_name(paint: Paint, plan: &Plan) -> String {
+    let id = if plan.id_is_chosen { format!(" ({})", plan.id) } else { String::new() };
+    format!("{}{id}", paint.name(plan.name.as_str()))
 }
 
 /// The plan in short, as it is shown before it is changed or carried out.
@@ -46,9 +73,7 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io:
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
     fact("fork", &cut(plan))?;
     fact("as", &paint.name(plan.name.as_str()))?;
-    if plan.agent != plan.source.agent {
-        fact("agent", plan.agent.product_name())?;
-    }
+    fact("agent", &agent(plan))?;
     fact("method", &format!("{}: {}", plan.method.as_str(), plan.why))?;
     fact("works in", &works_in(surface, plan))?;
     fact(
@@ -56,10 +81,16 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io:
         &match plan.place {
             Place::Here => "in this terminal".to_owned(),
             Place::In(_) => format!("in {}", plan.place),
-            Place::Headless => "without a terminal".to_owned(),
-            Place::None => "when it is resumed".to_owned(),
+            Place::Headless => "headless".to_owned(),
+            Place::None => "when you resume it".to_owned(),
         },
     )?;
+    for request in &plan.requests {
+        fact("request", request)?;
+    }
+    for request in &plan.later_requests {
+        fact("later", request)?;
+    }
     for loss in &plan.losses {
         fact("lost", loss)?;
     }
@@ -69,74 +100,60 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io:
     Ok(())
 }
 
+/// The context window of a fork's model, and how it is known.
+fn window(plan: &Plan) -> String {
+    let Some((window, source)) = plan.context_window.zip(plan.window_source) else { return String::new() };
+    let agent = plan.agent.product_name();
+    let how = match source {
+        WindowSource::Reported => format!("reported by {agent}"),
+        WindowSource::Observed => "the session already exceeded the usual window".to_owned(),
+        WindowSource::Model => format!("usual for {agent}'s model"),
+    };
+    format!(" of {window} ({how})")
+}
+
+/// The agent that goes on, and its model.
+fn agent(plan: &Plan) -> String {
+    let model = plan.model.as_deref().map(|model| format!(", {}", text::one_line(model)));
+    format!("{}{}", plan.agent.product_name(), model.unwrap_or_default())
+}
+
 /// What is forked, and how much of it.
 fn cut(plan: &Plan) -> String {
-    let part = if plan.whole { "all".to_owned() } else { format!("{} of {}", plan.turns, plan.source.turns) };
-    format!("{}, {part} turns", plan.source.label())
+    let source = match &plan.source.name {
+        Some(name) => format!("{name} ({})", plan.source.id),
+        None => plan.source.id.to_string(),
+    };
+    match plan.whole {
+        true => format!("{source}, all {}", super::count(u64::from(plan.turns), "turn")),
+        false => format!("{source}, {} of {} turns", plan.turns, plan.source.turns),
+    }
 }
 
 fn works_in(surface: &Surface, plan: &Plan) -> String {
     let branch = plan.workspace.branch.as_deref().map(|branch| format!(" on {}", text::one_line(branch)));
     let kind = match plan.workspace.kind {
-        "worktree" => "a new worktree, ",
-        "copy" => "a copy of the directory, ",
-        _ => "",
+        WorkspaceKind::Worktree => "a new worktree, ",
+        WorkspaceKind::Copy => "a copy of the directory, ",
+        WorkspaceKind::Same | WorkspaceKind::Existing => "",
     };
     let path = super::path(surface, &plan.workspace.path);
     format!("{kind}{path}{}", branch.unwrap_or_default())
 }
 
-/// The contract for programs; the same with and without a fork on disk. `command` is the one that resumes the fork.
-pub(crate) fn as_json(plan: &Plan, forked: Option<&Forked>, command: Option<&[String]>) -> Value {
-    let id = plan.id_is_chosen.then_some(&plan.id);
-    let path = plan.id_is_chosen.then(|| plan.target.to_string_lossy());
-    let planned = json!({
-        "agent": plan.agent, "id": id, "name": plan.name, "title": plan.name,
-        "cwd": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
-        "path": path, "created": null, "updated": null, "turns": plan.turns,
-        "state": "stopped",
-        "parent": {"agent": plan.source.agent, "id": plan.source.id, "name": plan.source.name, "turn": plan.turns},
-    });
-    let session = forked.and_then(|forked| serde_json::to_value(&forked.session).ok());
-    let planned_command = plan.id_is_chosen.then_some(plan.command.as_slice());
-    let mut parent = serde_json::to_value(&plan.source).unwrap_or_default();
-    parent["turn"] = json!(plan.turns);
-    json!({
-        "session": session.unwrap_or(planned),
-        "parent": parent,
-        "method": plan.method,
-        "why": plan.why,
-        "workspace": {
-            "kind": plan.workspace.kind, "path": plan.workspace.path.to_string_lossy(), "branch": plan.workspace.branch,
-        },
-        "place": { "kind": plan.place.as_str() },
-        "profile": plan.profile.shown(),
-        "prompt": plan.prompt,
-        "command": command.or(planned_command),
-        "environment": shown(&variables_of(plan)),
-        "tokens": plan.tokens,
-        "context_window": plan.context_window,
-        "losses": plan.losses,
-        "warnings": plan.warnings,
-        "operation": forked.map(|forked| forked.operation),
-    })
-}
-
-/// The variables with which a fork is opened.
-pub(crate) fn variables_of(plan: &Plan) -> BTreeMap<String, String> {
-    plan.profile.variables(Some(&plan.name))
-}
-
-/// Variables for programs. Those that hold a password are left out; an agent that tine starts has them.
-pub(crate) fn shown(variables: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
-    let has_none = |(name, value): &(&String, &String)| engine::masked(name, value).is_none();
-    variables.iter().filter(has_none).map(|(name, value)| (name.as_str(), value.as_str())).collect()
+/// The command that resumes a session, for people: without the secrets in its options.
+pub(crate) fn resume_words(profile: &Profile, command: &[String], label: &str) -> Vec<String> {
+    let shown = profile.shown_words(command);
+    if shown != command {
+        super::warn(&format!("a secret in an option is not printed; `tine resume {label}` passes it on"));
+    }
+    shown
 }
 
 /// A command with its variables and in its directory, as it is typed into a shell.
 pub(crate) fn in_directory(directory: &Path, variables: &BTreeMap<String, String>, command: &[String]) -> String {
-    let shown = shown(variables);
-    let hidden: Vec<&str> = variables.keys().map(String::as_str).filter(|name| !shown.contains_key(name)).collect();
+    let shown = engine::shown_variables(variables);
+    let hidden: Vec<&str> = variables.keys().map(String::as_str).filter(|name| !shown.contains_key(*name)).collect();
     if !hidden.is_empty() {
         super::warn(&format!("a password is not printed; set it where you run this: {}", hidden.join(", ")));
     }
@@ -144,9 +161,9 @@ pub(crate) fn in_directory(directory: &Path, variables: &BTreeMap<String, String
 }
 
 fn call(variables: &BTreeMap<String, String>, command: &[String]) -> String {
-    let shown = shown(variables);
+    let shown = engine::shown_variables(variables);
     // A shell takes an assignment only of a name that it knows for one; `env` takes any.
-    let is_plain = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_plain = |name: &String| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let env = if shown.keys().all(is_plain) { "" } else { "env " };
     let assigned: String = shown.iter().map(|(name, value)| format!("{}={} ", quoted(name), quoted(value))).collect();
     format!("{env}{assigned}{}", line(command))

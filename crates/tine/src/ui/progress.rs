@@ -1,5 +1,6 @@
 //! A progress bar that shows itself only when something takes longer than a person likes to wait in the dark.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,9 @@ use transcript::{SessionView, State, text};
 use super::{bytes, count};
 
 const PATIENCE: Duration = Duration::from_millis(700);
+
+/// How often a wait is reported where there is no terminal.
+const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// A bar on standard error.
 pub(crate) struct Bar {
@@ -37,6 +41,19 @@ impl Bar {
         let bar = self.bar.get_or_init(|| ProgressBar::new_spinner().with_style(style));
         bar.set_message(line.to_owned());
         bar.tick();
+    }
+}
+
+/// A line on standard error for forks that are made one after the other.
+pub(crate) struct ForksBar(Bar);
+
+impl ForksBar {
+    pub(crate) fn new() -> Self {
+        ForksBar(Bar::new())
+    }
+
+    pub(crate) fn made(&self, done: usize, total: usize) {
+        self.0.say(&format!("forking: {done} of {total}"));
     }
 }
 
@@ -144,20 +161,30 @@ impl IndexProgress for IndexBar {
     }
 }
 
-/// A line on standard error for a session that is waited for.
-pub(crate) struct Waiting(Bar);
+/// A line on standard error for a session that is waited for: kept up to date on a terminal, elsewhere a new one from time
+/// to time.
+pub(crate) struct Waiting {
+    bar: Bar,
+    /// After how long the next line is due where there is no terminal.
+    next: Cell<Duration>,
+}
 
 impl Waiting {
     pub(crate) fn new() -> Self {
-        Waiting(Bar::new())
+        Waiting { bar: Bar::new(), next: Cell::new(PATIENCE) }
     }
 
     pub(crate) fn tell(&self, session: &SessionView, waited: Duration) {
         let why = match session.state {
-            State::Waiting => "it waits for a permission",
-            _ => "it is at work",
+            State::Waiting => "it needs your answer",
+            _ => "it is busy",
         };
-        let label = text::one_line(session.label());
-        self.0.say(&format!("waiting for {label}: {why} ({} s)", waited.as_secs()));
+        let line = format!("waiting for {}: {why} ({} s)", text::one_line(session.label()), waited.as_secs());
+        if self.bar.wanted {
+            self.bar.say(&line);
+        } else if waited >= self.next.get() {
+            super::say(&line);
+            self.next.set(waited + SAID_EVERY);
+        }
     }
 }

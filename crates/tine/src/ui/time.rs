@@ -2,22 +2,11 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+pub(crate) use transcript::text::short_age;
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
-
-/// How long ago, in at most four columns, or the date where it is long ago: `now`, `5m`, `3h`, `2d`, `2025-11-03`.
-pub(crate) fn short_age(time: Timestamp, now: Timestamp, zone: &TimeZone) -> String {
-    let seconds = now.as_second() - time.as_second();
-    match seconds {
-        ..MINUTE => "now".into(),
-        MINUTE..HOUR => format!("{}m", seconds / MINUTE),
-        HOUR..DAY => format!("{}h", seconds / HOUR),
-        _ if seconds < 60 * DAY => format!("{}d", seconds / DAY),
-        _ => time.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string(),
-    }
-}
 
 /// How long ago, in words, with the time itself.
 pub(crate) fn ago(time: Timestamp, now: Timestamp, zone: &TimeZone) -> String {

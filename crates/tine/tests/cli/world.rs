@@ -67,6 +67,15 @@ impl World {
         world
     }
 
+    /// The same, with both agents installed as programs that do nothing.
+    pub(crate) fn with_agents() -> Self {
+        let world = World::new();
+        for agent in ["claude", "codex"] {
+            world.sandbox.script(agent, "#!/bin/sh\nexit 0\n");
+        }
+        world
+    }
+
     /// tine with these arguments, in the directory of the shop.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.sandbox.command(env!("CARGO_BIN_EXE_tine"));
@@ -75,20 +84,24 @@ impl World {
     }
 
     /// Runs tine and returns everything that it printed.
-    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Told {
-        Told::of(self, &self.command(arguments).output().expect("tine"))
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> TineOutput {
+        TineOutput::of(self, &self.command(arguments).output().expect("tine"))
     }
 
     /// Runs tine in another directory.
-    pub(crate) fn run_in<S: AsRef<OsStr>>(&self, directory: &Path, arguments: impl IntoIterator<Item = S>) -> Told {
-        Told::of(self, &self.command(arguments).current_dir(directory).output().expect("tine"))
+    pub(crate) fn run_in<S: AsRef<OsStr>>(
+        &self,
+        directory: &Path,
+        arguments: impl IntoIterator<Item = S>,
+    ) -> TineOutput {
+        TineOutput::of(self, &self.command(arguments).current_dir(directory).output().expect("tine"))
     }
 
     /// Runs tine, which has to succeed, and parses its output.
     pub(crate) fn json<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Value {
-        let told = self.run(arguments);
-        assert_eq!(told.code, 0, "{told:?}");
-        serde_json::from_str(&told.raw).unwrap_or_else(|error| panic!("{error}: {}", told.raw))
+        let shown = self.run(arguments);
+        assert_eq!(shown.code, 0, "{shown:?}");
+        serde_json::from_str(&shown.raw).unwrap_or_else(|error| panic!("{error}: {}", shown.raw))
     }
 
     /// Every file of the agents with its content, to see that nothing was touched.
@@ -112,9 +125,9 @@ fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// What tine printed.
+/// What tine printed, and its exit code.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct TineOutput {
     pub code: i32,
     /// Standard output with the sandbox's own paths made equal in every run.
     pub out: String,
@@ -124,8 +137,8 @@ pub(crate) struct Told {
     pub raw: String,
 }
 
-impl Told {
-    fn of(world: &World, output: &Output) -> Self {
+impl TineOutput {
+    pub(crate) fn of(world: &World, output: &Output) -> Self {
         let root = world.sandbox.root().canonicalize().expect("the root");
         let folder = agents::claude::project_folder(&root);
         let equal = |bytes: &[u8]| {
@@ -133,7 +146,7 @@ impl Told {
             let text = text.replace(&*world.sandbox.root().to_string_lossy(), "[ROOT]");
             text.replace(&*root.to_string_lossy(), "[ROOT]").replace(&folder, "[ROOT]")
         };
-        Told {
+        TineOutput {
             code: output.status.code().unwrap_or(-1),
             out: equal(&output.stdout),
             err: equal(&output.stderr),

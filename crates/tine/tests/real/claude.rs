@@ -6,7 +6,7 @@ use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Gate, Sandbox, Tmux};
 
-use crate::told::{Talk, assert_forked_only_now, listed, state, tine_json};
+use crate::conversation::{Conversation, assert_forked_only_now, listed, state, tine_json};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 const FORK: &str = "22222222-2222-4222-8222-222222222222";
@@ -39,7 +39,7 @@ fn turns_with_tools_are_read_as_they_were_sent(version: &str) {
     claude.resume(&project, ID, "third prompt");
     claude.resume(&project, ID, "last prompt");
 
-    Talk::shown(&sandbox, &project, ID).assert_like(&Talk::seen(&model.last_turn()));
+    Conversation::from_show(&sandbox, &project, ID).assert_matches(&Conversation::from_request(&model.last_turn()));
     let session = listed(&sandbox, &project, ID);
     assert_eq!(session["turns"], 4);
     assert_eq!(session["title"], "first prompt");
@@ -69,7 +69,7 @@ fn a_subagent_is_nested_below_its_call(version: &str) {
     claude.start(&project, ID, "send one");
     claude.resume(&project, ID, "and now");
 
-    Talk::shown(&sandbox, &project, ID).assert_like(&Talk::seen(&model.last_turn()));
+    Conversation::from_show(&sandbox, &project, ID).assert_matches(&Conversation::from_request(&model.last_turn()));
     let shown = tine_json(&sandbox, &project, &["show", ID, "--json"]);
     let first = blocks(&shown, 1);
     let nested = first.iter().find(|block| block["kind"] == "subagent").expect("a subagent");
@@ -92,7 +92,7 @@ fn a_native_fork_is_found_and_its_parent_inferred(version: &str) {
     claude.resume(&project, ID, "third, in the source");
     claude.resume(&project, FORK, "once more");
 
-    Talk::shown(&sandbox, &project, FORK).assert_like(&Talk::seen(&model.last_turn()));
+    Conversation::from_show(&sandbox, &project, FORK).assert_matches(&Conversation::from_request(&model.last_turn()));
     let fork = listed(&sandbox, &project, FORK);
     assert_eq!(fork["turns"], 4);
     let parent = &fork["parent"];
@@ -149,19 +149,22 @@ fn compaction_and_branch_keep_what_was_before(version: &str) {
     let source = listed(&sandbox, &project, ID);
     assert_eq!(source["turns"], 3, "what lies before a compaction counts");
     let shown = tine_json(&sandbox, &project, &["show", ID, "--json"]);
-    let told = shown.to_string();
-    assert!(told.contains("one before") && told.contains("three after") && !told.contains("four in the branch"));
+    let output = shown.to_string();
+    assert!(output.contains("one before") && output.contains("three after") && !output.contains("four in the branch"));
     let compactions: Vec<_> = blocks(&shown, 2).into_iter().filter(|block| block["kind"] == "compaction").collect();
-    assert!(compactions[0]["summary"].as_str().unwrap().contains("What the double remembers."), "{told}");
+    assert!(compactions[0]["summary"].as_str().unwrap().contains("What the double remembers."), "{output}");
 
     let fork = listed(&sandbox, &project, &branch);
     assert_eq!(fork["title"], "side-road");
     let parent = &fork["parent"];
     assert_eq!((&parent["id"], &parent["turn"], &parent["source"]), (&json!(ID), &json!(3), &json!("agent")));
-    let in_branch = Talk::shown(&sandbox, &project, &branch);
+    let in_branch = Conversation::from_show(&sandbox, &project, &branch);
     // The model sees the summary and what came after it; tine shows what the branch holds of the rest as well.
-    let (summary, after) =
-        Talk::seen(&model.last_turn()).prompts.split_first().map(|(a, b)| (a.clone(), b.to_vec())).unwrap();
+    let (summary, after) = Conversation::from_request(&model.last_turn())
+        .prompts
+        .split_first()
+        .map(|(a, b)| (a.clone(), b.to_vec()))
+        .unwrap();
     assert!(summary.contains("What the double remembers."), "{summary}");
     assert_eq!(after, ["three after", "four in the branch"]);
     assert!(in_branch.prompts.ends_with(&after), "{:?}", in_branch.prompts);
@@ -188,8 +191,15 @@ fn a_rewound_branch_is_left_out(version: &str) {
     let output = claude.run(&project, &["--resume", ID, "--resume-session-at", &first_answer], "instead");
     assert!(output.status.success(), "{output:?}");
     claude.resume(&project, ID, "and on");
-    Talk::shown(&sandbox, &project, ID).assert_like(&Talk::seen(&model.last_turn()));
-    assert_eq!(Talk::shown(&sandbox, &project, ID).prompts, ["first", "instead", "and on"]);
+    Conversation::from_show(&sandbox, &project, ID).assert_matches(&Conversation::from_request(&model.last_turn()));
+    assert_eq!(Conversation::from_show(&sandbox, &project, ID).prompts, ["first", "instead", "and on"]);
+    // What was given up can be continued in a fork.
+    let branches = tine_json(&sandbox, &project, &["show", ID, "--branches", "--json"]);
+    assert_eq!(branches.as_array().map(Vec::len), Some(1), "{branches:#}");
+    let spec = format!("{ID}@{}", branches[0]["handle"].as_str().unwrap());
+    let made = tine_json(&sandbox, &project, &["fork", &spec, "--json"]);
+    claude.resume(&project, made["session"]["id"].as_str().unwrap_or_else(|| panic!("{made:#}")), "in the fork");
+    assert_eq!(Conversation::from_request(&model.last_turn()).prompts, ["first", "to be given up", "in the fork"]);
 }
 
 fn states_are_seen_from_outside(version: &str) {
@@ -266,11 +276,11 @@ fn a_rewind_is_followed(version: &str) {
     pane.wait_for_text("ok 3");
     pane.submit("and on");
     pane.wait_for_text("ok 4");
-    let seen = Talk::seen(&model.last_turn());
+    let seen = Conversation::from_request(&model.last_turn());
     assert_eq!(seen.prompts, ["kept", "instead", "and on"], "the rewind did not happen");
     pane.submit("/exit");
     pane.wait_for_end();
-    Talk::shown(&sandbox, &project, ID).assert_like(&seen);
+    Conversation::from_show(&sandbox, &project, ID).assert_matches(&seen);
 }
 
 fn bash(command: &str) -> serde_json::Value {

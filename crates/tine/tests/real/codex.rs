@@ -6,13 +6,14 @@ use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::{Gate, Sandbox, Tmux};
 
-use crate::told::{Talk, assert_forked_only_now, listed, state, tine_json};
+use crate::conversation::{Conversation, assert_forked_only_now, listed, state, tine_json};
 
 testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
     turns_with_tools_are_read_as_they_were_sent,
     a_subagent_is_nested_and_not_listed,
     compaction_and_fork_keep_what_was_before,
     states_are_seen_from_outside,
+    a_renaming_is_taken_back_without_a_trace,
 ]);
 
 fn turns_with_tools_are_read_as_they_were_sent(version: &str) {
@@ -31,7 +32,7 @@ fn turns_with_tools_are_read_as_they_were_sent(version: &str) {
     codex.resume(&project, &id, "second prompt\nwith \"quotes\" and ünïcode 漢字");
     codex.resume(&project, &id, "last prompt");
 
-    Talk::shown(&sandbox, &project, &id).assert_like(&Talk::seen(&model.last_turn()));
+    Conversation::from_show(&sandbox, &project, &id).assert_matches(&Conversation::from_request(&model.last_turn()));
     let session = listed(&sandbox, &project, &id);
     assert_eq!((&session["turns"], &session["title"]), (&json!(3), &json!("first prompt")));
     assert_eq!((&session["cwd"], &session["branch"]), (&json!(project.to_str().unwrap()), &json!("main")));
@@ -85,9 +86,9 @@ fn compaction_and_fork_keep_what_was_before(version: &str) {
     pane.wait_for_end();
 
     let shown = tine_json(&sandbox, &project, &["show", &id, "--json"]);
-    let told = shown.to_string();
-    assert!(told.contains("one before") && told.contains("two after"), "{told}");
-    assert!(told.contains(r#""kind":"compaction""#), "{told}");
+    let output = shown.to_string();
+    assert!(output.contains("one before") && output.contains("two after"), "{output}");
+    assert!(output.contains(r#""kind":"compaction""#), "{output}");
     assert_eq!(listed(&sandbox, &project, &id)["turns"], 2);
 
     // 0.140 has no `exec fork`; its interactive fork is tested with the test kit.
@@ -103,8 +104,8 @@ fn compaction_and_fork_keep_what_was_before(version: &str) {
     assert_eq!(session["turns"], 4, "{session:#}");
     let parent = &session["parent"];
     assert_eq!((&parent["id"], &parent["turn"], &parent["source"]), (&json!(id), &json!(2), &json!("agent")));
-    let in_fork = Talk::shown(&sandbox, &project, &fork);
-    let seen = Talk::seen(&model.last_turn());
+    let in_fork = Conversation::from_show(&sandbox, &project, &fork);
+    let seen = Conversation::from_request(&model.last_turn());
     assert!(seen.prompts.ends_with(&["in the fork".to_owned(), "once more".to_owned()]), "{:?}", seen.prompts);
     assert_eq!(in_fork.prompts, ["one before", "two after", "in the fork", "once more"]);
 }
@@ -134,6 +135,31 @@ fn states_are_seen_from_outside(version: &str) {
     assert!(sandbox.command("kill").args(["-9", &pid]).status().expect("kill").success());
     pane.wait_for_end();
     wait_until("stopped", PATIENCE, || state() == "stopped");
+}
+
+/// Codex's list showed the name for ever, because Codex takes no empty one.
+fn a_renaming_is_taken_back_without_a_trace(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let id = codex.start(&project, "how it begins");
+    let index = sandbox.codex_home().join("session_index.jsonl");
+    let tine = |arguments: &[&str]| {
+        let mut command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
+        command.envs(codex.environment()).current_dir(&project).args(arguments);
+        testkit::sandbox::expect_success(&command.output().expect("tine"))
+    };
+    let files = || (std::fs::read(&index).ok(), std::fs::read(codex.rollout(&id).expect("a rollout")).expect("a file"));
+    let before = files();
+    tine(&["rename", &id, "sheets"]);
+    assert_eq!(codex.name_of(&project, &id).as_deref(), Some("sheets"));
+    tine(&["rename", "sheets", "tables"]);
+    tine(&["undo"]);
+    assert_eq!(codex.name_of(&project, &id).as_deref(), Some("sheets"));
+    tine(&["undo"]);
+    // 0.166 keeps a name for its own threads, which is what its list shows for threads without one.
+    assert!(codex.name_of(&project, &id).is_none_or(|name| name == "how it begins"));
+    assert!(files() == before, "{:?}", std::fs::read_to_string(&index));
 }
 
 fn turn(shown: &Value, number: usize) -> Vec<Value> {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testkit::Sandbox;
 use testkit::agents::{ClaudeDriver, CodexDriver};
+use testkit::build::versions::every;
 use testkit::model::{Model, Reply};
 
-use crate::told::{Talk, tine_json};
+use crate::conversation::{Conversation, tine_json};
 
 const ID: &str = "11111111-1111-4111-8111-111111111111";
 
@@ -16,10 +17,13 @@ mod claude {
         claude_resumes_what_was_forked,
         what_claude_wrote_too_early_is_not_lost,
         a_model_that_claude_does_not_know_is_no_obstacle,
+        what_stands_before_a_missing_record_is_not_lost,
+        claude_resumes_what_older_versions_wrote,
     ]);
     use super::{
-        a_model_that_claude_does_not_know_is_no_obstacle, claude_resumes_what_was_forked,
-        what_claude_wrote_too_early_is_not_lost,
+        a_model_that_claude_does_not_know_is_no_obstacle, claude_resumes_what_older_versions_wrote,
+        claude_resumes_what_was_forked, what_claude_wrote_too_early_is_not_lost,
+        what_stands_before_a_missing_record_is_not_lost,
     };
 }
 
@@ -72,9 +76,9 @@ fn claude_resumes_what_was_forked(version: &str) {
         claude.resume(directory, id, "in the fork");
         let request = model.last_turn();
         assert_eq!(request.session.as_deref(), Some(id));
-        let seen = Talk::seen(&request);
+        let seen = Conversation::from_request(&request);
         assert_eq!(seen.prompts, prompts);
-        Talk::shown(&sandbox, directory, id).assert_like(&seen);
+        Conversation::from_show(&sandbox, directory, id).assert_matches(&seen);
         seen
     };
     let seen = check(&project, &whole, &["first", "second", "third", "in the fork"]);
@@ -87,7 +91,7 @@ fn claude_resumes_what_was_forked(version: &str) {
     let (tree, id) = worktree(&sandbox, &project, &format!("{ID}@2"));
     check(&tree, &id, &["first", "second", "in the fork"]);
     claude.resume(&project, ID, "last, in the source");
-    assert!(!Talk::seen(&model.last_turn()).prompts.contains(&"in the fork".to_owned()));
+    assert!(!Conversation::from_request(&model.last_turn()).prompts.contains(&"in the fork".to_owned()));
 }
 
 /// Claude Code adds a remark to its own fork of a session that was held with a model of another version, or of a proxy.
@@ -108,7 +112,7 @@ fn a_model_that_claude_does_not_know_is_no_obstacle(version: &str) {
     let fork = std::fs::read_to_string(claude.transcript(id).unwrap()).unwrap();
     assert!(fork.contains("a-proxys-model") && !fork.contains("could not be restored"), "{fork}");
     claude.resume(&project, id, "in the fork");
-    assert_eq!(Talk::seen(&model.last_turn()).prompts, ["first", "second", "in the fork"]);
+    assert_eq!(Conversation::from_request(&model.last_turn()).prompts, ["first", "second", "in the fork"]);
 }
 
 fn with_another_model(line: &str) -> String {
@@ -143,9 +147,74 @@ fn what_claude_wrote_too_early_is_not_lost(version: &str) {
     assert_eq!(plan["method"], "copy", "{plan:#}");
     let id = fork(&sandbox, &project, &[ID]);
     claude.resume(&project, &id, "in the fork");
-    let seen = Talk::seen(&model.last_turn());
+    let seen = Conversation::from_request(&model.last_turn());
     assert_eq!(seen.prompts, ["first", "second", "in the fork"]);
     assert_eq!(seen.answers, ["One.", "Two."]);
+}
+
+/// The client closes a gap between two records only if they are at most 5 seconds apart. In a fork there is no gap.
+fn what_stands_before_a_missing_record_is_not_lost(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    for (prompt, answer) in [("first", "One."), ("second", "Two."), ("third", "Three.")] {
+        model.push(Reply::text(answer));
+        if prompt == "first" {
+            claude.start(&project, ID, prompt)
+        } else {
+            claude.resume(&project, ID, prompt)
+        };
+    }
+    let path = claude.transcript(ID).unwrap();
+    let mut is_after = false;
+    let mut cut = |line: &str| {
+        let mut record: Value = serde_json::from_str(line).unwrap();
+        if !is_after && record["message"]["content"] == "third" {
+            is_after = true;
+            record["parentUuid"] = json!("dddddddd-0000-4000-8000-000000000000");
+        }
+        if is_after && record["timestamp"].is_string() {
+            record["timestamp"] = record["timestamp"].as_str().unwrap().replacen("20", "21", 1).into();
+        }
+        record.to_string() + "\n"
+    };
+    let content: String = std::fs::read_to_string(&path).unwrap().lines().map(&mut cut).collect();
+    std::fs::write(&path, content).unwrap();
+
+    let plan = tine_json(&sandbox, &project, &["fork", ID, "--in", "headless", "--prompt", "go", "--plan", "--json"]);
+    assert_eq!(plan["method"], "copy", "{plan:#}");
+    assert!(plan["warnings"].to_string().contains("links what follows to the record before it"), "{plan:#}");
+    let id = fork(&sandbox, &project, &[ID]);
+    claude.resume(&project, &id, "in the fork");
+    let seen = Conversation::from_request(&model.last_turn());
+    assert_eq!(seen.prompts, ["first", "second", "third", "in the fork"]);
+    assert_eq!(seen.answers, ["One.", "Two.", "Three."]);
+    // This is why: the client itself doesn't find what stands before the gap.
+    claude.resume(&project, ID, "in the source");
+    assert_eq!(Conversation::from_request(&model.last_turn()).prompts, ["third", "in the source"]);
+}
+
+/// Every prompt and every final answer of a fork reaches the model, whichever version wrote the source.
+fn claude_resumes_what_older_versions_wrote(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    for session in every().into_iter().filter(|session| session.agent == "claude") {
+        session.write(&sandbox.claude_home());
+        let id = fork(&sandbox, &project, &[&session.id, "--to", project.to_str().unwrap(), "--yes"]);
+        claude.resume(&project, &id, "in the fork");
+        let seen = Conversation::from_request(&model.last_turn());
+        // What was said before a compaction stays in the file; the model gets the summary.
+        let is_compacted = session.lines.iter().any(|line| line["isCompactSummary"] == true);
+        let turns = if is_compacted { &session.turns[1..] } else { &session.turns[..] };
+        let (mut prompts, answers): (Vec<&str>, Vec<&str>) = turns.iter().copied().unzip();
+        prompts.push("in the fork");
+        let expected = |words: &[String], all: &[&str]| -> Vec<String> {
+            words.iter().filter(|words| all.contains(&words.as_str())).cloned().collect()
+        };
+        assert_eq!(expected(&seen.prompts, &prompts), prompts, "{}: {:?}", session.quirk, seen.prompts);
+        assert_eq!(expected(&seen.answers, &answers), answers, "{}: {:?}", session.quirk, seen.answers);
+    }
 }
 
 fn codex_resumes_what_was_forked(version: &str) {
@@ -167,9 +236,9 @@ fn codex_resumes_what_was_forked(version: &str) {
 
     let check = |directory: &Path, id: &str, prompts: &[&str]| {
         codex.resume(directory, id, "in the fork");
-        let seen = Talk::seen(&model.last_turn());
+        let seen = Conversation::from_request(&model.last_turn());
         assert_eq!(seen.prompts, prompts);
-        Talk::shown(&sandbox, directory, id).assert_like(&seen);
+        Conversation::from_show(&sandbox, directory, id).assert_matches(&seen);
     };
     check(&project, &whole, &["first", "second", "third", "in the fork"]);
     check(&project, &cut, &["first", "second", "in the fork"]);
@@ -177,7 +246,7 @@ fn codex_resumes_what_was_forked(version: &str) {
     let (tree, in_tree) = worktree(&sandbox, &project, &format!("{id}@2"));
     check(&tree, &in_tree, &["first", "second", "in the fork"]);
     codex.resume(&project, &id, "last, in the source");
-    assert!(!Talk::seen(&model.last_turn()).prompts.contains(&"in the fork".to_owned()));
+    assert!(!Conversation::from_request(&model.last_turn()).prompts.contains(&"in the fork".to_owned()));
     // A fork by reference is copied whole, without its base.
     if version != "0.140.0" {
         let reference = codex.fork(&project, &id, "in the reference");
@@ -212,8 +281,8 @@ fn codex_finds_the_fork_where_it_works(version: &str) {
     testkit::sandbox::expect_success(&codex.run(&tree, &["resume", which], "in the tree"));
     let request = model.last_turn();
     assert_eq!(request.prompts(), ["first", "second", "in the tree"]);
-    let told = request.texts("user").into_iter().rfind(|text| text.contains("<cwd>")).expect("the surroundings");
-    assert!(told.contains(&format!("<cwd>{}</cwd>", tree.display())), "{told}");
+    let output = request.texts("user").into_iter().rfind(|text| text.contains("<cwd>")).expect("the surroundings");
+    assert!(output.contains(&format!("<cwd>{}</cwd>", tree.display())), "{output}");
     if version != "0.140.0" {
         testkit::sandbox::expect_success(&codex.run(&project, &["resume", "--last"], "in the project"));
         assert_eq!(model.last_turn().prompts(), ["first", "second", "in the project"]);

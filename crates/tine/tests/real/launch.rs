@@ -4,14 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
-use testkit::Sandbox;
+use serde_json::{Value, json};
 use testkit::agents::{ClaudeDriver, CodexDriver};
 use testkit::model::Model;
+use testkit::poll::{PATIENCE, wait_until};
 use testkit::sandbox::{expect_success, text};
+use testkit::{Sandbox, Tmux};
 use transcript::Agent;
 
-use crate::told::tine_json;
+use crate::conversation::tine_json;
 
 mod claude {
     testkit::for_each_version!(v2_1_325 = "2.1.325", v2_1_197 = "2.1.197" => [
@@ -19,6 +20,7 @@ mod claude {
         what_is_said_is_said_once,
         a_session_goes_on_in_another_directory,
         a_repository_is_known_by_what_claude_wrote_down,
+        a_fork_inherits_what_claude_was_given_by_hand,
     ]);
     use super::*;
 }
@@ -27,6 +29,7 @@ mod codex {
     testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [
         every_option_of_codex_is_known,
         what_was_given_to_codex_is_kept,
+        a_fork_inherits_what_codex_was_given_by_hand,
     ]);
     use super::*;
 }
@@ -34,7 +37,7 @@ mod codex {
 /// Holds the options in a help text against what tine knows of them.
 #[track_caller]
 fn compare(agent: Agent, help: &str) {
-    let options = agents::launch_options(agent);
+    let options = agents::about(agent).options;
     let mut count = 0;
     // What is indented further explains.
     let is_option = |line: &&str| line.trim_start().starts_with('-') && line.len() - line.trim_start().len() <= 6;
@@ -92,15 +95,15 @@ fn what_is_said_is_said_once(version: &str) {
         sandbox.write(project.join(name), r#"{"mcpServers":{}}"#);
     }
     let tine = |words: &[&str]| run(&sandbox, &environment, &project, words);
-    let options = ["--mcp-config", "a.json", "b.json", "--verbose", "-cp", "the words"];
-    let told = tine(&[&["start", "loud", "--in", "headless", "--"][..], &options].concat());
-    assert_eq!((told.as_str(), model.last_turn().prompts()), ("ok 1\n", vec!["the words".to_owned()]));
+    let options = ["--mcp-config", "a.json", "b.json", "--verbose", "-p", "the words"];
+    let printed = tine(&[&["start", "loud", "--in", "headless", "--"][..], &options].concat());
+    assert_eq!((printed.as_str(), model.last_turn().prompts()), ("ok 1\n", vec!["the words".to_owned()]));
     fs::remove_file(project.join("b.json")).expect("a file");
-    let told =
+    let printed =
         tine(&["resume", "loud", "--in", "headless", "--prompt", "again", "--", "--output-format", "stream-json"]);
-    assert_eq!((told.as_str(), model.last_turn().prompts().join(", ")), ("ok 2\n", "the words, again".to_owned()));
-    let told = tine(&["fork", "loud", "--in", "headless", "--prompt", "elsewhere"]);
-    assert_eq!(told, "ok 3\n");
+    assert_eq!((printed.as_str(), model.last_turn().prompts().join(", ")), ("ok 2\n", "the words, again".to_owned()));
+    let printed = tine(&["fork", "loud", "--in", "headless", "--prompt", "elsewhere"]);
+    assert_eq!(printed, "ok 3\n");
     assert_eq!(model.last_turn().prompts().join(", "), "the words, again, elsewhere");
 }
 
@@ -118,9 +121,9 @@ fn a_session_goes_on_in_another_directory(version: &str) {
     assert_eq!(model.last_turn().prompts(), ["first", "second"]);
     assert_eq!(model.last_turn().session.as_deref(), Some(id.as_str()));
     // The command that is printed does the same, and the session is still one.
-    let told: Value = tine_json(&sandbox, &moved, &["resume", "work", "--to", ".", "--prompt", "third", "--json"]);
+    let output: Value = tine_json(&sandbox, &moved, &["resume", "work", "--to", ".", "--prompt", "third", "--json"]);
     let words: Vec<&str> =
-        told["command"].as_array().expect("words").iter().skip(1).filter_map(Value::as_str).collect();
+        output["command"].as_array().expect("words").iter().skip(1).filter_map(Value::as_str).collect();
     expect_success(&claude.command(&moved).arg("-p").args(words).output().expect("claude"));
     assert_eq!(model.last_turn().prompts(), ["first", "second", "third"]);
     assert_eq!(claude.transcripts().len(), 1);
@@ -137,10 +140,10 @@ fn a_repository_is_known_by_what_claude_wrote_down(version: &str) {
     let moved = sandbox.work().join("moved");
     fs::rename(&project, &moved).expect("a move");
     let mut command: Command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
-    let told = command.current_dir(&other).args(["resume", id, "--in", "none"]).output().expect("tine");
-    let told = text(&told.stderr);
+    let output = command.current_dir(&other).args(["resume", id, "--in", "none"]).output().expect("tine");
+    let output = text(&output.stderr);
     let expected = if version == "2.1.197" { "was not found".to_owned() } else { format!("is at {}", moved.display()) };
-    assert!(told.contains(&expected), "{told}");
+    assert!(output.contains(&expected), "{output}");
 }
 
 fn what_was_given_to_codex_is_kept(version: &str) {
@@ -161,4 +164,36 @@ fn what_was_given_to_codex_is_kept(version: &str) {
     run(&sandbox, &environment, &project, &words);
     assert_eq!(model.last_turn().prompts(), ["the words", "again"]);
     assert!(is_keeper());
+}
+
+fn a_fork_inherits_what_claude_was_given_by_hand(version: &str) {
+    let (sandbox, model, tmux_sandbox) = (Sandbox::new(), Model::start(), Sandbox::new());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let id = "11111111-1111-4111-8111-111111111111";
+    claude.start(&project, id, "first");
+    let tmux = Tmux::new(&tmux_sandbox);
+    let options = ["--model", "opus", "--allowedTools", "Bash(ls:*)", "Read", "--verbose"];
+    let pane = claude.open(&tmux, &project, &[&["--resume", id][..], &options].concat());
+    wait_until("idle", PATIENCE, || tine_json(&sandbox, &project, &["status", id, "--json"])["state"] == "idle");
+    let plan = tine_json(&sandbox, &project, &["fork", id, "--plan", "--json"]);
+    let expected = [&["--permission-mode", "bypassPermissions"][..], &options].concat();
+    assert_eq!(plan["profile"]["args"], json!(expected), "{plan:#}");
+    assert_eq!(plan["losses"], json!([]));
+    pane.close();
+}
+
+fn a_fork_inherits_what_codex_was_given_by_hand(version: &str) {
+    let (sandbox, model, tmux_sandbox) = (Sandbox::new(), Model::start(), Sandbox::new());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    codex.trust(&project);
+    let id = codex.start(&project, "first");
+    let tmux = Tmux::new(&tmux_sandbox);
+    let options = ["-s", "read-only", "-c", "model_reasoning_effort=low"];
+    let pane = codex.open(&tmux, &project, &[&["resume", &id][..], &options].concat());
+    wait_until("idle", PATIENCE, || tine_json(&sandbox, &project, &["status", &id, "--json"])["state"] == "idle");
+    let plan = tine_json(&sandbox, &project, &["fork", &id, "--plan", "--json"]);
+    assert_eq!(plan["profile"]["args"], json!(options), "{plan:#}");
+    pane.close();
 }

@@ -2,18 +2,21 @@
 //!
 //! Needs the feature `real-agents` and the agents that `./test` installs.
 
-mod around;
-mod called;
+mod chat;
 mod claude;
 mod codex;
+mod conversation;
 mod fork;
-mod killed;
+mod fork_and_open;
+mod fork_killed;
+mod fork_methods;
+mod fork_with_hooks;
 mod launch;
 mod mcp;
-mod methods;
-mod named;
+mod mcp_from_agent;
+mod names;
+mod old_versions;
+mod pane_input;
 mod panes;
 mod qmd;
 mod setup;
-mod told;
-mod typed;

@@ -102,8 +102,8 @@ impl Lab<'_> {
 
     #[track_caller]
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
-        let told = self.tine(arguments);
-        serde_json::from_str(&told).unwrap_or_else(|error| panic!("{error} in {told}"))
+        let printed = self.tine(arguments);
+        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error} in {printed}"))
     }
 
     #[track_caller]
@@ -186,7 +186,7 @@ fn two_sessions_and_a_fork(agent: &str, version: &str) {
         assert_eq!(lab.tine(&["read", "one"]), "to second of one\n");
         assert!(lab.tine(&["read", "three", "--screen"]).contains("second of three"));
         lab.tine(&["focus", "two"]);
-        let active = lab.tmux.tell(["list-panes", "-s", "-t", &panes[1], "-f", "#{window_active}", "-F", "#{pane_id}"]);
+        let active = lab.tmux.call(["list-panes", "-s", "-t", &panes[1], "-f", "#{window_active}", "-F", "#{pane_id}"]);
         assert_eq!(active.trim(), panes[1]);
         lab.tine(&["stop", "one", "two", "three"]);
         for session in ["one", "two", "three"] {
@@ -237,7 +237,7 @@ fn what_else_is_typed_is_kept_apart(agent: &str, version: &str) {
         pane.send_text("a draft of mine");
         pane.wait_for_text("a draft of mine");
         assert_eq!(lab.tine(&["send", "one", "after a draft", "--wait"]), "to after a draft\n");
-        lab.tmux.tell(["copy-mode", "-t", pane.id()]);
+        lab.tmux.call(["copy-mode", "-t", pane.id()]);
         assert_eq!(lab.tine(&["send", "one", "while scrolled", "--wait"]), "to while scrolled\n");
         // Two at once are said one after the other, and each is answered.
         std::thread::scope(|scope| {
@@ -295,13 +295,19 @@ fn what_is_sent_arrives(agent: &str, version: &str) {
                 .expect("its input");
             let answer = expect_success(&child.wait_with_output().expect("tine"));
             assert_eq!(answer.trim_end(), format!("answer {number}"));
-            let told = model.last_turn().prompt().unwrap_or_default();
+            let output = model.last_turn().prompt().unwrap_or_default();
             // What keeps an input line from taking it for a command.
-            let told = match words.starts_with(['/', '!']) || *words == "exit" {
-                true => told.trim_start_matches([' ', '\u{200b}', '\u{2800}']).to_owned(),
-                false => told,
+            let output = match words.starts_with(['/', '!']) || *words == "exit" {
+                true => output.trim_start_matches([' ', '\u{200b}', '\u{2800}']).to_owned(),
+                false => output,
             };
-            assert!(told == *words, "{number}: {} characters arrived of {}: {:.200}", told.len(), words.len(), told);
+            assert!(
+                output == *words,
+                "{number}: {} characters arrived of {}: {:.200}",
+                output.len(),
+                words.len(),
+                output
+            );
         }
         // An argument does as well as standard input.
         lab.tine(&["send", "nasty", "-n", "--wait"]);
@@ -326,7 +332,7 @@ fn sessions_in_kitty() {
         wait_until("kitty", PATIENCE, || {
             let mut ask = lab.sandbox.command("kitty");
             socket_file.exists()
-                && ask.args(["@", "--to", &socket, "ls"]).output().is_ok_and(|told| told.status.success())
+                && ask.args(["@", "--to", &socket, "ls"]).output().is_ok_and(|output| output.status.success())
         });
         let around = vec![("KITTY_LISTEN_ON", socket.clone()), ("KITTY_WINDOW_ID", "1".to_owned())];
         let (sandbox, environment) = (lab.sandbox, lab.environment.clone());
@@ -396,13 +402,13 @@ fn what_is_open_is_offered(version: &str) {
             let mut command = lab.command(&["resume", "busy-bee"]);
             command.env_remove("TMUX").env_remove("TMUX_PANE");
             let asking = lab.tmux.run(&command);
-            asking.wait_for_text("is open already");
+            asking.wait_for_text("is already open");
             assert!(asking.screen().contains(&format!("in pane {pane} of tmux")), "{}", asking.screen());
             asking.submit(answer);
             asking
         };
         ask("s");
-        let shown = || lab.tmux.tell(["display-message", "-p", "-t", &pane, "#{window_active}"]);
+        let shown = || lab.tmux.call(["display-message", "-p", "-t", &pane, "#{window_active}"]);
         wait_until("its window", PATIENCE, || shown().trim() == "1");
         let forked = ask("f");
         forked.wait_for_text("forked busy-bee");
@@ -425,7 +431,8 @@ fn eight_sessions_at_once(version: &str) {
                 });
             }
         });
-        assert_eq!(lab.tine(&["status"]).lines().count(), 8);
+        let status = lab.tine(&["status"]);
+        assert_eq!(status.lines().filter(|line| !line.starts_with(' ')).count(), 8, "{status}");
         for name in &names {
             assert_eq!(lab.tine(&["read", name]), format!("to word of {name}\n"));
         }
@@ -457,19 +464,20 @@ fn many_forks_at_once(version: &str) {
             let own = seen.iter().find(|request| request.prompt().as_deref() == Some(said)).expect("a request");
             assert_eq!(own.prompts(), ["begin", said]);
         }
-        let told = lab.tine(&["status"]);
-        assert_eq!(told.lines().count(), 4, "{told}");
+        let output = lab.tine(&["status"]);
+        let sessions = output.lines().filter(|line| !line.starts_with(' '));
+        assert_eq!(sessions.count(), 4, "{output}");
     });
 }
 
 fn a_dialog_is_not_answered(agent: &str, version: &str) {
     with_lab(agent, version, false, |lab, model| {
         let refused = lab.output(&["start", "strange", "--agent", agent, "--in", "tmux:window"]);
-        let told = text(&refused.stderr);
-        assert!(!refused.status.success() && told.contains("may trust this folder"), "{told}");
+        let output = text(&refused.stderr);
+        assert!(!refused.status.success() && output.contains("may trust this folder"), "{output}");
         assert!(model.turn_requests().is_empty());
-        let told = lab.tine(&["status"]);
-        assert!(told.starts_with("strange") && told.contains("waiting for an answer"), "{told}");
+        let output = lab.tine(&["status"]);
+        assert!(output.starts_with("strange") && output.contains("waiting for an answer"), "{output}");
         assert_eq!(lab.json(&["status", "--json"])[0]["state"], "waiting");
     });
 }
@@ -483,10 +491,10 @@ fn what_ends_is_stopped(version: &str) {
             pane
         });
         // A pane that was closed by hand.
-        lab.tmux.tell(["kill-pane", "-t", &closed]);
+        lab.tmux.call(["kill-pane", "-t", &closed]);
         wait_until("stopped", PATIENCE, || lab.state("closed") == "stopped");
         // An agent that was killed.
-        let pid = lab.tmux.tell(["display-message", "-p", "-t", &killed, "#{pane_pid}"]);
+        let pid = lab.tmux.call(["display-message", "-p", "-t", &killed, "#{pane_pid}"]);
         let ended = Command::new("kill").args(["-9", pid.trim()]).status().expect("kill");
         assert!(ended.success());
         wait_until("stopped", PATIENCE, || lab.state("killed") == "stopped");
@@ -502,7 +510,7 @@ fn what_ends_is_stopped(version: &str) {
         lab.tine(&["interrupt", "third"]);
         wait_until("idle", PATIENCE, || lab.state("third") == "idle");
         // The whole terminal is gone.
-        lab.tmux.tell(["kill-server"]);
+        lab.tmux.call(["kill-server"]);
         wait_until("stopped", PATIENCE, || lab.state("third") == "stopped");
         let refused = lab.output(&["start", "fourth", "--in", "wezterm"]);
         assert!(!refused.status.success(), "{refused:?}");

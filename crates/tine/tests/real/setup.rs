@@ -71,15 +71,15 @@ impl<'a> Installed<'a> {
         text(&output.stdout) + &text(&output.stderr)
     }
 
-    /// The events that the agent tells while something is done, in the order in which they came.
-    fn told(&self, act: impl FnOnce()) -> Vec<String> {
+    /// The hooks that the agent runs during an action, in order.
+    fn hooks_during(&self, act: impl FnOnce()) -> Vec<String> {
         self.be("as-stub");
         let _ = fs::remove_file(&self.log);
         act();
-        self.called()
+        self.hooks_called()
     }
 
-    fn called(&self) -> Vec<String> {
+    fn hooks_called(&self) -> Vec<String> {
         let called = fs::read_to_string(&self.log).unwrap_or_default();
         let hooks = called.lines().filter_map(|line| line.strip_prefix("hook "));
         hooks.map(|line| line.split(' ').next().unwrap_or_default().to_owned()).collect()
@@ -93,11 +93,11 @@ fn hooks_in_settings_fire_until_they_are_taken_out(version: &str) {
     let settings = sandbox.claude_home().join("settings.json");
     let before = fs::read(&settings).expect("settings");
     tine.setup(&project, claude.environment(), &["claude", "--yes"]);
-    let told = tine.told(|| drop(claude.start(&project, ID, "first")));
-    assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
+    let output = tine.hooks_during(|| drop(claude.start(&project, ID, "first")));
+    assert_eq!(output, ["session-start", "user-prompt-submit", "stop", "session-end"]);
     tine.setup(&project, claude.environment(), &["claude", "--uninstall", "--yes"]);
     assert_eq!(fs::read(&settings).expect("settings"), before);
-    assert_eq!(tine.told(|| drop(claude.resume(&project, ID, "second"))), [""; 0]);
+    assert_eq!(tine.hooks_during(|| drop(claude.resume(&project, ID, "second"))), [""; 0]);
 
     // The same with tine itself, which then knows that it is told.
     tine.setup(&project, claude.environment(), &["claude", "--yes"]);
@@ -115,17 +115,17 @@ fn the_person_and_the_project_at_once_run_things_once(version: &str) {
     let (project, tine) = (sandbox.project("app"), Installed::new(&sandbox));
     sandbox.link("tine", &tine.path);
     tine.setup(&project, claude.environment(), &["claude", "--project", "--yes"]);
-    let told = tine.told(|| drop(claude.start(&project, ID, "first")));
-    assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
+    let output = tine.hooks_during(|| drop(claude.start(&project, ID, "first")));
+    assert_eq!(output, ["session-start", "user-prompt-submit", "stop", "session-end"]);
     let elsewhere = sandbox.project("other");
-    assert_eq!(tine.told(|| drop(claude.start(&elsewhere, OTHER, "first"))), [""; 0]);
+    assert_eq!(tine.hooks_during(|| drop(claude.start(&elsewhere, OTHER, "first"))), [""; 0]);
     tine.setup(&project, claude.environment(), &["claude", "--yes"]);
-    let told = tine.told(|| drop(claude.start(&project, THIRD, "first")));
-    assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
+    let output = tine.hooks_during(|| drop(claude.start(&project, THIRD, "first")));
+    assert_eq!(output, ["session-start", "user-prompt-submit", "stop", "session-end"]);
     // A plugin is another place of the person's.
     tine.setup(&project, claude.environment(), &["claude", "--plugin", "--yes"]);
-    let told = tine.told(|| drop(claude.resume(&project, THIRD, "second")));
-    assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
+    let output = tine.hooks_during(|| drop(claude.resume(&project, THIRD, "second")));
+    assert_eq!(output, ["session-start", "user-prompt-submit", "stop", "session-end"]);
     // Without tine, nobody is told anything.
     fs::remove_file(&tine.path).expect("a program");
     claude.resume(&project, THIRD, "third");
@@ -146,8 +146,8 @@ fn settings_with_comments_are_not_taken(version: &str) {
         "// why\n{\n  \"skipDangerousModePermissionPrompt\": true\n}\n",
     );
     let said = tine.setup(&project, claude.environment(), &["claude", "--yes"]);
-    assert!(said.contains("takes nothing of"), "{said}");
-    assert_eq!(tine.told(|| drop(claude.start(&project, ID, "first"))), [""; 0]);
+    assert!(said.contains("ignores"), "{said}");
+    assert_eq!(tine.hooks_during(|| drop(claude.start(&project, ID, "first"))), [""; 0]);
 }
 
 fn the_plugin_is_valid_and_fires(version: &str) {
@@ -162,8 +162,8 @@ fn the_plugin_is_valid_and_fires(version: &str) {
     tine.setup(&project, claude.environment(), &["claude", "--plugin", "--yes"]);
     let folder = sandbox.root().join("data/tine/claude-plugin");
     expect_success(&claude.command(&project).args(["plugin", "validate"]).arg(&folder).output().expect("claude"));
-    let told = tine.told(|| drop(claude.start(&project, ID, "first")));
-    assert_eq!(told, ["session-start", "user-prompt-submit", "stop", "session-end"]);
+    let output = tine.hooks_during(|| drop(claude.start(&project, ID, "first")));
+    assert_eq!(output, ["session-start", "user-prompt-submit", "stop", "session-end"]);
     // The command reaches the model as a prompt, with this session's id in it.
     claude.resume(&project, ID, "/tine:tine fork new-way");
     let prompts = model.last_turn().prompts().join("\n");
@@ -173,7 +173,7 @@ fn the_plugin_is_valid_and_fires(version: &str) {
     let status: Value = serde_json::from_str(&status).expect("JSON");
     assert_eq!(status["agents"][0]["places"][0]["scope"], "plugin", "{status:#}");
     tine.setup(&project, claude.environment(), &["claude", "--uninstall", "--yes"]);
-    assert_eq!(tine.told(|| drop(claude.resume(&project, ID, "second"))), [""; 0]);
+    assert_eq!(tine.hooks_during(|| drop(claude.resume(&project, ID, "second"))), [""; 0]);
     assert_eq!(text(&fs::read(&settings).expect("settings")), text(&before));
     assert!(!folder.exists());
     let listed = claude.command(&project).args(["plugin", "marketplace", "list"]).output().expect("claude");
@@ -187,9 +187,9 @@ fn a_permission_and_a_branch_are_told(version: &str) {
     tine.setup(&project, claude.environment(), &["claude", "--yes"]);
     let tmux = Tmux::new(&sandbox);
     let waited = |event: &str, times: usize| {
-        wait_until(event, PATIENCE, || tine.called().iter().filter(|told| *told == event).count() >= times);
+        wait_until(event, PATIENCE, || tine.hooks_called().iter().filter(|output| *output == event).count() >= times);
     };
-    tine.told(|| {
+    tine.hooks_during(|| {
         let pane = claude.open_asking(&tmux, &project, &["--session-id", ID]);
         model.push(testkit::Reply::tool("Bash", json!({"command": "touch made"})));
         pane.submit("make it");
@@ -218,9 +218,9 @@ fn trusted_hooks_fire_until_they_are_taken_out(version: &str) {
     let is_old = version == "0.140.0";
     assert_eq!(said.contains("this version of Codex does not know SessionEnd"), is_old, "{said}");
     let mut thread = String::new();
-    let told = tine.told(|| thread = codex.start(&project, "first"));
+    let output = tine.hooks_during(|| thread = codex.start(&project, "first"));
     let expected = ["session-start", "user-prompt-submit", "stop", "session-end"];
-    assert_eq!(told, expected[..if is_old { 3 } else { 4 }]);
+    assert_eq!(output, expected[..if is_old { 3 } else { 4 }]);
     let said = tine.setup(&project, codex.environment(), &["codex", "--yes"]);
     assert!(said.ends_with("codex: already set up\n"), "{said}");
     let status = tine.setup(&project, codex.environment(), &["codex", "--status", "--json"]);
@@ -230,7 +230,7 @@ fn trusted_hooks_fire_until_they_are_taken_out(version: &str) {
     tine.setup(&project, codex.environment(), &["codex", "--uninstall", "--yes"]);
     assert_eq!(text(&fs::read(&hooks).expect("hooks.json")), own);
     assert_eq!(text(&fs::read(&config).expect("config.toml")), text(&before));
-    assert_eq!(tine.told(|| drop(codex.resume(&project, &thread, "second"))), [""; 0]);
+    assert_eq!(tine.hooks_during(|| drop(codex.resume(&project, &thread, "second"))), [""; 0]);
 
     // With tine itself.
     tine.setup(&project, codex.environment(), &["codex", "--yes"]);

@@ -3,14 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engine::{Session, Target, Tine};
+use engine::{Sent, Session, Target, Tine, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::State;
 
+use super::PAUSE;
 use super::look::chosen;
-use super::{PAUSE, end_begun};
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
 
 /// A turn without an answer is over when it has been for so long.
@@ -57,7 +57,7 @@ impl Arguments for SendMessage {
     const TOUCH: Touch = Touch::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
-        engine::check_words(&self.message).map_err(|error| Trouble::argument("message", error.to_string()))?;
+        engine::check_message(&self.message).map_err(|error| Trouble::argument("message", error.to_string()))?;
         let timeout = seconds("timeout", self.timeout)?;
         let all = call.sessions()?;
         let mut targets = Vec::new();
@@ -87,19 +87,17 @@ impl Arguments for SendMessage {
         call.check_wanted()?;
         let context = call.tine.context();
         // Each has an engine of its own, so that none waits for another.
-        let sent: Vec<Result<Session, Trouble>> = thread::scope(|scope| {
+        let sent: Vec<Result<Sent, Trouble>> = thread::scope(|scope| {
             let threads: Vec<_> =
                 targets.iter().map(|target| scope.spawn(|| send(context, target, &self.message, timeout))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
         });
+        let workers: Vec<WorkerProcess> = sent.iter().filter_map(|sent| sent.as_ref().ok()?.worker.clone()).collect();
+        let sent = sent.into_iter().map(|sent| sent.map(|sent| sent.session)).collect();
         let told = self.after(call, sent);
         if call.cancel.is_cancelled() {
-            // Those that ran before go on: somebody else began them.
-            let own = targets.iter().filter_map(|target| match target {
-                Target::Session(session) if session.live.is_none() => Some(&session.view.path),
-                _ => None,
-            });
-            end_begun(context, &own.map(|path| path.to_string_lossy().into_owned()).collect::<Vec<_>>());
+            // Agents that ran before go on: somebody else started them.
+            call.tine.cancel_workers(&workers);
         }
         told
     }
@@ -136,9 +134,9 @@ impl SendMessage {
 /// Whom a word means: a session, or one in whose pane nothing was said yet.
 fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<Target, Trouble> {
     match call.select_whole(all, field, word) {
-        Err(Trouble::Failed(crate::failure::Failure::Engine(engine::Error::Unbegun(name)))) => {
-            Ok(Target::Unbegun(name))
-        }
+        Err(Trouble::Failed(crate::failure::Failure::Engine(engine::Error::Sessions(
+            engine::SessionsError::Unbegun(name),
+        )))) => Ok(Target::Unbegun(name)),
         selected => Ok(Target::Session(Box::new(selected?))),
     }
 }
@@ -166,13 +164,10 @@ fn until_answered(
         }
         thread::sleep(PAUSE);
         if call.cancel.is_cancelled() {
-            return Err(engine::Error::Cancelled);
+            return Err(engine::Cancelled.into());
         }
-        let now = call.tine.all_sessions(&engine::Quiet)?;
         for session in &mut watched {
-            if let Some(new) = now.iter().find(|other| other.key() == session.key()) {
-                *session = new.clone();
-            }
+            *session = call.tine.refresh(session)?;
         }
     }
 }
@@ -181,13 +176,10 @@ fn died() -> Trouble {
     Trouble::Failed(crate::failure::Failure::Other { kind: "bug", message: "a thread died".into(), hint: None })
 }
 
-/// Says it; comes back when it has been taken up.
-fn send(context: &engine::Context, target: &Target, message: &str, timeout: Duration) -> Result<Session, Trouble> {
+/// Sends it; returns when it has been taken up or queued.
+fn send(context: &engine::Context, target: &Target, message: &str, timeout: Duration) -> Result<Sent, Trouble> {
     let tine = Tine::open(context.clone())?;
-    Ok(match target {
-        Target::Session(session) if session.live.is_none() => tine.send_in_background(session, message)?,
-        target => tine.send(target, message, false, Some(timeout))?.session,
-    })
+    Ok(tine.send(target, message, false, Some(timeout))?)
 }
 
 /// A session as it is now, with its answer where it has one.
@@ -240,7 +232,7 @@ impl Arguments for WaitSessions {
         let waited = until_answered(call, watched.clone(), self.wait_for == AnyOrAll::Any, timeout);
         let (done, timed_out) = match waited {
             Ok(done) => (done, false),
-            Err(engine::Error::StillAtWork { .. }) => (Vec::new(), true),
+            Err(engine::Error::Run(engine::RunError::StillAtWork { .. })) => (Vec::new(), true),
             Err(error) => return Err(error.into()),
         };
         let now = call.sessions()?;

@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Method, Opened, Place, Plan, Quiet, Request, Selection, Where};
+use engine::{Choice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace, WorkspaceKind};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use transcript::SessionView;
 
 use super::look::AgentWord;
 use super::{READY_WITHIN, usual_place};
-use crate::commands::{self, place};
+use crate::failure::Failure;
+use crate::mcp::policy::Policy;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, name, quoted};
-use crate::ui::plan as show;
 
 /// How a fork is made, as callers say it.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -63,7 +64,8 @@ pub(in crate::mcp) struct PlanFork {
     prompt: Option<String>,
     /// Fork a session that is at work at its last complete turn; your own session always is at work
     now: Option<bool>,
-    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent
+    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent, and a
+    /// transcript for another agent is kept until then
     #[serde(default = "yes")]
     open: bool,
 }
@@ -75,7 +77,7 @@ fn yes() -> bool {
 impl PlanFork {
     pub(super) fn plan(self, call: &Call<'_>) -> Result<Plan, Trouble> {
         if let Some(prompt) = &self.prompt {
-            engine::check_words(prompt).map_err(|error| Trouble::argument("prompt", error.to_string()))?;
+            engine::check_message(prompt).map_err(|error| Trouble::argument("prompt", error.to_string()))?;
         }
         let sessions = call.sessions()?;
         let selection = call.select(&sessions, "session", &self.session)?;
@@ -101,6 +103,7 @@ impl PlanFork {
             (true, Place::None) if request.prompt.is_some() => Place::Headless,
             (true, place) => place,
         };
+        request.no_start = !self.open;
         plan(call, &request)
     }
 }
@@ -124,49 +127,83 @@ pub(super) fn workspace(
     }
 }
 
-/// Decides a fork that the caller may make.
+/// Decides a fork that the caller may make. It inherits options that skip permissions only if the person allows that.
 pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> {
-    let plan = call.tine.plan_fork(request)?;
+    let mut plan = call.tine.plan_fork(request)?;
+    if plan.skips_permissions() && call.policy.check_skipping().is_err() {
+        plan = call.tine.plan_fork(&Request { asks_permission: true, ..request.clone() })?;
+    }
     check(call, &plan)?;
     Ok(plan)
 }
 
 /// Whether the caller may make a fork.
 fn check(call: &Call<'_>, plan: &Plan) -> Result<(), Trouble> {
-    let source = plan.source.cwd.as_deref();
+    permits(&call.policy, &plan.source, &plan.workspace)
+}
+
+fn permits(policy: &Policy<'_>, source: &SessionView, workspace: &Workspace) -> Result<(), Trouble> {
     // A worktree is of the source's repository, wherever it is put.
-    let directory = match plan.workspace.worktree.is_some() {
-        true => source.unwrap_or(&plan.workspace.path),
-        false => &plan.workspace.path,
+    let directory = match workspace.kind == WorkspaceKind::Worktree {
+        true => source.cwd.as_deref().unwrap_or(&workspace.path),
+        false => &workspace.path,
     };
-    call.policy.check_start(directory, &format!("fork {}", plan.source.label()))
+    policy.check_start(directory, &format!("fork {}", source.label()))
+}
+
+/// Sessions that were found, and why the caller can't fork them, where it can't. Nobody is asked.
+pub(super) fn choices(call: &Call<'_>, results: Vec<Found>) -> Vec<Choice> {
+    let (policy, place) = (call.policy.without_asking(), usual_place(call));
+    let choice = |found: Found| {
+        let checked = call
+            .tine
+            .check_found(&found, &of_found(place, &found))
+            .and_then(|workspace| permits(&policy, &found.session.view, &workspace).map_err(Trouble::into_refusal));
+        Choice { found, can_fork: checked.into() }
+    };
+    results.into_iter().map(choice).collect()
+}
+
+/// A fork of a whole session that was found. A busy one isn't waited for.
+pub(super) fn of_found(place: Place, found: &Found) -> Request {
+    let mut request = Request::of(found.session.clone());
+    (request.place, request.now) = (place, true);
+    request
+}
+
+/// Refuses a fork that leaves uncommitted changes behind, unless the caller said what becomes of them.
+pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), Trouble> {
+    match plan.leaves_changes && carry.is_none() {
+        true => Err(Trouble::Failed(Failure::Other {
+            kind: "not_confirmed",
+            message: format!("did not fork {}: its directory has uncommitted changes", plan.source.label()),
+            hint: Some("set `carry` to true to copy them into the worktree, or to false to fork without them".into()),
+        })),
+        false => Ok(()),
+    }
 }
 
 /// Makes a fork and opens it. Comes back when it works on what it is told first.
-pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(Value, Opened), Trouble> {
+pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(ForkView, Opened), Trouble> {
     call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
     let opened = call.tine.open_fork(&forked, false, READY_WITHIN)?;
-    let mut told = commands::fork::told(&call.tine, &forked, &opened);
-    if let Some(answer) = &opened.answer {
-        told["answer"] = json!(quoted(&forked.session.id, answer));
-    }
-    told["note"] = json!(QUOTED);
-    Ok((told, opened))
+    let mut view = forked.view(&opened);
+    view.answer = view.answer.map(|answer| quoted(&forked.session.id, &answer));
+    Ok((view, opened))
 }
 
 impl Arguments for PlanFork {
     const NAME: &'static str = "plan_fork";
     const TITLE: &'static str = "Plan a fork";
     const DESCRIPTION: &'static str = "Says exactly what a fork would be, and does nothing: method and why, workspace, tokens \
-        against the window, what is lost, warnings. Its `token` given to fork_session makes exactly that fork. \
+        against the window, model requests that it sends, what is lost, warnings. Its `token` given to fork_session makes exactly that fork. \
         Example: {\"session\": \"auth-fix@4\", \"name\": \"auth-cookie\", \"use_worktree\": true}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         let plan = self.plan(call)?;
-        let mut told = show::as_json(&plan, None, None);
-        told["place"] = place::as_json(plan.place, None);
+        let mut told = json!(plan.view());
         told["token"] = json!(call.shared.keep(plan));
         told["note"] = json!(QUOTED);
         Ok(told)
@@ -195,13 +232,14 @@ pub(in crate::mcp) struct ForkSession {
     use_worktree: Option<bool>,
     /// The branch of that worktree
     worktree: Option<WorktreeWord>,
-    /// Bring changes that are not committed along into the worktree
+    /// Whether uncommitted changes are copied into the worktree; has to be said where there are some
     carry: Option<bool>,
     /// What the fork is told first
     prompt: Option<String>,
     /// Fork a session that is at work at its last complete turn; your own session always is at work
     now: Option<bool>,
-    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent
+    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent, and a
+    /// transcript for another agent is kept until then
     open: Option<bool>,
 }
 
@@ -243,22 +281,28 @@ impl Arguments for ForkSession {
             (None, None) => {
                 return Err(Trouble::argument("session", "say which session to fork, or the token of a plan"));
             }
-            (None, Some(session)) => PlanFork {
-                session,
-                name: self.name,
-                agent: self.agent,
-                method: self.method.unwrap_or_default(),
-                project_path: self.project_path,
-                use_worktree: self.use_worktree.unwrap_or(false),
-                worktree: self.worktree,
-                carry: self.carry.unwrap_or(false),
-                prompt: self.prompt,
-                now: self.now,
-                open: self.open.unwrap_or(true),
+            (None, Some(session)) => {
+                let plan = PlanFork {
+                    session,
+                    name: self.name,
+                    agent: self.agent,
+                    method: self.method.unwrap_or_default(),
+                    project_path: self.project_path,
+                    use_worktree: self.use_worktree.unwrap_or(false),
+                    worktree: self.worktree,
+                    carry: self.carry.unwrap_or(false),
+                    prompt: self.prompt,
+                    now: self.now,
+                    open: self.open.unwrap_or(true),
+                }
+                .plan(call)?;
+                check_changes(&plan, self.carry)?;
+                plan
             }
-            .plan(call)?,
         };
-        apply(call, &plan).map(|(told, _)| told)
+        let mut told = json!(apply(call, &plan)?.0);
+        told["note"] = json!(QUOTED);
+        Ok(told)
     }
 }
 
@@ -287,13 +331,4 @@ impl Arguments for AdoptSession {
         let name = call.tine.adopt(&session, name("name", self.name.as_deref())?, parent.as_ref())?;
         Ok(json!({"agent": session.view.agent, "id": session.view.id, "name": name}))
     }
-}
-
-/// A fork of a whole session, for those who say no more than that.
-pub(super) fn simple(call: &Call<'_>, selection: Selection, name: Option<transcript::SessionName>) -> Request {
-    let mut request = Request::of(selection.session);
-    request.turns = selection.turns;
-    request.name = name;
-    request.place = usual_place(call);
-    request
 }

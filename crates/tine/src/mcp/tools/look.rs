@@ -1,31 +1,42 @@
 //! Looking: what sessions there are, what was said in them, what happens in them now.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
-use engine::{Asking, Filter, Known, Limits, Missing, Node, Now, Project, Query, Quiet, Session, query_time};
+use engine::{
+    Asking, EMBEDDING, EventCursor, Filter, Known, Limits, Node, Now, Query, Quiet, Session, Target, Trees, query_time,
+};
 use jiff::tz::TimeZone;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::{Agent, BlockKind, SessionView, text};
 
-use crate::commands::{info, search, status, tree};
+use super::fork;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count, cursor, quoted};
 
-/// The agents, as callers name them.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::mcp) enum AgentWord {
-    Claude,
-    Codex,
-}
+/// An agent, as callers name it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(transparent)]
+pub(in crate::mcp) struct AgentWord(Agent);
 
 impl From<AgentWord> for Agent {
-    fn from(word: AgentWord) -> Agent {
-        match word {
-            AgentWord::Claude => Agent::Claude,
-            AgentWord::Codex => Agent::Codex,
-        }
+    fn from(AgentWord(agent): AgentWord) -> Agent {
+        agent
+    }
+}
+
+impl JsonSchema for AgentWord {
+    fn schema_name() -> Cow<'static, str> {
+        "AgentWord".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "An agent, as callers name it.",
+            "type": "string",
+            "enum": Agent::ALL,
+        })
     }
 }
 
@@ -79,28 +90,30 @@ impl Arguments for SearchSessions {
             since: since.map_err(|message| Trouble::argument("since", text::one_line(&message)))?,
             ..Limits::default()
         };
-        let mut query = Query::parse(&self.query, &given, &now).map_err(|error| bad_query("query", error))?;
-        query.limits.directory = query.limits.directory.map(|directory| call.tine.context().cwd.join(directory));
-        let asking =
-            Asking { query: &query, limits: &given, limit: from + limit + 2, progress: &Quiet, indexing: &Quiet };
+        let query = Query::parse(&self.query, &given, &now).map_err(|error| bad_query("query", error.into()))?;
+        let asking = Asking {
+            query: &query,
+            limits: &given,
+            limit: from + limit + 2,
+            embedding: EMBEDDING,
+            progress: &Quiet,
+            indexing: &Quiet,
+        };
         let answer = call.tine.search(asking);
         let mut answer = answer.map_err(|error| bad_query("query", error))?;
-        if answer.grounds.missing > 0 || answer.missing != Missing::default() {
+        if answer.is_incomplete() {
             call.shared.complete_index();
         }
         if !self.include_self {
             call.leave_me_out(&mut answer.results);
         }
-        let rest = answer.results.iter().enumerate().skip(from);
-        let results: Vec<Value> = rest.take(limit).map(|(at, found)| search::result(at + 1, found)).collect();
-        Ok(json!({
-            "query": answer.query,
-            "engine": answer.engine,
-            "results": results,
-            "errors": search::errors(&answer),
-            "next_cursor": (answer.results.len() > from + limit).then(|| (from + limit).to_string()),
-            "note": QUOTED,
-        }))
+        let next = (answer.results.len() > from + limit).then(|| (from + limit).to_string());
+        let page = answer.results.drain(..).skip(from).take(limit).collect();
+        let choices = fork::choices(call, page);
+        let mut told = json!(answer.view(&choices, from + 1));
+        told["next_cursor"] = json!(next);
+        told["note"] = json!(QUOTED);
+        Ok(told)
     }
 }
 
@@ -187,9 +200,7 @@ impl Arguments for GetSession {
 const OUTLINE: usize = 60;
 
 pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, Trouble> {
-    let forks: Vec<&SessionView> =
-        sessions.iter().map(|other| &other.view).filter(|view| info::is_fork_of(view, session)).collect();
-    let mut told = info::as_json(&call.tine, session, &forks)?;
+    let mut told = json!(call.tine.info(session, sessions)?);
     let mut asked: Vec<Value> = Vec::new();
     let mut blocks = call.tine.read(session, None)?;
     while let Some(block) = blocks.next_block() {
@@ -339,14 +350,12 @@ impl Arguments for SessionTree {
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         let sessions = call.sessions()?;
         let chosen = self.session.as_deref().map(|word| call.select_whole(&sessions, "session", word)).transpose()?;
-        let project = Project::of(&call.tine.context().cwd);
-        let holders = call.tine.registry().holders()?;
-        let is_asked_for = |node: &&Node| match &chosen {
-            Some(chosen) => node.holds(chosen.view.agent, &chosen.view.id),
-            None => (self.all || tree::is_here(node, &project)) && !node.children.is_empty(),
+        let asked = match &chosen {
+            Some(chosen) => Trees::Of(chosen),
+            None if self.all => Trees::Everywhere,
+            None => Trees::Here,
         };
-        let forest = engine::forest(&sessions, &holders);
-        let trees: Vec<Value> = forest.iter().filter(is_asked_for).take(100).map(brief).collect();
+        let trees: Vec<Value> = call.tine.trees(&sessions, asked)?.iter().take(100).map(brief).collect();
         Ok(json!({"trees": trees, "note": QUOTED}))
     }
 }
@@ -361,7 +370,7 @@ fn brief(node: &Node) -> Value {
                 "turns": view.turns, "forked_at_turn": view.parent.as_ref().and_then(|parent| parent.turn),
             })
         }
-        Known::Gone(_) => tree::as_json(&Node { session: node.session.clone(), children: Vec::new() }),
+        gone @ Known::Gone(_) => json!(gone),
     };
     told["children"] = node.children.iter().map(brief).collect();
     told
@@ -383,12 +392,15 @@ impl Arguments for SessionStatus {
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
-        let all = call.sessions()?;
-        let chosen: Vec<Session> = match self.sessions.is_empty() {
-            true => all.iter().filter(|session| session.is_open()).cloned().collect(),
-            false => chosen(call, &all, &self.sessions)?,
+        let statuses = match self.sessions.is_empty() {
+            true => call.tine.open_sessions(&Quiet)?,
+            false => {
+                let chosen = chosen(call, &call.sessions()?, &self.sessions)?.into_iter();
+                let status = |session| call.tine.status(&Target::Session(Box::new(session)));
+                chosen.map(status).collect::<Result<_, _>>()?
+            }
         };
-        Ok(json!({"sessions": chosen.iter().map(status::as_json).collect::<Vec<_>>(), "note": QUOTED}))
+        Ok(json!({"sessions": statuses, "note": QUOTED}))
     }
 }
 
@@ -431,14 +443,13 @@ impl Arguments for SessionEvents {
             Some(word) => Some(call.select_whole(&call.sessions()?, "session", word)?),
             None => None,
         };
-        call.tine.note_unheard()?;
-        let registry = call.tine.registry();
-        let mut events = match self.after {
-            Some(after) => registry.events_after(after)?,
+        let mut cursor = match self.after {
+            Some(after) => EventCursor::after(after),
             // Of one session there may be few among many.
-            None if session.is_some() => registry.last_events(5_000)?,
-            None => registry.last_events(u32::try_from(limit).unwrap_or(50))?,
+            None if session.is_some() => EventCursor::newest(5_000),
+            None => EventCursor::newest(u32::try_from(limit).unwrap_or(50)),
         };
+        let mut events = call.tine.events(&mut cursor)?;
         events.retain(|event| {
             session.as_ref().is_none_or(|one| event.id == one.view.id && event.agent == one.view.agent)
         });
@@ -446,7 +457,7 @@ impl Arguments for SessionEvents {
             Some(_) => events.truncate(limit),
             None => drop(events.drain(..events.len().saturating_sub(limit))),
         }
-        let last = events.last().map(|event| event.number).or(self.after).unwrap_or(registry.newest_event()?);
+        let last = events.last().map(|event| event.number).or(self.after).unwrap_or(cursor.number());
         Ok(json!({"events": events, "last": last}))
     }
 }

@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
-use engine::{Filter, Found, Intent, Quiet, Selection, Suggestions};
+use engine::{Choice, Filter, Intent, Place, Quiet, Suggestions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::SessionView;
 
-use super::{fork, look, terminal_id};
-use crate::commands::search;
+use super::{fork, look, terminal_id, usual_place};
 use crate::failure::Failure;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count};
 
@@ -93,57 +92,77 @@ impl Arguments for SmartFork {
                 trouble => return Err(trouble),
             },
         };
-        let results = &mut suggestions.answer.results;
+        let mut results = std::mem::take(&mut suggestions.answer.results);
         if !self.include_self {
-            call.leave_me_out(results);
+            call.leave_me_out(&mut results);
         }
         results.truncate(limit);
-        let mut told = self.told(&suggestions);
+        let mut choices = fork::choices(call, results);
+        let place = usual_place(call);
         let chosen = match (self.auto_fork, self.fork_index) {
-            (true, _) => suggestions.answer.results.iter().find(|found| found.can_fork),
-            (false, Some(index)) => suggestions.answer.results.get(index - 1),
-            (false, None) => return Ok(told),
+            (true, _) => call.tine.choose(&mut choices, |found| fork::of_found(place, found)),
+            (false, Some(index)) => Some(index - 1).filter(|at| *at < choices.len()),
+            (false, None) => return Ok(self.told(&suggestions, &choices)),
         };
-        let Some(chosen) = chosen else {
-            told["error"] = json!({
-                "kind": "nothing_found",
-                "message": match self.fork_index {
-                    Some(index) => format!("there is no result {index}"),
-                    None => "there is no session that suits and can be forked".to_owned(),
-                },
-                "hint": "say the intent in other words, or look through list_sessions",
-            });
-            return Err(Trouble::Told(told));
-        };
-        let selection = Selection { session: chosen.session.clone(), turns: None };
-        let mut request = fork::simple(call, selection, None);
-        // A source that is at work is not waited for.
-        request.now = true;
-        let (made, opened) = fork::apply(call, &fork::plan(call, &request)?)?;
-        told["forked_session"] = json!({
-            "session_name": made["session"]["name"],
-            "session_id": made["session"]["id"],
-            "terminal_id": terminal_id(opened.pane.as_ref()),
-            "resume_session_id": chosen.session.view.id,
-            "agent": made["session"]["agent"],
-            "working_directory": made["workspace"]["path"],
-            "method": made["method"],
-            "command": made["command"],
-            "operation": made["operation"],
-            "warnings": made["warnings"],
-        });
-        Ok(told)
+        // From here on, an error comes with the results: the caller can choose another one.
+        let mut told = self.told(&suggestions, &choices);
+        match self.fork(call, chosen, place, &choices) {
+            Ok(forked) => {
+                told["forked_session"] = forked;
+                Ok(told)
+            }
+            Err(trouble) => {
+                told["error"] = trouble.as_json();
+                Err(Trouble::Told(told))
+            }
+        }
     }
 }
 
 impl SmartFork {
-    fn told(&self, suggestions: &Suggestions) -> Value {
+    /// Forks the chosen result, or says why there is none.
+    fn fork(&self, call: &Call<'_>, chosen: Option<usize>, place: Place, choices: &[Choice]) -> Result<Value, Trouble> {
+        let Some(at) = chosen else {
+            // Nothing that suits can be forked: the best result says why.
+            if let Some(refusal) = choices.first().filter(|_| self.auto_fork).and_then(|best| best.refusal().cloned()) {
+                return Err(Failure::from(refusal).into());
+            }
+            let message = match self.fork_index {
+                Some(index) => format!("there is no result {index}"),
+                None => "no session that suits was found".to_owned(),
+            };
+            let hint = Some("describe the intent in other words, or call list_sessions".to_owned());
+            return Err(Failure::Other { kind: "nothing_found", message, hint }.into());
+        };
+        let choice = &choices[at];
+        if let Some(refusal) = choice.refusal() {
+            return Err(Failure::from(refusal.clone()).into());
+        }
+        let found = &choice.found;
+        let (made, opened) = fork::apply(call, &fork::plan(call, &fork::of_found(place, found))?)?;
+        Ok(json!({
+            "session_name": made.session.name(),
+            "session_id": made.session.id(),
+            "terminal_id": terminal_id(opened.pane.as_ref()),
+            "resume_session_id": found.session.view.id,
+            "agent": made.session.agent(),
+            "working_directory": made.workspace.path,
+            "method": made.method,
+            "command": made.command,
+            "operation": made.operation,
+            "warnings": made.warnings,
+        }))
+    }
+
+    fn told(&self, suggestions: &Suggestions, choices: &[Choice]) -> Value {
         let answer = &suggestions.answer;
-        let result = |(at, found): (usize, &Found)| {
+        let result = |(at, choice): (usize, &Choice)| {
+            let found = &choice.found;
             let view = &found.session.view;
+            let path = Some(view.path.to_string_lossy()).filter(|path| !path.is_empty());
             let mut told = json!({
                 "rank": at + 1,
-                "score": search::rounded(found.score),
+                "score": engine::rounded(found.score),
                 "session_id": view.id,
                 "agent": view.agent,
                 "name": view.name,
@@ -151,11 +170,12 @@ impl SmartFork {
                 "working_directory": view.cwd.as_ref().map(|cwd| cwd.to_string_lossy()),
                 "date": view.updated,
                 "turn": found.turn,
+                "branch": found.session.details.branch,
                 "snippet": null,
-                "source_path": found.source.clone().unwrap_or_else(|| view.path.to_string_lossy().into_owned()),
-                "jsonl_path": view.path.to_string_lossy(),
-                "can_fork": found.can_fork,
-                "warning": found.warning,
+                "source_path": found.source.as_deref().or(path.as_deref()),
+                "jsonl_path": path,
+                "can_fork": choice.can_fork(),
+                "warning": choice.warning(),
             });
             if self.include_snippets {
                 told["snippet"] = json!(found.snippet.text);
@@ -170,11 +190,12 @@ impl SmartFork {
             .collect();
         json!({
             "intent": answer.query,
+            "query": answer.query,
             "engine": answer.engine,
             "fallback_used": suggestions.fallback_used(),
             "qmd_error": (!qmd.is_empty()).then(|| qmd.join("; ")),
-            "errors": search::errors(answer),
-            "results": answer.results.iter().enumerate().map(result).collect::<Vec<_>>(),
+            "errors": answer.all_errors(),
+            "results": choices.iter().enumerate().map(result).collect::<Vec<_>>(),
             "fallback_sessions": suggestions.recent.iter().map(|session| recent(&session.view)).collect::<Vec<_>>(),
             "forked_session": null,
             "note": QUOTED,
@@ -183,16 +204,21 @@ impl SmartFork {
 }
 
 fn recent(view: &SessionView) -> Value {
+    let directory = view.cwd.as_ref().map(|cwd| cwd.to_string_lossy());
     json!({
         "session_id": view.id, "agent": view.agent, "name": view.name, "title": view.title,
-        "working_directory": view.cwd.as_ref().map(|cwd| cwd.to_string_lossy()), "date": view.updated,
+        "working_directory": directory, "project_path": directory,
+        "date": view.updated, "last_modified": view.updated,
     })
 }
 
 /// Nothing can be searched: what to do about it, and what there is to choose from without.
 fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
     let filter = Filter { agent: None, directory: intent.project.clone() };
-    let listing = call.tine.listing(&filter, &Quiet).map(|listing| listing.take(intent.limit).collect::<Vec<_>>());
+    let listing = call
+        .tine
+        .listing(&filter, &Quiet)
+        .map(|listing| listing.filter(|session| !session.view.unstarted).take(intent.limit).collect::<Vec<_>>());
     let mut told = failure.as_json();
     told["error"]["next_steps"] = json!([
         "run `tine doctor` to see what is wrong",

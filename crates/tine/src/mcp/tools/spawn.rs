@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Context, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit};
+use diagnostics::OrLog;
+use engine::{Context, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use transcript::{Agent, SessionName, State};
 
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
-use super::{READY_WITHIN, end_begun, spot, terminal_id};
+use super::{READY_WITHIN, terminal_id};
 use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -64,6 +65,8 @@ pub(in crate::mcp) struct Worker {
     use_worktree: bool,
     /// The branch of that worktree
     worktree: Option<WorktreeWord>,
+    /// Of a fork in a worktree: whether uncommitted changes are copied into it; has to be said where there are some
+    carry: Option<bool>,
     /// Let it work without asking for permissions; refused unless the person allows it in tine's configuration
     #[serde(default)]
     skip_permissions: bool,
@@ -118,15 +121,14 @@ impl Arguments for SpawnWorkers {
         let ready: Vec<Ready> =
             numbered.map(|(at, worker)| worker.ready(call, &sessions, at, place)).collect::<Result<_, _>>()?;
         let mut told: Vec<Value> = Vec::new();
-        // By what those are known that end again when nobody wants them any more.
-        let mut begun: Vec<String> = Vec::new();
+        // The background processes that end again if the call is cancelled.
+        let mut background: Vec<WorkerProcess> = Vec::new();
         for (at, (ready, worker)) in ready.into_iter().zip(&self.workers).enumerate() {
             if call.cancel.is_cancelled() {
                 told.push(json!({"worker": at, "name": worker.name, "started": false, "error": {"kind": "cancelled", "message": "the call was cancelled"}}));
                 continue;
             }
-            begun.extend(ready.word());
-            told.push(match ready.start(call, place) {
+            told.push(match ready.start(call, place, &mut background) {
                 Ok(mut started) => {
                     started["worker"] = json!(at);
                     started["started"] = json!(true);
@@ -137,13 +139,8 @@ impl Arguments for SpawnWorkers {
                 }
             });
         }
-        if call.cancel.is_cancelled() && place == Place::Headless {
-            let ids = told.iter().filter_map(|worker| worker["id"].as_str());
-            let sessions = ids.filter_map(|id| call.tine.resolve(id, &Quiet).ok()).map(|found| found.session.view);
-            begun.extend(sessions.flat_map(|view| {
-                view.name.map(|name| name.to_string()).into_iter().chain([view.path.to_string_lossy().into_owned()])
-            }));
-            end_begun(call.tine.context(), &begun);
+        if call.cancel.is_cancelled() {
+            call.tine.cancel_workers(&background);
         }
         let started = told.iter().filter(|worker| worker["started"] == true).count();
         let answer = json!({"workers": told, "started": started, "failed": told.len() - started});
@@ -161,8 +158,8 @@ impl Layout {
             Layout::Panes => Unit::Pane,
             Layout::Auto | Layout::Tabs => Unit::Tab,
         };
-        match (spot(call, unit), self) {
-            (Some(spot), _) => Ok(Place::In(spot)),
+        match (call.tine.place_beside(unit), self) {
+            (Some(place), _) => Ok(place),
             (None, Layout::Auto) => Ok(Place::Headless),
             (None, _) => {
                 Err(Trouble::argument("layout", "there is no terminal around that has panes; say `auto` or `headless`"))
@@ -183,7 +180,7 @@ impl Worker {
             return wrong("continue_session", "leave out either it or `resume_session_id`");
         }
         if let Some(prompt) = &self.prompt {
-            engine::check_words(prompt).map_err(|error| Trouble::argument(&field("prompt"), error.to_string()))?;
+            engine::check_message(prompt).map_err(|error| Trouble::argument(&field("prompt"), error.to_string()))?;
         } else if place == Place::Headless && !self.fork_session {
             return wrong("prompt", "without a terminal something must be said");
         }
@@ -199,6 +196,9 @@ impl Worker {
             None => None,
         };
         let is_worktree = self.use_worktree || self.worktree.is_some();
+        if self.carry.is_some() && !(self.fork_session && is_worktree) {
+            return wrong("carry", "only a fork in a worktree can carry uncommitted changes");
+        }
         let source = match (&self.resume_session_id, self.continue_session) {
             (Some(word), _) => Some(call.select(sessions, &field("resume_session_id"), word)?),
             (None, true) => {
@@ -216,7 +216,7 @@ impl Worker {
             (None, false) => None,
         };
         let Some(selection) = source else {
-            let agent: Agent = self.agent_type.map_or(Agent::Claude, Into::into);
+            let agent: Agent = self.agent_type.map(Agent::from).unwrap_or_default();
             let directory = directory.unwrap_or_else(|| call.tine.context().cwd.clone());
             call.policy.check_start(&directory, &format!("start {}", agent.product_name()))?;
             call.tine.program(agent)?;
@@ -256,8 +256,13 @@ impl Worker {
         request.prompt.clone_from(&self.prompt);
         request.now = true;
         request.place = place;
+        request.carry = self.carry.unwrap_or(false);
         let mut plan = fork::plan(call, &request)?;
-        plan.profile.args.extend(self.skipping(plan.agent));
+        fork::check_changes(&plan, self.carry)?;
+        // An agent may refuse an option that it is given twice.
+        let skipping = self.skipping(plan.agent).into_iter().filter(|option| !plan.profile.args.contains(option));
+        let skipping: Vec<String> = skipping.collect();
+        plan.profile.args.extend(skipping);
         Ok(Ready::Fork { plan: Box::new(plan) })
     }
 
@@ -310,43 +315,32 @@ impl Worker {
 
     /// The agent's own words for asking nobody.
     fn skipping(&self, agent: Agent) -> Vec<String> {
-        let option = match agent {
-            Agent::Claude => "--dangerously-skip-permissions",
-            Agent::Codex => "--dangerously-bypass-approvals-and-sandbox",
-        };
+        let option = agents::about(agent).options.skip_permissions;
         if self.skip_permissions { vec![option.to_owned()] } else { Vec::new() }
     }
 }
 
 impl Ready {
-    /// What the process that starts it without a terminal is given on its command line, where that is known before.
-    fn word(&self) -> Option<String> {
-        match self {
-            Ready::New { name, .. } => name.as_ref().map(ToString::to_string),
-            Ready::Resumed { session, .. } => Some(session.view.path.to_string_lossy().into_owned()),
-            Ready::Fork { plan } => Some(plan.target.to_string_lossy().into_owned()),
-        }
-    }
-
-    fn start(self, call: &Call<'_>, place: Place) -> Result<Value, Trouble> {
+    /// Starts it. Background processes that wait for its answer are added to `background`.
+    fn start(self, call: &Call<'_>, place: Place, background: &mut Vec<WorkerProcess>) -> Result<Value, Trouble> {
         match self {
             Ready::Fork { mut plan } => {
                 // Without a terminal, what it is told is said in the background: others are to start meanwhile.
                 let said = if plan.place == Place::Headless { plan.prompt.take() } else { None };
-                let (told, opened) = fork::apply(call, &plan)?;
-                if let (Some(said), Some(id)) = (said, told["session"]["id"].as_str()) {
-                    let fork = call.tine.resolve(id, &Quiet)?.session;
-                    call.tine.send_in_background(&fork, &said)?;
+                let (made, opened) = fork::apply(call, &plan)?;
+                if let (Some(said), Some(id)) = (said, made.session.id()) {
+                    let fork = call.tine.resolve(id.as_str(), &Quiet)?.session;
+                    background.extend(call.tine.send_in_background(&fork, &said)?.worker);
                 }
                 Ok(json!({
-                    "name": told["session"]["name"], "id": told["session"]["id"], "agent": told["session"]["agent"],
-                    "working_directory": told["workspace"]["path"], "branch": told["workspace"]["branch"],
-                    "forked_from": told["parent"]["id"], "method": told["method"], "operation": told["operation"],
-                    "terminal_id": terminal_id(opened.pane.as_ref()), "warnings": told["warnings"],
+                    "name": made.session.name(), "id": made.session.id(), "agent": made.session.agent(),
+                    "working_directory": made.workspace.path, "branch": made.workspace.branch,
+                    "forked_from": made.parent.session.id(), "method": made.method, "operation": made.operation,
+                    "terminal_id": terminal_id(opened.pane.as_ref()), "warnings": made.warnings,
                 }))
             }
             Ready::Resumed { session, directory, prompt, options } => {
-                resume(call, &session, &directory, prompt, &options, place)
+                resume(call, &session, &directory, prompt, &options, place, background)
             }
             Ready::New { context, agent, name, request, worktree } => {
                 let mut context = *context;
@@ -357,11 +351,11 @@ impl Ready {
                     (context.cwd, operation) = (made.0, Some(made.1));
                 }
                 let directory = context.cwd.clone();
-                let begun = begin(context, agent, name.as_ref(), &request, place);
+                let begun = begin(context, agent, name.as_ref(), &request, place, background);
                 if let (Err(_), Some(operation)) = (&begun, operation)
                     && !is_worked_in(call, &directory)
                 {
-                    let _ = call.tine.undo(Some(operation), false);
+                    call.tine.undo(Some(operation), false).or_log("undo the fork of a worker");
                 }
                 let mut told = begun?;
                 told["operation"] = json!(operation);
@@ -384,11 +378,13 @@ fn resume(
     prompt: Option<String>,
     options: &[String],
     place: Place,
+    background: &mut Vec<WorkerProcess>,
 ) -> Result<Value, Trouble> {
+    let session = &call.tine.start_fork(session.clone(), Some(directory))?;
     let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
         Place::In(spot) => {
-            let launch = tine.launch_of(view.agent, &view.id, options, prompt)?;
+            let launch = tine.launch_of(view, options, prompt)?;
             let (words, _) = tine.resume(session, directory, &launch)?;
             let opening = Opening {
                 agent: view.agent,
@@ -400,12 +396,12 @@ fn resume(
                 profile: &launch.profile,
                 focus: false,
                 ready_within: READY_WITHIN,
-                said_after: launch.prompt.as_ref().map(|_| view.turns),
+                turns_before_prompt: launch.prompt.as_ref().map(|_| view.turns),
             };
             Some(tine.open_in(spot, &opening)?)
         }
         _ => {
-            tine.send_in_background(session, prompt.as_deref().unwrap_or_default())?;
+            background.extend(tine.send_in_background(session, prompt.as_deref().unwrap_or_default())?.worker);
             None
         }
     };
@@ -422,11 +418,13 @@ fn begin(
     name: Option<&SessionName>,
     request: &LaunchRequest,
     place: Place,
+    background: &mut Vec<WorkerProcess>,
 ) -> Result<Value, Trouble> {
     let tine = Tine::open(context)?;
     let Place::In(spot) = place else {
-        let session = tine.begin_in_background(agent, name, request)?;
-        let view = &session.view;
+        let started = tine.start_in_background(agent, name, request)?;
+        background.push(started.worker);
+        let view = &started.session.view;
         return Ok(json!({
             "name": view.name, "id": view.id, "agent": agent, "terminal_id": null,
             "working_directory": tine.context().cwd.to_string_lossy(),

@@ -23,8 +23,8 @@ fn a_session_in_a_pane_is_driven(version: &str) {
             (&json!("worker"), &json!("idle"))
         );
 
-        let told = json!({"sessions": ["worker"], "message": "Please take your time", "wait": "none"});
-        let sent = client.tool("send_message", told);
+        let output = json!({"sessions": ["worker"], "message": "Please take your time", "wait": "none"});
+        let sent = client.tool("send_message", output);
         assert_eq!((&sent["results"][0]["state"], &sent["results"][0]["answer"]), (&json!("busy"), &Value::Null));
         let waited = client.tool("wait_sessions", json!({"sessions": ["worker"], "timeout": 0.2}));
         assert_eq!((&waited["timed_out"], &waited["results"][0]["state"]), (&json!(true), &json!("busy")));
@@ -50,8 +50,8 @@ fn a_session_in_a_pane_is_driven(version: &str) {
         let status = client.tool("session_status", json!({"sessions": ["worker"]}));
         assert_eq!(status["sessions"][0]["state"], "stopped");
         // The conversation is there, and goes on without a terminal.
-        let told = json!({"sessions": ["worker"], "message": "Still there?", "wait": "all"});
-        assert_eq!(unquoted(&client.tool("send_message", told)["results"][0]["answer"]), "ok 2");
+        let output = json!({"sessions": ["worker"], "message": "Still there?", "wait": "all"});
+        assert_eq!(unquoted(&client.tool("send_message", output)["results"][0]["answer"]), "ok 2");
         assert_eq!(lab.model.last_turn().prompts(), ["Hello", "Please take your time", "Still there?"]);
     });
 }
@@ -62,16 +62,16 @@ fn a_slow_call_holds_up_nobody() {
     with_lab(|lab| {
         lab.uploads();
         let client = lab.client();
-        let told = json!({"sessions": [UPLOADS], "message": "take your time", "wait": "all"});
-        let slow = client.begin("send_message", told);
+        let output = json!({"sessions": [UPLOADS], "message": "take your time", "wait": "all"});
+        let slow = client.begin("send_message", output);
         lab.model.wait_for_prompt("take your time", PATIENCE);
         let waits = client.begin("wait_sessions", json!({"sessions": [UPLOADS]}));
         assert_eq!(client.tool("get_session", json!({"session": UPLOADS}))["id"], UPLOADS);
         assert!(!client.is_finished(slow) && !client.is_finished(waits));
         lab.gate.open();
         for call in [slow, waits] {
-            let told = testkit::mcp::told(&client.finish(call).expect("an answer"));
-            assert_eq!(unquoted(&told["results"][0]["answer"]), "at last: take your time");
+            let output = testkit::mcp::tool_result(&client.finish(call).expect("an answer"));
+            assert_eq!(unquoted(&output["results"][0]["answer"]), "at last: take your time");
         }
     });
 }
@@ -86,29 +86,29 @@ fn a_cancelled_call_stops_its_work() {
             lab.model.wait_for_prompt(prompt, PATIENCE);
             wait_until("an agent", PATIENCE, || !lab.agents().is_empty());
             client.cancel(call);
-            client.finish(call).expect_err("it was cancelled");
+            client.finish(call).expect_err("cancelled");
         };
         for wait in ["all", "any"] {
             let message = format!("take your time, {wait} of it");
-            let told = json!({"sessions": [UPLOADS], "message": message, "wait": wait});
-            cancel(client.begin("send_message", told), &message);
+            let output = json!({"sessions": [UPLOADS], "message": message, "wait": wait});
+            cancel(client.begin("send_message", output), &message);
             lab.no_agent_is_left();
         }
-        let told = json!({"session": UPLOADS, "name": "never", "prompt": "fork, and take your time"});
-        cancel(client.begin("fork_session", told), "fork, and take your time");
+        let output = json!({"session": UPLOADS, "name": "never", "prompt": "fork, and take your time"});
+        cancel(client.begin("fork_session", output), "fork, and take your time");
         lab.no_agent_is_left();
 
         // Those that wait for the first to begin are not started any more.
         let worker = |name: &str| json!({"name": name, "prompt": format!("{name}, take your time")});
-        let told = json!({"layout": "headless", "workers": [worker("one"), worker("two"), worker("three")]});
-        cancel(client.begin("spawn_workers", told), "one, take your time");
+        let output = json!({"layout": "headless", "workers": [worker("one"), worker("two"), worker("three")]});
+        cancel(client.begin("spawn_workers", output), "one, take your time");
         lab.no_agent_is_left();
         wait_until("the others to be given up", PATIENCE, || {
             lab.agents().is_empty() && client.tool("session_status", json!({}))["sessions"] == json!([])
         });
 
-        let told = json!({"sessions": [UPLOADS], "message": "take your time and stay", "wait": "none"});
-        client.tool("send_message", told);
+        let output = json!({"sessions": [UPLOADS], "message": "take your time and stay", "wait": "none"});
+        client.tool("send_message", output);
         let waits = client.begin("wait_sessions", json!({"sessions": [UPLOADS]}));
         cancel(waits, "take your time and stay");
         assert_eq!(lab.agents().len(), 1, "it was not begun by the call that waited for it");

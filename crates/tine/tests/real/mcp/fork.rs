@@ -42,11 +42,37 @@ fn what_may_be_planned_may_be_made() {
     with_lab(|lab| {
         lab.elsewhere();
         let client = lab.client();
-        let error = client.trouble("plan_fork", json!({"session": ELSEWHERE}));
+        let error = client.tool_error("plan_fork", json!({"session": ELSEWHERE}));
         assert_eq!(error["kind"], "not_allowed");
         let plan = client.tool("plan_fork", json!({"session": ELSEWHERE, "project_path": "."}));
         let made = client.tool("fork_session", json!({"token": plan["token"]}));
         assert_eq!(made["session"]["cwd"], json!(path(&lab.project)));
+    });
+}
+
+/// It went ahead, and the fork lacked what its source had just changed.
+#[test]
+fn a_fork_from_a_dirty_tree_needs_a_word_about_the_changes() {
+    with_lab(|lab| {
+        lab.uploads();
+        lab.sandbox.write(lab.project.join("new.txt"), "new");
+        let client = lab.client();
+        let asked = json!({"session": UPLOADS, "use_worktree": true, "open": false});
+        let error = client.tool_error("fork_session", asked.clone());
+        assert_eq!(error["kind"], "not_confirmed", "{error:#}");
+        let worker = json!({"resume_session_id": UPLOADS, "fork_session": true, "use_worktree": true});
+        let error = client.tool_error("spawn_workers", json!({"workers": [worker]}));
+        assert_eq!(error["kind"], "not_confirmed", "{error:#}");
+        for carry in [true, false] {
+            let mut said = asked.clone();
+            said["carry"] = json!(carry);
+            let made = client.tool("fork_session", said);
+            let tree = Path::new(made["workspace"]["path"].as_str().expect("a path"));
+            assert_eq!(tree.join("new.txt").exists(), carry, "{made:#}");
+        }
+        let plan = client.tool("plan_fork", asked);
+        assert_eq!(plan["needs_confirmation"], true);
+        client.tool("fork_session", json!({"token": plan["token"]}));
     });
 }
 

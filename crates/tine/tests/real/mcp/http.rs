@@ -128,8 +128,8 @@ fn calls_by_http_are_answered_beside_each_other_and_cancelled() {
         lab.configure("[mcp]\nstop = \"ask\"\n");
         let server = Listening::start(lab);
         let (one, other) = (server.client(lab, true), server.client(lab, false));
-        let told = json!({"sessions": [UPLOADS], "message": "take your time", "wait": "all"});
-        let slow = one.begin("send_message", told);
+        let output = json!({"sessions": [UPLOADS], "message": "take your time", "wait": "all"});
+        let slow = one.begin("send_message", output);
         lab.model.wait_for_prompt("take your time", PATIENCE);
         for client in [&one, &other] {
             assert_eq!(client.tool("get_session", json!({"session": UPLOADS}))["id"], UPLOADS);
@@ -137,13 +137,13 @@ fn calls_by_http_are_answered_beside_each_other_and_cancelled() {
         assert!(!one.is_finished(slow));
         let stop = one.begin("stop_sessions", json!({"sessions": [UPLOADS]}));
         one.answer(&one.question(), false);
-        assert_eq!(testkit::mcp::trouble_of(&one.finish(stop))["kind"], "not_allowed");
+        assert_eq!(testkit::mcp::tool_error_in(&one.finish(stop))["kind"], "not_allowed");
         assert!(!one.is_finished(slow));
         // A plan is everybody's who is at this server.
         let plan = one.tool("plan_fork", json!({"session": format!("{UPLOADS}@1"), "name": "shared"}));
         assert_eq!(other.tool("fork_session", json!({"token": plan["token"]}))["session"]["name"], "shared");
         one.cancel(slow);
-        one.finish(slow).expect_err("it was cancelled");
+        one.finish(slow).expect_err("cancelled");
         lab.no_agent_is_left();
     });
 }
@@ -153,8 +153,8 @@ fn a_token_can_be_chosen() {
     with_lab(|lab| {
         let short = lab.server(&["--http"]).env("TINE_MCP_TOKEN", "guessable").output().expect("tine");
         assert!(!short.status.success(), "{short:?}");
-        let told = testkit::sandbox::text(&short.stderr);
-        assert!(told.contains("TINE_MCP_TOKEN has to be of 16 or more plain characters"), "{told}");
+        let output = testkit::sandbox::text(&short.stderr);
+        assert!(output.contains("TINE_MCP_TOKEN has to be of 16 or more plain characters"), "{output}");
         let chosen = "a-token-of-my-own-choice";
         let mut child =
             lab.server(&["--http"]).env("TINE_MCP_TOKEN", chosen).stderr(Stdio::piped()).spawn().expect("tine");

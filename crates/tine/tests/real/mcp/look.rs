@@ -38,7 +38,7 @@ fn every_tool_says_what_it_is() {
     with_lab(|lab| {
         let client = lab.client();
         assert_eq!(client.server["server"]["name"], "tine");
-        assert!(client.server["instructions"].as_str().is_some_and(|told| told.contains("smart_fork")));
+        assert!(client.server["instructions"].as_str().is_some_and(|output| output.contains("smart_fork")));
         let mut tools = client.tools();
         tools.sort_by_key(|tool| tool["name"].as_str().map(str::to_owned));
         let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();

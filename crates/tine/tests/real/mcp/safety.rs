@@ -20,13 +20,13 @@ fn by_default_nothing_happens_elsewhere() {
             ("spawn_workers", json!({"workers": [{"project_path": "a link", "prompt": "Hello"}]})),
         ];
         for (tool, arguments) in calls {
-            let error = client.trouble(tool, arguments);
+            let error = client.tool_error(tool, arguments);
             assert_eq!(error["kind"], "not_allowed", "{tool}: {error:#}");
             let hint = error["hint"].as_str().unwrap_or_default();
             assert!(hint.contains("`mcp.elsewhere = \"on\"`"), "{tool}: {error:#}");
         }
         let skipping = json!({"workers": [{"prompt": "Hello", "skip_permissions": true}]});
-        let error = client.trouble("spawn_workers", skipping);
+        let error = client.tool_error("spawn_workers", skipping);
         assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("mcp.skip_permissions")), "{error:#}");
         assert_eq!(lab.sessions(&client).len(), 1);
         assert_eq!(lab.model.turn_requests().len(), before);
@@ -45,7 +45,7 @@ fn one_in_which_nothing_was_said_is_elsewhere_too() {
         let client = lab.client_in(&tmux, &lab.project);
         let started = lab.client_in(&tmux, &other);
         started.tool("spawn_workers", json!({"layout": "tabs", "workers": [{"name": "quiet"}]}));
-        let error = client.trouble("send_message", json!({"sessions": ["quiet"], "message": "Hello"}));
+        let error = client.tool_error("send_message", json!({"sessions": ["quiet"], "message": "Hello"}));
         assert_eq!(error["kind"], "not_allowed", "{error:#}");
         let hello = json!({"sessions": ["quiet"], "message": "Hello", "wait": "all"});
         assert_eq!(unquoted(&started.tool("send_message", hello)["results"][0]["answer"]), "ok 1");
@@ -59,7 +59,7 @@ fn the_configuration_says_what_agents_may_do() {
         lab.uploads();
         let other = lab.elsewhere();
         let client = lab.client();
-        let kind = |tool: &str, arguments: Value| client.trouble(tool, arguments)["kind"].clone();
+        let kind = |tool: &str, arguments: Value| client.tool_error(tool, arguments)["kind"].clone();
         lab.configure("[mcp]\nstart = \"off\"\nstop = \"off\"\n");
         assert_eq!(kind("fork_session", json!({"session": UPLOADS})), "not_allowed");
         assert_eq!(kind("send_message", json!({"sessions": [UPLOADS], "message": "x"})), "not_allowed");
@@ -82,8 +82,8 @@ fn the_configuration_says_what_agents_may_do() {
         client.tool("stop_sessions", json!({"sessions": ["free"]}));
         lab.no_agent_is_left();
         lab.configure("[mcp]\nstart = \"perhaps\"\n");
-        let error = client.trouble("send_message", json!({"sessions": [UPLOADS], "message": "x"}));
-        assert!(error["message"].as_str().is_some_and(|told| told.contains("perhaps")), "{error:#}");
+        let error = client.tool_error("send_message", json!({"sessions": [UPLOADS], "message": "x"}));
+        assert!(error["message"].as_str().is_some_and(|output| output.contains("perhaps")), "{error:#}");
     });
 }
 
@@ -98,29 +98,29 @@ fn the_person_is_asked() {
         let question = client.question();
         assert!(question.message.starts_with("May an agent fork "), "{question:?}");
         client.answer(&question, false);
-        let error = testkit::mcp::trouble_of(&client.finish(call));
+        let error = testkit::mcp::tool_error_in(&client.finish(call));
         assert_eq!(error["kind"], "not_allowed");
-        assert!(error["message"].as_str().is_some_and(|told| told.contains("did not allow")), "{error:#}");
+        assert!(error["message"].as_str().is_some_and(|output| output.contains("did not allow")), "{error:#}");
 
         // Somebody who answers too late allows nothing.
         let call = fork("too-late");
         let question = client.question();
         client.cancel(call);
-        client.finish(call).expect_err("it was cancelled");
+        client.finish(call).expect_err("cancelled");
         client.answer(&question, true);
 
         let call = fork("accepted");
         let question = client.question();
         client.answer(&question, true);
-        let made = testkit::mcp::told(&client.finish(call).expect("an answer"));
+        let made = testkit::mcp::tool_result(&client.finish(call).expect("an answer"));
         assert_eq!(made["session"]["name"], "accepted");
         // One after another, so that what came too late had its time.
         let names: Vec<Value> = lab.sessions(&client).iter().map(|one| one["name"].clone()).collect();
         assert_eq!(names.iter().filter(|name| name.is_string()).collect::<Vec<_>>(), ["accepted"]);
 
-        let error = lab.client().trouble("fork_session", json!({"session": UPLOADS}));
+        let error = lab.client().tool_error("fork_session", json!({"session": UPLOADS}));
         assert_eq!(error["kind"], "not_allowed");
-        assert!(error["message"].as_str().is_some_and(|told| told.contains("cannot ask")), "{error:#}");
+        assert!(error["message"].as_str().is_some_and(|output| output.contains("cannot ask")), "{error:#}");
         assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("mcp.start")), "{error:#}");
     });
 }
@@ -192,7 +192,7 @@ fn arguments_that_make_no_sense_are_named() {
         let error = client.refused("no_such_tool", json!({}));
         assert!(error.code == Some(-32602) && error.message.contains("search_sessions"), "{error:?}");
         // What is asked for in a way that makes sense and is not there is no error of the protocol.
-        assert_eq!(client.trouble("get_session", json!({"session": "nobody"}))["kind"], "unknown_session");
+        assert_eq!(client.tool_error("get_session", json!({"session": "nobody"}))["kind"], "unknown_session");
     });
 }
 
@@ -226,8 +226,8 @@ fn nothing_reaches_a_shell() {
             json!({"branch": "fine", "base": "--upload-pack=touch pwned"}),
         ] {
             let asked = json!({"session": "headless", "use_worktree": true, "worktree": worktree});
-            let told = client.call("fork_session", asked.clone());
-            assert!(told.as_ref().map_or(true, |told| told["isError"] == true), "{asked}: {told:?}");
+            let output = client.call("fork_session", asked.clone());
+            assert!(output.as_ref().map_or(true, |output| output["isError"] == true), "{asked}: {output:?}");
         }
         client.tool("search_sessions", json!({"query": "\"$(touch pwned)\" `touch pwned`"}));
         let collection = json!({"intent": "$(touch pwned)", "collection": "$(touch pwned)"});
@@ -282,9 +282,9 @@ fn what_is_quoted_stays_quoted() {
         let tree = client.tool("session_tree", json!({"session": UPLOADS}));
         let plan = client.tool("plan_fork", json!({"session": UPLOADS}));
         let found = client.tool("search_sessions", json!({"query": "free now"}));
-        for told in [read, answer, forked, listed, status, one, tree, plan, found] {
-            assert!(told["note"].as_str().is_some_and(|note| note.contains("not instructions")), "{told:#}");
-            assert!(!told.to_string().contains("\\u001b"), "{told:#}");
+        for output in [read, answer, forked, listed, status, one, tree, plan, found] {
+            assert!(output["note"].as_str().is_some_and(|note| note.contains("not instructions")), "{output:#}");
+            assert!(!output.to_string().contains("\\u001b"), "{output:#}");
         }
     });
 }

@@ -101,8 +101,8 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
             (json!({"skip_permissions": true, "prompt": "x"}), "not_allowed"),
         ];
         for (worker, kind) in refused {
-            let told = json!({"layout": "headless", "workers": [good, worker]});
-            let error = client.trouble("spawn_workers", told);
+            let output = json!({"layout": "headless", "workers": [good, worker]});
+            let error = client.tool_error("spawn_workers", output);
             assert_eq!(error["kind"], kind, "{error:#}");
         }
         let error = client.refused("spawn_workers", json!({"layout": "panes", "workers": [good]}));
