@@ -12,6 +12,7 @@ mod measure;
 mod panes;
 mod search;
 mod show;
+mod words;
 
 use std::path::PathBuf;
 
@@ -48,6 +49,7 @@ fn main() {
             "panes".into(),
             "mcp".into(),
             "search".into(),
+            "words".into(),
             "meaning".into(),
         ];
     }
@@ -55,7 +57,7 @@ fn main() {
     let target = own.parent().expect("a folder");
     let tine = target.join("tine");
     let needs_tine = wanted.iter().any(|name| !name.starts_with("meaning"));
-    assert!(!needs_tine || tine.exists(), "{} is missing: cargo build --release -p tine", tine.display());
+    assert!(!needs_tine || tine.exists(), "{} is missing: cargo build --profile dist -p tine", tine.display());
     let folder = target.parent().expect("the target folder").join("bench");
     let bench = Bench { tine, folder, sessions, megabytes };
     for name in wanted {
@@ -67,13 +69,14 @@ fn main() {
             "panes" => panes::run(&bench),
             "mcp" => mcp::run(&bench),
             "search" => search::run(&bench),
+            "words" => words::run(&bench),
             "meaning" => meaning::run(&bench),
             "evaluate" => evaluate::run(&bench),
             "--verbose" => {}
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, hook, panes, mcp, search, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, hook, panes, mcp, search, words, meaning and evaluate"
                 )
             }
         }

@@ -15,7 +15,7 @@ use crate::measure::{in_turns, once, report, report_memory};
 const RUNS: usize = 7;
 
 pub(crate) fn run(bench: &Bench) {
-    let home = corpus(bench);
+    let home = corpus(bench, "search", None);
     let trees = [home.join(".claude/projects"), home.join(".codex/sessions")];
     let bytes = size(&trees);
     println!("\n{:.0} MB of transcripts", bytes as f64 / 1e6);
@@ -124,13 +124,14 @@ fn append(path: &Path, number: u32) {
 }
 
 /// The corpus, made once and kept.
-fn corpus(bench: &Bench) -> PathBuf {
-    let home = bench.folder.join(format!("search-{}", bench.megabytes));
+pub(crate) fn corpus(bench: &Bench, name: &str, vocabulary: Option<usize>) -> PathBuf {
+    let home = bench.folder.join(format!("{name}-{}", bench.megabytes));
     let done = home.join("complete");
     if !done.exists() {
         println!("making {} MB in {}", bench.megabytes, home.display());
         let _ = fs::remove_dir_all(&home);
         let corpus = Corpus::new(1).bytes(bench.megabytes * 1_000_000).projects(40);
+        let corpus = vocabulary.map_or_else(|| corpus.clone(), |words| corpus.clone().vocabulary(words));
         corpus.write(&home.join(".claude"), &home.join(".codex"), &home.join("work"));
         fs::write(done, "").expect("the mark");
     }
