@@ -98,7 +98,6 @@ pub(crate) fn check_restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> R
     }
     let is_gone = |moved: &Moved| !is_there(&moved.from) && !is_there(&moved.to);
     if moved.first().is_some_and(is_gone) {
-        ctx.registry().set_state(operation, &OperationState::Purged, None)?;
         return Err(Error::TrashGone(operation));
     }
     for gone in moved.iter().filter(|moved| is_gone(moved)) {

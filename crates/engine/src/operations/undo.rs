@@ -84,7 +84,13 @@ fn undo_one<'a>(
 ) -> Result<Option<Operation>> {
     let aside = match check_and_plan(ctx, &mut operation, later, force) {
         Ok(aside) => aside,
-        Err(error) if ctx.registry().is_done(operation.id)? => return Err(error),
+        Err(error) if ctx.registry().is_done(operation.id)? => {
+            if matches!(error, Error::TrashGone(_)) {
+                // The next undo doesn't try it again.
+                ctx.registry().set_state(operation.id, &OperationState::Purged, None)?;
+            }
+            return Err(error);
+        }
         // The check met files that another process was moving away.
         Err(_) => return Ok(None),
     };

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use testkit::build::{ClaudeSession, CodexSession};
+use testkit::sandbox::text;
 
 use crate::world::{EXPORT, LOGIN, World};
 use crate::{assert_untouched, files_in, json, rounds, run, unfinished};
@@ -70,14 +71,14 @@ fn what_was_killed_is_finished_or_gone() {
         };
         let time = *usual.borrow_mut().entry(kind).or_insert_with(|| {
             let begun = Instant::now();
-            assert!(run(&mut world.command(words)).status.success(), "{words:?}");
+            succeed(&mut world.command(words));
             let time = begun.elapsed();
-            assert!(run(&mut world.command(["undo"])).status.success());
+            succeed(&mut world.command(["undo"]));
             time
         });
         let is_undo = random.below(3) == 0;
         if is_undo {
-            assert!(run(&mut world.command(words)).status.success(), "{words:?}");
+            succeed(&mut world.command(words));
         }
         let mut command = if is_undo { world.command(["undo"]) } else { world.command(words) };
         let mut child =
@@ -100,8 +101,7 @@ fn what_was_killed_is_finished_or_gone() {
         let is_done = log[0]["state"] == "done" && log[0]["kind"] != "adopt";
         check_fork(&world, kind, is_done, &log[0]);
         if is_done {
-            let output = run(&mut world.command(["undo"]));
-            assert!(output.status.success(), "{words:?}: {output:?}");
+            succeed(&mut world.command(["undo"]));
         }
         assert_eq!(branches(&world), BTreeSet::new(), "{words:?}, group: {is_group}, undo: {is_undo}");
         let left: Vec<_> = std::fs::read_dir(&beside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -115,6 +115,13 @@ fn what_was_killed_is_finished_or_gone() {
     });
     world.sandbox.git(&world.shop, ["fsck", "--no-dangling"]);
     assert!(killed.get() > 5, "only {} were killed", killed.get());
+}
+
+/// Runs a command that nothing disturbs.
+#[track_caller]
+fn succeed(command: &mut Command) {
+    let output = run(command);
+    assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
 }
 
 /// A fork, its worktree and its copy are there exactly when the log says that they are.
