@@ -134,39 +134,58 @@ fn is_beginning(path: &Path, mut command: Command) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// What was written before the index was taken for somebody's work.
-    #[test]
-    fn files_that_are_not_in_the_index_yet_are_what_git_wrote() {
-        let root = tempfile::tempdir().unwrap();
-        let root = root.path().canonicalize().unwrap();
-        let (repository, tree) = (root.join("app"), root.join("app.worktrees/try"));
+    fn git(directory: &Path, words: &[&str]) -> String {
+        let mut command = Command::new("git");
+        command.current_dir(directory).args(["-c", "user.name=x", "-c", "user.email=x@example.com"]).args(words);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A repository in `root` with three files, and a worktree that does not exist yet.
+    fn planned_worktree(root: &Path) -> Worktree {
+        let repository = root.join("app");
         fs::create_dir_all(repository.join("folder")).unwrap();
-        let git = |directory: &Path, words: &[&str]| {
-            let mut command = Command::new("git");
-            command.current_dir(directory).args(["-c", "user.name=x", "-c", "user.email=x@example.com"]).args(words);
-            let output = command.output().unwrap();
-            assert!(output.status.success(), "{output:?}");
-            String::from_utf8(output.stdout).unwrap().trim().to_owned()
-        };
         git(&repository, &["init", "--quiet"]);
         for (path, content) in [("one", "1 one\n"), ("folder/two", "2 two\n"), (".gitignore", "built\n")] {
             fs::write(repository.join(path), content).unwrap();
         }
         git(&repository, &["add", "."]);
         git(&repository, &["commit", "--quiet", "--message=first"]);
-        let worktree = Worktree {
-            repository: repository.clone(),
-            path: tree.clone(),
-            branch: "try".into(),
+        Worktree {
             base: git(&repository, &["rev-parse", "HEAD"]),
+            repository,
+            path: root.join("app.worktrees/try"),
+            branch: "try".into(),
             parents: Vec::new(),
             brought: Vec::new(),
             fills: false,
             state: None,
             newest_ignored: None,
-        };
+        }
+    }
+
+    /// It kept the next fork of that name from its branch.
+    #[test]
+    fn the_lock_of_a_git_that_was_killed_just_now_is_removed() {
+        let root = tempfile::tempdir().unwrap();
+        let worktree = planned_worktree(&root.path().canonicalize().unwrap());
         let subject = Git::new(PathBuf::from("git"));
-        let index = root.join("index");
+        let lock = worktree.repository.join(".git/refs/heads/try.lock");
+        fs::write(&lock, "").unwrap();
+        subject.remove(&worktree).unwrap();
+        assert!(!lock.exists());
+        subject.add(&worktree).unwrap();
+    }
+
+    /// What was written before the index was taken for somebody's work.
+    #[test]
+    fn files_that_are_not_in_the_index_yet_are_what_git_wrote() {
+        let root = tempfile::tempdir().unwrap();
+        let worktree = planned_worktree(&root.path().canonicalize().unwrap());
+        let (repository, tree) = (worktree.repository.clone(), worktree.path.clone());
+        let subject = Git::new(PathBuf::from("git"));
+        let index = root.path().join("index");
         let check = |change: &dyn Fn(), expected: bool| {
             let _ = fs::remove_dir_all(&tree);
             git(&repository, &["worktree", "prune"]);

@@ -207,13 +207,17 @@ impl Git {
         self.run(&worktree.repository, words).is_ok_and(|told| told.lines().any(|reference| reference != own))
     }
 
-    /// A git that was killed leaves its lock on the branch that it was about to make.
+    /// Removes the lock that a killed git leaves on the branch it was about to create. A git that runs holds it for
+    /// milliseconds, so a lock that stays for [`LOCKED_FOR`] is nobody's.
     fn remove_stale_lock(&self, repository: &Path, reference: &str) {
         let Ok(lock) = self.run(repository, ["rev-parse", "--git-path", &format!("{reference}.lock")]) else { return };
         let lock = repository.join(lock);
-        let age = lock.metadata().and_then(|metadata| metadata.modified()).map(|modified| modified.elapsed());
-        if matches!(age, Ok(Ok(age)) if age > LOCKED_FOR) {
-            std::fs::remove_file(&lock).or_log(format_args!("remove {}", lock.display()));
+        while let Ok(Ok(age)) = lock.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed()) {
+            if age > LOCKED_FOR {
+                std::fs::remove_file(&lock).or_log(format_args!("remove {}", lock.display()));
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
