@@ -21,7 +21,7 @@ pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use safe_json::{SafeFormatter, to_json_line, to_json_pretty, write_json_array};
-pub use terminal::{Style, Terminal};
+pub use terminal::{Growing, Style, Terminal};
 
 use crate::{Block, Defects, SessionView};
 

@@ -43,22 +43,22 @@ struct Segments<'a> {
 
 /// How a fenced block of code begins.
 #[derive(Clone, Copy)]
-struct Fence<'a> {
+pub(super) struct Fence<'a> {
     /// The whole line, with its line break.
-    line: &'a str,
+    pub(super) line: &'a str,
     /// What ends the block, at least.
-    mark: &'a str,
+    pub(super) mark: &'a str,
 }
 
 impl<'a> Fence<'a> {
-    fn of(text: &'a str) -> Option<Self> {
+    pub(super) fn of(text: &'a str) -> Option<Self> {
         let line = text.split_inclusive('\n').next().filter(|line| line.ends_with('\n'))?;
         let start = line.trim_start_matches(' ');
         let mark = start.trim_start_matches(start.chars().next()?);
         Some(Fence { line, mark: &start[..start.len() - mark.len()] })
     }
 
-    fn is_closed_by(self, line: &str) -> bool {
+    pub(super) fn is_closed_by(self, line: &str) -> bool {
         let mark = line.trim_start_matches(' ');
         let rest = mark.trim_start_matches(self.mark.chars().next().unwrap_or('`'));
         line.len() - mark.len() < 4 && mark.len() - rest.len() >= self.mark.len() && rest.trim().is_empty()
@@ -141,7 +141,7 @@ fn window(text: &str, largest: usize) -> &str {
 }
 
 /// Where the line starts in which the last block at the top level begins, and whether that is fenced code.
-fn last_block(markdown: &str) -> Option<(usize, bool)> {
+pub(super) fn last_block(markdown: &str) -> Option<(usize, bool)> {
     let (mut depth, mut last) = (0usize, None);
     for (event, range) in Parser::new_ext(markdown, OPTIONS).into_offset_iter() {
         let is_fenced = matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));

@@ -3,6 +3,7 @@
 //! Invariant: everything from the transcript goes through `text::clean` or one of its kin on its way here, and
 //! again after Markdown is parsed; the only escape sequences in the output are our own.
 
+mod growing;
 mod paint;
 mod prose;
 mod table;
@@ -13,6 +14,7 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+pub use self::growing::Growing;
 use self::paint::{Line, Look, Span, painted};
 use self::prose::Layout;
 use self::wrap::{at_columns, at_words};

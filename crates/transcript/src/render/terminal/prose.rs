@@ -47,6 +47,11 @@ impl Layout {
         Layout { columns, color, ..Layout::default() }
     }
 
+    /// A layout of what follows other lines, or nothing.
+    pub(super) fn after(columns: usize, color: bool, has_earlier_lines: bool) -> Self {
+        Layout { has_earlier_lines, ..Layout::new(columns, color) }
+    }
+
     /// The lines of the next segment of clean Markdown.
     pub(super) fn lines_of(&mut self, segment: &Segment<'_>) -> Vec<Line> {
         self.continues = segment.continues;
