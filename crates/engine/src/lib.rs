@@ -34,6 +34,7 @@ mod tine;
 mod workspace;
 
 pub use advice::{Advice, Cancelled, FileError};
+pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
 pub use config::error::Error as ConfigError;
 pub use config::notes_for;
@@ -50,6 +51,7 @@ pub use fork::{
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use jobs::BackgroundStart;
+pub use naming::chat::{ChatRequest, OpenChat, TabRecord};
 pub use naming::error::Error as NamingError;
 pub use naming::start::{Start, StartView};
 pub use operations::error::Error as OperationsError;

@@ -460,6 +460,15 @@ impl Tine {
     pub fn is_freshly_seeded(&self, session: &Session) -> Result<bool> {
         Ok(crate::run::drive::is_freshly_seeded(&self.ctx, session)?)
     }
+    /// Opens a chat. What happens in it goes to `report`, on a thread of the chat.
+    pub fn open_chat(
+        &self,
+        request: &ChatRequest,
+        report: impl Fn(agents::chat::ChatEvent) + Send + 'static,
+    ) -> Result<OpenChat> {
+        Ok(crate::naming::chat::open_chat(&self.ctx, request, report)?)
+    }
+
     /// Whether a place is there. What needs it is not begun otherwise.
     pub fn check_place(&self, spot: Spot) -> Result<()> {
         Ok(crate::run::drive::open::check_place(&self.ctx, spot)?)
@@ -499,6 +508,31 @@ impl Tine {
     /// Why the last message in the background wasn't answered, if it wasn't.
     pub fn last_failure(&self, session: &Session) -> Option<ReportedError> {
         crate::run::drive::background::last_failure(&self.ctx, session)
+    }
+}
+
+impl OpenChat {
+    /// Records which session a new chat has become, once the agent has written its transcript. Returns whether it is
+    /// known now.
+    pub fn settle(&mut self, tine: &Tine, id: &SessionId) -> Result<bool> {
+        Ok(crate::naming::chat::settle(&tine.ctx, self, id)?)
+    }
+
+    /// Ends the agent, and forgets the session if nothing was said in it.
+    pub fn close(self, tine: &Tine) {
+        crate::naming::chat::close(&tine.ctx, self);
+    }
+}
+
+impl TabRecord {
+    /// The tabs that were open when the workbench was left.
+    pub fn all(tine: &Tine) -> Result<Vec<TabRecord>> {
+        Ok(crate::naming::chat::tabs(&tine.ctx)?)
+    }
+
+    /// Remembers the tabs that are open.
+    pub fn remember(tine: &Tine, tabs: &[TabRecord]) -> Result<()> {
+        Ok(crate::naming::chat::remember_tabs(&tine.ctx, tabs)?)
     }
 }
 

@@ -22,6 +22,8 @@ pub struct ChatOrder {
     pub session: ChatSession,
     /// Where the agent works.
     pub directory: PathBuf,
+    /// The title of a new session.
+    pub title: Option<String>,
     /// The model; the agent's choice if nothing is given.
     pub model: Option<String>,
     /// The permission mode; the agent's choice if nothing is given.
@@ -36,7 +38,12 @@ pub enum ChatSession {
     /// A new one. The id counts for agents that let their sessions' ids be chosen.
     New(SessionId),
     /// One that exists.
-    Existing(SessionId),
+    Existing {
+        /// Its id.
+        id: SessionId,
+        /// Its transcript.
+        path: PathBuf,
+    },
 }
 
 /// What an agent's stream says, in the terms of all agents.

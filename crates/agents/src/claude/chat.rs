@@ -24,6 +24,7 @@ const OPENING: &str = "open";
 /// Claude Code's side of a chat.
 pub(crate) struct ClaudeChat {
     order: ChatOrder,
+    resumed: String,
     session: Option<SessionId>,
     mode: Option<String>,
     /// Requests of ours that wait for an answer, and what to say if it is refused.
@@ -37,9 +38,10 @@ pub(crate) struct ClaudeChat {
 }
 
 impl ClaudeChat {
-    /// A chat that has not begun.
-    pub(crate) fn new(order: ChatOrder) -> Self {
+    /// A chat that has not begun. `resumed` is the argument that resumes an existing session.
+    pub(crate) fn new(order: ChatOrder, resumed: String) -> Self {
         ClaudeChat {
+            resumed,
             order,
             session: None,
             mode: None,
@@ -285,9 +287,11 @@ impl Protocol for ClaudeChat {
         words.extend(["--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio"]);
         match &self.order.session {
             ChatSession::New(id) => words.extend(["--session-id", id.as_str()]),
-            ChatSession::Existing(id) => words.extend(["--resume", id.as_str()]),
+            ChatSession::Existing { .. } => words.extend(["--resume", &self.resumed]),
         }
-        for (option, value) in [("--model", &self.order.model), ("--permission-mode", &self.order.mode)] {
+        let order = &self.order;
+        for (option, value) in [("--name", &order.title), ("--model", &order.model), ("--permission-mode", &order.mode)]
+        {
             words.extend(value.iter().flat_map(|value| [option, value.as_str()]));
         }
         words.into_iter().map(str::to_owned).chain(self.order.options.iter().cloned()).collect()

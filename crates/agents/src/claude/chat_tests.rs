@@ -6,13 +6,15 @@ use crate::chat::{Action, Answer, Ask, ChatEvent, ChatOrder, ChatSession, Prompt
 
 fn chat() -> ClaudeChat {
     let id = SessionId::new("1f3a5c60-0000-4000-8000-000000000000").unwrap();
-    ClaudeChat::new(ChatOrder {
+    let order = ChatOrder {
         session: ChatSession::New(id),
         directory: "/work".into(),
+        title: None,
         model: Some("opus".to_owned()),
         mode: None,
         options: vec!["--verbose".to_owned()],
-    })
+    };
+    ClaudeChat::new(order, String::new())
 }
 
 fn receive(chat: &mut ClaudeChat, messages: &[Value]) -> Vec<ChatEvent> {

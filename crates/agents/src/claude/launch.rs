@@ -12,7 +12,7 @@ use super::Claude;
 use super::chat::ClaudeChat;
 use super::record::{Kind, Record, UserPart};
 use super::scan::scan;
-use crate::chat::{ChatOrder, Protocol};
+use crate::chat::{ChatOrder, ChatSession, Protocol};
 use crate::launch::Launch;
 use crate::lines::LineReader;
 use crate::program::{
@@ -61,7 +61,11 @@ impl Launch for Claude {
     }
 
     fn chat(&self, order: ChatOrder) -> Box<dyn Protocol> {
-        Box::new(ClaudeChat::new(order))
+        let resumed = match &order.session {
+            ChatSession::New(id) => id.to_string(),
+            ChatSession::Existing { id, path } => self.handle(SessionRef { id, path }, &order.directory),
+        };
+        Box::new(ClaudeChat::new(order, resumed))
     }
 
     fn context_window(&self, model: Option<&str>) -> u64 {

@@ -36,6 +36,8 @@ pub(crate) struct CodexChat {
     /// Settings for the next turn.
     overrides: Map<String, Value>,
     offer: Offer,
+    /// Whether a turn has ended, so that the thread has a file and can be named.
+    has_answered: bool,
 }
 
 /// What one of our requests was for.
@@ -59,6 +61,7 @@ impl CodexChat {
             waiting: Vec::new(),
             asked: HashMap::new(),
             overrides: Map::new(),
+            has_answered: false,
             offer: Offer { modes: MODES.map(|mode| mode.0).to_vec(), ..Offer::default() },
         }
     }
@@ -80,7 +83,7 @@ impl CodexChat {
         }
         match self.order.session.clone() {
             ChatSession::New(_) => self.request("thread/start", &params, Pending::Thread),
-            ChatSession::Existing(id) => {
+            ChatSession::Existing { id, .. } => {
                 params["threadId"] = json!(id.as_str());
                 params["excludeTurns"] = json!(true);
                 self.request("thread/resume", &params, Pending::Thread)
@@ -147,6 +150,13 @@ impl CodexChat {
         received
     }
 
+    /// The request that names a new thread, once it can be named.
+    fn title(&mut self) -> Option<Value> {
+        let title = self.order.title.take_if(|_| self.has_answered)?;
+        let params = json!({ "threadId": self.thread, "name": title });
+        Some(self.request("thread/name/set", &params, Pending::Other("can't name the session")))
+    }
+
     fn prompt(&mut self, prompt: &Prompt) -> Value {
         let image = |image: &crate::chat::Image| json!({ "type": "image", "url": format!("data:{};base64,{}", image.media_type, image.base64) });
         let text = json!({ "type": "text", "text": prompt.text, "text_elements": [] });
@@ -171,6 +181,7 @@ impl CodexChat {
             }
             "turn/completed" => {
                 self.turn = None;
+                self.has_answered = true;
                 let turn = &params["turn"];
                 let outcome = match turn["status"].as_str() {
                     Some("completed") => TurnOutcome::Completed,
@@ -287,7 +298,10 @@ impl Protocol for CodexChat {
     fn receive(&mut self, message: &Value) -> Received {
         let (id, method) = (&message["id"], message["method"].as_str());
         match (id.is_null(), method) {
-            (true, Some(method)) => Received { events: self.notified(method, &message["params"]), lines: Vec::new() },
+            (true, Some(method)) => Received {
+                events: self.notified(method, &message["params"]),
+                lines: self.title().into_iter().collect(),
+            },
             (false, Some(method)) => Received::event(self.asks(id, method, &message["params"])),
             (false, None) => id.as_u64().map(|id| self.answered(id, message)).unwrap_or_default(),
             (true, None) => Received::default(),

@@ -6,9 +6,16 @@ use crate::chat::{Action, Answer, Ask, ChatEvent, ChatOrder, ChatSession, Prompt
 
 fn chat() -> CodexChat {
     let id = SessionId::new("1f3a5c60-0000-4000-8000-000000000000").unwrap();
-    let session = ChatSession::Existing(id);
+    let session = ChatSession::Existing { id, path: "/work/rollout.jsonl".into() };
     let mode = Some("auto".to_owned());
-    CodexChat::new(ChatOrder { session, directory: "/work".into(), model: None, mode, options: Vec::new() })
+    CodexChat::new(ChatOrder {
+        session,
+        directory: "/work".into(),
+        title: None,
+        model: None,
+        mode,
+        options: Vec::new(),
+    })
 }
 
 /// A chat whose thread is loaded.

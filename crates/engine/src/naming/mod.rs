@@ -1,6 +1,7 @@
 //! Names: starting a session under a name, naming an existing one, and renaming it.
 
 pub(crate) mod adopt;
+pub(crate) mod chat;
 pub(crate) mod error;
 pub(crate) mod start;
 

@@ -227,6 +227,11 @@ impl Start {
         }
     }
 
+    /// The arguments of this launch.
+    pub(crate) fn options(&self) -> &[String] {
+        &self.options
+    }
+
     /// How the registry knows it.
     pub(crate) fn key(&self) -> &SessionKey {
         &self.key

@@ -188,13 +188,11 @@ impl Keymap {
 
     /// The keys of an action.
     pub(crate) fn keys(&self, action: Action) -> impl Iterator<Item = Key> + '_ {
-        let context = info(action).context;
         // In the order of the table, the first one is the one to show.
         let bound = self.bound.iter().filter(move |(_, own)| **own == action).map(|((_, key), _)| *key);
         let mut keys: Vec<Key> = bound.collect();
         let usual = |key: &Key| info(action).keys.iter().position(|usual| Key::parse(usual) == Some(*key));
         keys.sort_by_key(|key| (usual(key).unwrap_or(usize::MAX), *key));
-        let _ = context;
         keys.into_iter()
     }
 }

@@ -14,6 +14,9 @@ pub(crate) struct Document {
     pub turns: Vec<(u32, usize)>,
 }
 
+/// A document without lines.
+pub(crate) static EMPTY: Document = Document { lines: Vec::new(), turns: Vec::new() };
+
 impl Document {
     /// Adds lines of the renderer, which belong to a turn.
     pub(crate) fn add(&mut self, turn: u32, text: &str) {
@@ -82,6 +85,28 @@ fn apply(style: Style, code: u8) -> Style {
         39 => Style { fg: None, ..style },
         90..=97 => style.fg(Color::Indexed(code - 82)),
         _ => style,
+    }
+}
+
+/// Text that a renderer writes and the workbench takes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+impl Shared {
+    /// What was written since it was last taken.
+    pub(crate) fn take(&self) -> String {
+        String::from_utf8_lossy(&self.0.take()).into_owned()
+    }
+}
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.borrow_mut().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,6 +1,9 @@
 //! What happens to the workbench, and what it wants done.
 
-use engine::{Forked, Plan, Project, Request, Session};
+use std::path::PathBuf;
+
+use engine::chat::{Action, ChatEvent, Image};
+use engine::{ChatRequest, Forked, Plan, Project, Request, Session, TabRecord};
 use transcript::SessionName;
 
 use super::document::Document;
@@ -40,7 +43,90 @@ pub(crate) enum Event {
         plan: Result<Box<Plan>, Trouble>,
     },
     /// A fork was made.
-    Forked(Box<Forked>),
+    Forked {
+        /// The fork.
+        forked: Box<Forked>,
+        /// Its session.
+        session: Option<Box<Session>>,
+        /// The prompt that was taken from the source, to be changed.
+        prompt: Option<String>,
+    },
+    /// Something happened in a chat.
+    Chat {
+        /// Its tab.
+        tab: u64,
+        /// What.
+        event: ChatEvent,
+    },
+    /// A chat was opened.
+    ChatOpened {
+        /// Its tab.
+        tab: u64,
+        /// The session's name.
+        name: Option<SessionName>,
+    },
+    /// A chat could not be opened.
+    ChatFailed {
+        /// Its tab.
+        tab: u64,
+        /// Why.
+        trouble: Trouble,
+    },
+    /// The session of a tab, as it is now.
+    TabSession {
+        /// The tab.
+        tab: u64,
+        /// The session.
+        session: Box<Session>,
+    },
+    /// What was said in a session before its tab was opened.
+    TabHistory {
+        /// The request that this answers.
+        ticket: u64,
+        /// The transcript, laid out.
+        document: Document,
+        /// The prompts in it.
+        prompts: Vec<String>,
+    },
+    /// The sessions whose tabs were open when the workbench was left.
+    Tabs(Vec<Session>),
+    /// What could complete a word in a prompt box.
+    Completions {
+        /// The tab.
+        tab: u64,
+        /// The word.
+        word: String,
+        /// What could take its place.
+        choices: Vec<(String, String)>,
+    },
+    /// A picture was read for a prompt.
+    Picture {
+        /// The tab.
+        tab: u64,
+        /// The picture.
+        image: Image,
+    },
+    /// A text was written in the person's editor.
+    Edited {
+        /// The tab.
+        tab: u64,
+        /// The text.
+        text: String,
+    },
+    /// The agent's own screen was left.
+    Returned {
+        /// The tab.
+        tab: u64,
+    },
+    /// A command of tine has run.
+    Ran {
+        /// Its words.
+        words: Vec<String>,
+        /// Whether it succeeded.
+        success: bool,
+        /// What it printed.
+        output: String,
+    },
     /// Something worked.
     Done(String),
     /// Something didn't work.
@@ -99,7 +185,100 @@ pub(crate) enum Effect {
         request: Box<Request>,
     },
     /// Make a fork.
-    Fork(Box<Plan>),
+    Fork {
+        /// The plan.
+        plan: Box<Plan>,
+        /// The turn of the source whose prompt is to be changed in the fork, and the source.
+        edit: Option<(u32, Box<Session>)>,
+    },
+    /// Open a chat.
+    OpenChat {
+        /// Its tab.
+        tab: u64,
+        /// What is asked for.
+        request: Box<ChatRequest>,
+    },
+    /// Do something in a chat.
+    Act {
+        /// Its tab.
+        tab: u64,
+        /// What.
+        action: Action,
+    },
+    /// End the agent of a chat.
+    CloseChat {
+        /// Its tab.
+        tab: u64,
+    },
+    /// Send a message to a session that runs elsewhere.
+    SendElsewhere {
+        /// Its tab.
+        tab: u64,
+        /// The session.
+        session: Box<Session>,
+        /// The message.
+        text: String,
+    },
+    /// Look at the session of a tab again.
+    RefreshTab {
+        /// The tab.
+        tab: u64,
+        /// The path, name or id of the session.
+        session: String,
+    },
+    /// Read what was said in a session.
+    ReadTab {
+        /// Names the request in the answer.
+        ticket: u64,
+        /// The session.
+        session: Box<Session>,
+        /// The columns to lay it out for.
+        width: u16,
+        /// Whether tool calls and thinking are shown in full.
+        full: bool,
+        /// Whether the acknowledgement of a seed is left out.
+        hide_acknowledgement: bool,
+    },
+    /// Find the tabs that were open when the workbench was left.
+    RestoreTabs,
+    /// Remember which tabs are open.
+    RememberTabs(Vec<TabRecord>),
+    /// Find files that could complete a word.
+    Complete {
+        /// The tab.
+        tab: u64,
+        /// The word, with `@` before it.
+        word: String,
+        /// Where to look.
+        directory: PathBuf,
+    },
+    /// Read a picture.
+    ReadPicture {
+        /// The tab.
+        tab: u64,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Run a command of tine and show what it prints.
+    Run(Vec<String>),
+    /// Write a text in the person's editor. The screen is left meanwhile.
+    Edit {
+        /// The tab.
+        tab: u64,
+        /// The text so far.
+        text: String,
+    },
+    /// Open the agent's own screen. The workbench's is left meanwhile.
+    HandOver {
+        /// The tab.
+        tab: u64,
+        /// The session.
+        session: Box<Session>,
+    },
+    /// Bring the pane of a session to the front.
+    FocusPane(Box<Session>),
+    /// Put a text on the clipboard.
+    Copy(String),
     /// Give a session a name.
     Rename(Box<Session>, SessionName),
     /// Undo the last operation.

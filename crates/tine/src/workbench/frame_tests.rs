@@ -53,7 +53,7 @@ impl Bench {
             cancel: agents::Cancel::default(),
         };
         // Paths are shown below it, so that no frame depends on where the sandbox is.
-        let state = State::new(&project, sandbox.work(), context.clock, TimeZone::UTC);
+        let state = State::new(&project, sandbox.work(), context.clock, TimeZone::UTC, true);
         let worker = worker::Worker::new(Tine::open(context).unwrap(), true, TimeZone::UTC);
         let mut bench = Bench { _sandbox: sandbox, state, worker };
         bench.state.resize((width, height));

@@ -19,8 +19,8 @@ pub(crate) enum Row {
     },
 }
 
-/// The rows for sessions that are shown, newest first. Those that wait for the person come first, in a group of their own.
-pub(crate) fn rows(sessions: &[&SessionView], shown: impl Fn(usize) -> bool, home: &Path) -> Vec<Row> {
+/// The rows for sessions that are shown, in this order. Those that wait for the person come first, in a group of their own.
+pub(crate) fn rows(sessions: &[&SessionView], order: &[usize], shown: impl Fn(usize) -> bool, home: &Path) -> Vec<Row> {
     let forest = Forest::new(sessions, shown);
     let mut rows = Vec::new();
     let waiting: Vec<usize> = forest.shown().filter(|index| sessions[*index].state == State::Waiting).collect();
@@ -28,9 +28,9 @@ pub(crate) fn rows(sessions: &[&SessionView], shown: impl Fn(usize) -> bool, hom
         rows.push(Row::Heading("needs you".to_owned()));
         rows.extend(waiting.into_iter().map(|index| Row::Session { index, branches: String::new() }));
     }
-    // Groups come in the order of their newest session.
+    // Groups come in the order of their first session.
     let mut groups: Vec<(PathBuf, Vec<usize>)> = Vec::new();
-    for root in forest.roots() {
+    for root in order.iter().copied().filter(|index| forest.is_root(*index)) {
         let directory = group(sessions[root].cwd.as_deref());
         match groups.iter_mut().find(|(other, _)| *other == directory) {
             Some((_, members)) => members.push(root),
@@ -109,8 +109,8 @@ impl Forest {
         (0..self.is_shown.len()).filter(|index| self.is_shown[*index])
     }
 
-    fn roots(&self) -> impl Iterator<Item = usize> + '_ {
-        self.shown().filter(|index| self.parent[*index].is_none())
+    fn is_root(&self, index: usize) -> bool {
+        self.is_shown[index] && self.parent[index].is_none()
     }
 
     fn add(&self, index: usize, own: &str, below: &str, sessions: &[&SessionView], rows: &mut Vec<Row>) {

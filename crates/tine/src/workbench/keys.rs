@@ -171,7 +171,8 @@ mod tests {
 
     #[test]
     fn keys_are_written_as_they_are_read() {
-        for name in ["f", "G", "?", "ctrl+p", "alt+f", "alt+shift+f", "f1", "f12", "esc", "space", "alt+up", "[", "backtab"]
+        for name in
+            ["f", "G", "?", "ctrl+p", "alt+f", "alt+shift+f", "f1", "f12", "esc", "space", "alt+up", "[", "backtab"]
         {
             let key = Key::parse(name).unwrap_or_else(|| panic!("{name}"));
             assert_eq!(key.to_string(), name);

@@ -7,10 +7,13 @@
 //!
 //! The workbench makes no decision of its own that another front end makes too: it asks the engine.
 
+mod actions;
+mod chat;
 mod document;
 mod event;
 mod graph;
 mod keys;
+mod outside;
 mod state;
 mod terminal;
 mod update;
@@ -20,6 +23,7 @@ mod worker;
 #[cfg(test)]
 mod frame_tests;
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
@@ -37,18 +41,26 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
     let (sender, events) = mpsc::channel();
     let workers = worker::start(&context, surface, &sender);
     let mut terminal = terminal::Screen::enter(&sender, surface.color)?;
-    let mut state = State::new(&context.cwd, context.surroundings.home.clone(), context.clock, surface.zone.clone());
+    let home = context.surroundings.home.clone();
+    let mut state = State::new(&context.cwd, home, context.clock, surface.zone.clone(), surface.color);
     state.resize(terminal.size()?);
     workers.send(state.begin());
     terminal.draw(&state)?;
     while let Ok(first) = events.recv() {
-        // Everything that has arrived is taken in before the next frame.
-        for event in std::iter::once(first).chain(events.try_iter()) {
-            let effects = update::update(&mut state, event);
-            if effects.iter().any(|effect| matches!(effect, Effect::Quit)) {
-                return Ok(ExitCode::SUCCESS);
+        // Everything that has arrived is taken in before the next frame. Keys are not kept waiting by what streams in.
+        let mut waiting: VecDeque<Event> = std::iter::once(first).chain(events.try_iter()).collect();
+        while let Some(event) = waiting.pop_front() {
+            for effect in update::update(&mut state, event) {
+                match effect {
+                    Effect::Quit => return Ok(ExitCode::SUCCESS),
+                    Effect::Edit { tab, text } => waiting.push_back(outside::edit(&mut terminal, &context, tab, &text)),
+                    Effect::HandOver { tab, session } => {
+                        waiting.push_back(outside::hand_over(&mut terminal, &context, tab, &session));
+                    }
+                    Effect::Copy(text) => terminal.copy(&text)?,
+                    effect => workers.send(vec![effect]),
+                }
             }
-            workers.send(effects);
         }
         terminal.draw(&state)?;
     }

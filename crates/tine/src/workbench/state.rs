@@ -6,6 +6,8 @@ use engine::{Clock, Plan, Project, Request, Session};
 use jiff::tz::TimeZone;
 use transcript::{Agent, SessionView};
 
+use super::actions::{Context, Keymap};
+use super::chat::ChatTab;
 use super::document::Document;
 use super::event::{Effect, Hit, Trouble};
 use super::graph::{self, Row};
@@ -34,6 +36,14 @@ pub(crate) struct State {
     pub preview: Option<Reader>,
     /// What happened last.
     pub message: Option<Message>,
+    pub keymap: Keymap,
+    /// The chats that are open.
+    pub tabs: Vec<ChatTab>,
+    /// Whether colours are used.
+    pub color: bool,
+    /// Where new sessions work.
+    pub directory: PathBuf,
+    pub sort: Sort,
     ticket: u64,
 }
 
@@ -44,6 +54,37 @@ pub(crate) enum Scope {
     Here,
     /// All.
     Everywhere,
+}
+
+/// The order of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// Newest first.
+    Age,
+    /// By name or title.
+    Name,
+    /// Most turns first.
+    Turns,
+}
+
+impl Sort {
+    /// The next one.
+    pub(crate) fn next(self) -> Self {
+        match self {
+            Sort::Age => Sort::Name,
+            Sort::Name => Sort::Turns,
+            Sort::Turns => Sort::Age,
+        }
+    }
+
+    /// What people read.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Sort::Age => "newest first",
+            Sort::Name => "by name",
+            Sort::Turns => "most turns first",
+        }
+    }
 }
 
 /// What fills the screen.
@@ -57,6 +98,8 @@ pub(crate) enum Screen {
     Transcript(Box<Reader>),
     /// Search as you type.
     Search(SearchState),
+    /// A chat, by the number of its tab.
+    Chat(u64),
 }
 
 /// A transcript that is read.
@@ -97,6 +140,45 @@ pub(crate) enum Popup {
         /// The name so far.
         name: String,
     },
+    /// Something that has to be confirmed.
+    Confirm {
+        /// What is asked.
+        question: String,
+        /// What is done then.
+        words: Vec<String>,
+    },
+    /// Choosing one of several values for a chat.
+    Choose(Box<Choose>),
+    /// What a command printed.
+    Output {
+        /// The command.
+        title: String,
+        /// The lines.
+        lines: Vec<String>,
+        /// The first line on the screen.
+        top: usize,
+    },
+}
+
+/// Choosing one of several values for a chat.
+pub(crate) struct Choose {
+    /// The tab.
+    pub tab: u64,
+    /// What is chosen.
+    pub what: Choice,
+    /// The values, with what people read.
+    pub values: Vec<(String, String)>,
+    /// The selected one.
+    pub selected: usize,
+}
+
+/// What is chosen for a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choice {
+    Model,
+    Mode,
+    /// The agent of a new chat.
+    Agent,
 }
 
 /// A fork that is being prepared.
@@ -109,6 +191,10 @@ pub(crate) struct ForkDialog {
     pub ticket: u64,
     /// Whether the person has chosen where it works.
     pub workspace_is_chosen: bool,
+    /// The turn whose prompt is to be changed in the fork.
+    pub edit: Option<u32>,
+    /// Whether the fork is being made.
+    pub is_running: bool,
 }
 
 /// What happened last.
@@ -119,7 +205,7 @@ pub(crate) enum Message {
 }
 
 impl State {
-    pub(crate) fn new(directory: &Path, home: PathBuf, clock: Clock, zone: TimeZone) -> Self {
+    pub(crate) fn new(directory: &Path, home: PathBuf, clock: Clock, zone: TimeZone, color: bool) -> Self {
         State {
             size: (80, 24),
             clock,
@@ -137,13 +223,49 @@ impl State {
             popup: None,
             preview: None,
             message: None,
+            keymap: Keymap::default(),
+            tabs: Vec::new(),
+            color,
+            directory: directory.to_owned(),
+            sort: Sort::Age,
             ticket: 0,
         }
     }
 
     /// What is to be done first.
     pub(crate) fn begin(&mut self) -> Vec<Effect> {
-        vec![Effect::LoadSessions]
+        vec![Effect::LoadSessions, Effect::RestoreTabs]
+    }
+
+    /// Where keys go.
+    pub(crate) fn context(&self) -> Context {
+        match &self.screen {
+            Screen::Sessions { .. } => Context::Sessions,
+            Screen::Transcript(_) => Context::Transcript,
+            Screen::Search(_) => Context::Search,
+            Screen::Chat(_) => Context::Chat,
+        }
+    }
+
+    /// The chat on the screen.
+    pub(crate) fn chat(&self) -> Option<&ChatTab> {
+        match self.screen {
+            Screen::Chat(number) => self.tabs.iter().find(|tab| tab.number == number),
+            _ => None,
+        }
+    }
+
+    /// The chat on the screen, to change it.
+    pub(crate) fn chat_mut(&mut self) -> Option<&mut ChatTab> {
+        match self.screen {
+            Screen::Chat(number) => self.tab_mut(number),
+            _ => None,
+        }
+    }
+
+    /// A tab by its number. It may be closed.
+    pub(crate) fn tab_mut(&mut self, number: u64) -> Option<&mut ChatTab> {
+        self.tabs.iter_mut().find(|tab| tab.number == number)
     }
 
     pub(crate) fn resize(&mut self, size: (u16, u16)) {
@@ -169,6 +291,7 @@ impl State {
         let kept = self.selection().map(Session::key);
         let sessions = self.sessions.as_deref().unwrap_or_default();
         let views: Vec<&SessionView> = sessions.iter().map(|session| &session.view).collect();
+        let order = self.order();
         let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
         let is_shown = |index: usize| {
             let view = views[index];
@@ -177,7 +300,7 @@ impl State {
                 && self.agent.is_none_or(|agent| agent == view.agent)
                 && (words.is_empty() || words.iter().all(|word| searchable(view).contains(word)))
         };
-        self.rows = graph::rows(&views, is_shown, &self.home);
+        self.rows = graph::rows(&views, &order, is_shown, &self.home);
         let is_kept = |row: &Row| match row {
             Row::Session { index, .. } => kept.as_ref().is_some_and(|kept| sessions[*index].key() == *kept),
             Row::Heading(_) => false,
@@ -185,6 +308,47 @@ impl State {
         let first = || self.rows.iter().position(|row| matches!(row, Row::Session { .. }));
         self.selected = self.rows.iter().position(is_kept).or_else(first).unwrap_or(0);
         self.keep_in_sight();
+    }
+
+    /// The sessions in the order of the list.
+    fn order(&self) -> Vec<usize> {
+        let sessions = self.sessions.as_deref().unwrap_or_default();
+        let mut order: Vec<usize> = (0..sessions.len()).collect();
+        let view = |index: &usize| &sessions[*index].view;
+        let name = |view: &SessionView| {
+            let name = view.name.as_ref().map(ToString::to_string).or_else(|| view.title.clone());
+            name.unwrap_or_default().to_lowercase()
+        };
+        match self.sort {
+            Sort::Age => {}
+            Sort::Name => order.sort_by_cached_key(|index| name(view(index))),
+            Sort::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
+        }
+        order
+    }
+
+    /// Selects the session that the selected one was forked from.
+    pub(crate) fn select_parent(&mut self) {
+        let parent = self.selection().and_then(|session| session.view.parent.as_ref());
+        let Some((agent, id)) = parent.map(|parent| (parent.agent, parent.id.clone())) else { return };
+        self.select_where(|view| view.agent == agent && view.id == id);
+    }
+
+    /// Selects the first fork of the selected session.
+    pub(crate) fn select_child(&mut self) {
+        let Some((agent, id)) = self.selection().map(|session| (session.view.agent, session.view.id.clone())) else {
+            return;
+        };
+        self.select_where(|view| view.parent.as_ref().is_some_and(|parent| parent.agent == agent && parent.id == id));
+    }
+
+    fn select_where(&mut self, fits: impl Fn(&SessionView) -> bool) {
+        let sessions = self.sessions.as_deref().unwrap_or_default();
+        let is_it = |row: &Row| matches!(row, Row::Session { index, .. } if fits(&sessions[*index].view));
+        if let Some(row) = self.rows.iter().position(is_it) {
+            self.selected = row;
+            self.keep_in_sight();
+        }
     }
 
     /// Moves the selection over sessions, past headings.
@@ -199,7 +363,17 @@ impl State {
 
     /// The rows of the body between the header and the footer.
     pub(crate) fn body_height(&self) -> usize {
-        usize::from(self.size.1.saturating_sub(4)).max(1)
+        usize::from(self.size.1.saturating_sub(3 + self.tab_bar_height())).max(1)
+    }
+
+    /// The rows of the tab bar. Without tabs there is none.
+    pub(crate) fn tab_bar_height(&self) -> u16 {
+        u16::from(!self.tabs.is_empty())
+    }
+
+    /// The rows of a chat above its prompt box.
+    pub(crate) fn chat_height(&self) -> usize {
+        self.body_height().saturating_sub(4).max(1)
     }
 
     /// Whether there is room for a preview beside the list.
@@ -221,7 +395,19 @@ impl State {
     }
 }
 
+impl Screen {
+    /// Whether it is the chat of this tab.
+    pub(crate) fn is_chat(&self, number: u64) -> bool {
+        matches!(self, Screen::Chat(shown) if *shown == number)
+    }
+}
+
 impl Reader {
+    /// A transcript that is not read yet.
+    pub(crate) fn new(session: Session, chosen: Option<u32>, ticket: u64) -> Self {
+        Reader { session, document: None, top: 0, full: false, chosen, ticket }
+    }
+
     /// Scrolls by lines, and stays within the document.
     pub(crate) fn scroll(&mut self, lines: isize, height: usize) {
         let length = self.document.as_ref().map_or(0, |document| document.lines.len());

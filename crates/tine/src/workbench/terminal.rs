@@ -1,9 +1,11 @@
 //! The terminal: entered, drawn on, and given back whatever happens.
 
-use std::io::{self, Stdout, stdout};
-use std::sync::Once;
+use std::io::{self, Stdout, Write, stdout};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, Once};
 use std::thread;
+use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -24,25 +26,54 @@ use super::view;
 pub(crate) struct Screen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     color: bool,
+    keyboard: Arc<Keyboard>,
 }
+
+/// Who reads the keyboard: the workbench, or a program that has the screen for a while.
+#[derive(Default)]
+struct Keyboard {
+    is_lent: AtomicBool,
+    /// Held while keys are read.
+    reading: Mutex<()>,
+}
+
+/// For how long the keyboard is watched before it may be lent.
+const TURN: Duration = Duration::from_millis(200);
 
 impl Screen {
     /// Enters the alternate screen and reports what is typed.
     pub(crate) fn enter(events: &Sender<Event>, color: bool) -> io::Result<Self> {
         restore_on_panic();
         enable_raw_mode()?;
-        let mut screen = Screen { terminal: Terminal::new(CrosstermBackend::new(stdout()))?, color };
+        let keyboard = Arc::new(Keyboard::default());
+        let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        let mut screen = Screen { terminal, color, keyboard: Arc::clone(&keyboard) };
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
         screen.terminal.clear()?;
         let events = events.clone();
-        thread::spawn(move || {
-            while let Ok(event) = event::read() {
-                if events.send(Event::from(event)).is_err() {
-                    return;
-                }
-            }
-        });
+        thread::spawn(move || keyboard.report(&events));
         Ok(screen)
+    }
+
+    /// Gives screen and keyboard to a program until it ends.
+    pub(crate) fn lend<T>(&mut self, run: impl FnOnce() -> T) -> io::Result<T> {
+        self.keyboard.is_lent.store(true, Ordering::SeqCst);
+        let reading = self.keyboard.reading.lock();
+        restore();
+        let result = run();
+        drop(reading);
+        enable_raw_mode()?;
+        execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
+        self.terminal.clear()?;
+        self.keyboard.is_lent.store(false, Ordering::SeqCst);
+        Ok(result)
+    }
+
+    /// Puts a text on the clipboard, by the sequence that terminals know for that.
+    pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
+        let mut out = stdout();
+        write!(out, "\x1b]52;c;{}\x07", super::worker::base64(text.as_bytes()))?;
+        out.flush()
     }
 
     /// Columns and rows.
@@ -56,6 +87,28 @@ impl Screen {
         queue!(stdout(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| view::draw(frame, state, self.color))?;
         execute!(stdout(), EndSynchronizedUpdate)
+    }
+}
+
+impl Keyboard {
+    /// Reports what is typed until nobody listens.
+    fn report(&self, events: &Sender<Event>) {
+        loop {
+            if self.is_lent.load(Ordering::SeqCst) {
+                thread::sleep(TURN / 10);
+                continue;
+            }
+            let Ok(_reading) = self.reading.lock() else { return };
+            let event = match event::poll(TURN) {
+                Ok(true) => event::read(),
+                Ok(false) => continue,
+                Err(_) => return,
+            };
+            let Ok(event) = event else { return };
+            if events.send(Event::from(event)).is_err() {
+                return;
+            }
+        }
     }
 }
 

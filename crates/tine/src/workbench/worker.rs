@@ -1,26 +1,42 @@
-//! Threads that carry out effects and report back. One reads and changes, one searches; each has an engine of its own, so
-//! that a slow search doesn't hold up the list.
+//! Threads that carry out effects and report back. One reads and changes, one searches, one holds the chats; each has an
+//! engine of its own, so that a slow search holds up neither the list nor a chat.
 
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, Sender};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
-use engine::{Asking, Context, EMBEDDING, Engine, Limits, Now, Project, Query, Quiet, Session, Tine};
+use engine::chat::ChatEvent;
+use engine::{
+    Asking, ChatRequest, Context, EMBEDDING, Engine, Limits, Now, OpenChat, Plan, Project, Query, Quiet, Session,
+    TabRecord, Target, Tine,
+};
 use jiff::tz::TimeZone;
 use transcript::render::{Part, Renderer, Style, Terminal, Tools};
+use transcript::{Block, BlockKind};
 
 use diagnostics::OrLog;
 
-use super::document::Document;
+use super::document::{Document, Shared};
 use super::event::{Effect, Event, Hit, Trouble};
 use crate::environment::Surface;
 
 /// How many hits a search shows.
 const HITS: usize = 50;
 
+/// How many files a completion offers.
+const FILES: usize = 50;
+
+/// The largest picture that a prompt takes.
+const LARGEST_PICTURE: u64 = 5 << 20;
+
 /// The threads that take effects.
 pub(crate) struct Workers {
     desk: Sender<Effect>,
     search: Sender<Effect>,
+    chats: Option<Sender<Effect>>,
+    closing: Option<JoinHandle<()>>,
 }
 
 /// Starts the threads.
@@ -32,17 +48,95 @@ pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>
         thread::spawn(move || work(context, color, zone, &effects, &events, run));
         sender
     };
-    Workers { desk: begin(Worker::at_desk), search: begin(Worker::search) }
+    let (chats, effects) = mpsc::channel();
+    let (own, reports) = (context.clone(), events.clone());
+    let closing = thread::spawn(move || hold_chats(own, &effects, &reports));
+    Workers { desk: begin(Worker::at_desk), search: begin(Worker::search), chats: Some(chats), closing: Some(closing) }
 }
 
 impl Workers {
     pub(crate) fn send(&self, effects: Vec<Effect>) {
         for effect in effects {
-            let to = if matches!(effect, Effect::Search { .. }) { &self.search } else { &self.desk };
+            let to = match effect {
+                Effect::Search { .. } => Some(&self.search),
+                Effect::OpenChat { .. } | Effect::Act { .. } | Effect::CloseChat { .. } => self.chats.as_ref(),
+                _ => Some(&self.desk),
+            };
             // A thread that has ended has said why.
-            let _ = to.send(effect);
+            let _ = to.map(|to| to.send(effect));
         }
     }
+}
+
+impl Drop for Workers {
+    /// Ends the agents of all chats and waits for that.
+    fn drop(&mut self) {
+        self.chats = None;
+        if let Some(closing) = self.closing.take() {
+            let _ = closing.join();
+        }
+    }
+}
+
+/// Holds the chats. Their agents end with this thread.
+fn hold_chats(context: Context, effects: &Receiver<Effect>, events: &Sender<Event>) {
+    let tine = match Tine::open(context) {
+        Ok(tine) => tine,
+        Err(error) => return drop(events.send(Event::Failed(trouble(&error)))),
+    };
+    let mut chats: HashMap<u64, OpenChat> = HashMap::new();
+    while let Ok(effect) = effects.recv() {
+        match effect {
+            Effect::OpenChat { tab, request } => {
+                let opened = open_chat(&tine, &request, tab, events);
+                let event = match opened {
+                    Ok(chat) => {
+                        let name = chat.name.clone();
+                        chats.insert(tab, chat);
+                        Event::ChatOpened { tab, name }
+                    }
+                    Err(error) => Event::ChatFailed { tab, trouble: trouble(&error) },
+                };
+                if events.send(event).is_err() {
+                    break;
+                }
+            }
+            Effect::Act { tab, action } => {
+                let happened = chats.get(&tab).map(|chat| chat.act(action)).unwrap_or_default();
+                for event in happened {
+                    let _ = events.send(Event::Chat { tab, event });
+                }
+            }
+            Effect::CloseChat { tab } => {
+                if let Some(chat) = chats.remove(&tab) {
+                    chat.close(&tine);
+                }
+            }
+            _ => {}
+        }
+    }
+    // All at once, because each may take a moment to end.
+    for (_, chat) in chats {
+        chat.end_soon();
+        chat.close(&tine);
+    }
+}
+
+fn open_chat(tine: &Tine, request: &ChatRequest, tab: u64, events: &Sender<Event>) -> Result<OpenChat, engine::Error> {
+    let request = match request {
+        // A fork that was not started gets its transcript now.
+        ChatRequest::Resume { session, directory } if session.view.unstarted => {
+            let session = Box::new(tine.start_fork((**session).clone(), Some(directory))?);
+            ChatRequest::Resume { session, directory: directory.clone() }
+        }
+        // It may have been continued or closed elsewhere since it was listed.
+        ChatRequest::Resume { session, directory } => {
+            ChatRequest::Resume { session: Box::new(tine.refresh(session)?), directory: directory.clone() }
+        }
+        ChatRequest::Start { .. } => request.clone(),
+    };
+    let events = events.clone();
+    tine.open_chat(&request, move |event: ChatEvent| drop(events.send(Event::Chat { tab, event })))
 }
 
 /// One thread's engine.
@@ -124,7 +218,35 @@ impl Worker {
                 let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
                 Ok(Event::Planned { ticket, plan })
             }
-            Effect::Fork(plan) => Ok(Event::Forked(Box::new(self.tine.apply_fork(&plan, &Quiet)?))),
+            Effect::Fork { plan, edit } => self.fork(&plan, edit),
+            Effect::ReadTab { ticket, session, width, full, hide_acknowledgement } => {
+                let (document, prompts) = self.read_tab(&session, width, full, hide_acknowledgement)?;
+                Ok(Event::TabHistory { ticket, document, prompts })
+            }
+            Effect::RefreshTab { tab, session } => self.refresh_tab(tab, &session),
+            Effect::RestoreTabs => self.restore_tabs(),
+            Effect::RememberTabs(tabs) => {
+                TabRecord::remember(&self.tine, &tabs)?;
+                Ok(Event::Ignored)
+            }
+            Effect::SendElsewhere { tab, session, text } => {
+                let path = session.view.path.to_string_lossy().into_owned();
+                self.tine.send(&Target::Session(session), &text, false, None)?;
+                self.refresh_tab(tab, &path)
+            }
+            Effect::FocusPane(session) => {
+                self.tine.focus(&session)?;
+                Ok(Event::Ignored)
+            }
+            Effect::Complete { tab, word, directory } => {
+                let choices = self.files(&directory, word.trim_start_matches('@'));
+                Ok(Event::Completions { tab, word, choices })
+            }
+            Effect::ReadPicture { tab, path } => Ok(match read_picture(&path) {
+                Ok(image) => Event::Picture { tab, image },
+                Err(message) => Event::Failed(Trouble { message, hint: None }),
+            }),
+            Effect::Run(words) => Ok(self.run(words)),
             Effect::Rename(session, name) => {
                 let old = session.view.label().to_owned();
                 self.tine.rename(&session, &name)?;
@@ -134,11 +256,29 @@ impl Worker {
                 let undone = self.tine.undo(None, false)?;
                 Ok(Event::Done(format!("undid: {}", undone.what)))
             }
-            Effect::Search { .. } | Effect::Quit => Ok(Event::Ignored),
+            Effect::Search { .. }
+            | Effect::OpenChat { .. }
+            | Effect::Act { .. }
+            | Effect::CloseChat { .. }
+            | Effect::Edit { .. }
+            | Effect::HandOver { .. }
+            | Effect::Copy(_)
+            | Effect::Quit => Ok(Event::Ignored),
         }
     }
 
     fn read(&self, session: &Session, width: u16, full: bool) -> Result<Document, engine::Error> {
+        self.lay_out(session, width, full, |_| true)
+    }
+
+    /// Lays out the blocks of a session that are wanted.
+    fn lay_out(
+        &self,
+        session: &Session,
+        width: u16,
+        full: bool,
+        mut is_wanted: impl FnMut(&Block) -> bool,
+    ) -> Result<Document, engine::Error> {
         let mut blocks = self.tine.read(session, None)?;
         let tools = if full { Tools::Full } else { Tools::Brief };
         let style = Style { color: self.color, width: width.into(), zone: self.zone.clone() };
@@ -148,10 +288,120 @@ impl Worker {
         renderer.begin(&session.view, Part::Whole).or_log("lay out a transcript");
         text.take();
         while let Some(block) = blocks.next_block() {
-            renderer.block(&block).or_log("lay out a block");
-            document.add(block.turn, &text.take());
+            if is_wanted(&block) {
+                renderer.block(&block).or_log("lay out a block");
+                document.add(block.turn, &text.take());
+            }
         }
         Ok(document)
+    }
+
+    /// What was said in a session before its tab was opened, and the prompts in it. Later turns are in the tab's log.
+    fn read_tab(
+        &self,
+        session: &Session,
+        width: u16,
+        full: bool,
+        hide_acknowledgement: bool,
+    ) -> Result<(Document, Vec<String>), engine::Error> {
+        let last = session.view.turns;
+        let mut prompts = Vec::new();
+        let document = self.lay_out(session, width, full, |block| {
+            if let (BlockKind::Prompt { text, steer: false }, 0) = (&block.kind, block.depth)
+                && !transcript::seed::is_seed(text)
+            {
+                prompts.push(text.clone());
+            }
+            let is_acknowledgement = block.turn == 1 && !matches!(block.kind, BlockKind::Prompt { .. });
+            block.turn <= last && !(hide_acknowledgement && is_acknowledgement)
+        })?;
+        Ok((document, prompts))
+    }
+
+    /// Makes a fork, and takes the prompt that is to be changed from its source.
+    fn fork(&self, plan: &Plan, edit: Option<(u32, Box<Session>)>) -> Result<Event, engine::Error> {
+        let prompt = edit.map(|(turn, source)| self.prompt_of(&source, turn)).transpose()?.flatten();
+        let forked = Box::new(self.tine.apply_fork(plan, &Quiet)?);
+        let session = self.tine.resolve(&forked.session.path.to_string_lossy(), &Quiet);
+        let session = session.or_log("read the fork again").map(|selection| Box::new(selection.session));
+        Ok(Event::Forked { forked, session, prompt })
+    }
+
+    fn prompt_of(&self, session: &Session, turn: u32) -> Result<Option<String>, engine::Error> {
+        let mut blocks = self.tine.read(session, Some(turn))?;
+        let mut found = None;
+        while let Some(block) = blocks.next_block() {
+            if let (BlockKind::Prompt { text, steer: false }, true) =
+                (block.kind, block.turn == turn && block.depth == 0)
+            {
+                found = Some(text);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The session of a tab, as its file says now. A session that the agent has only begun to write is looked for again
+    /// after the next turn.
+    fn refresh_tab(&self, tab: u64, session: &str) -> Result<Event, engine::Error> {
+        let found = self.tine.resolve(session, &Quiet).or_log("look at the session of a tab");
+        Ok(found.map_or(Event::Ignored, |selection| Event::TabSession { tab, session: Box::new(selection.session) }))
+    }
+
+    /// The sessions whose tabs were open. Those that are gone get no tab.
+    fn restore_tabs(&self) -> Result<Event, engine::Error> {
+        let records = TabRecord::all(&self.tine)?;
+        if records.is_empty() {
+            return Ok(Event::Ignored);
+        }
+        let sessions = self.tine.all_sessions(&Quiet)?;
+        let of = |record: &TabRecord| {
+            sessions.iter().find(|session| session.view.agent == record.agent && session.view.id == record.id).cloned()
+        };
+        Ok(Event::Tabs(records.iter().filter_map(of).collect()))
+    }
+
+    /// Files of a directory whose path contains some letters, as git lists them, or those of the directory itself.
+    fn files(&self, directory: &Path, part: &str) -> Vec<(String, String)> {
+        let listed = self.tine.context().find_program("git").and_then(|git| {
+            let words = ["-c", "core.fsmonitor=false", "ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+            let output = Command::new(git).args(words).current_dir(directory).stdin(Stdio::null()).output();
+            output.or_log("list files").filter(|output| output.status.success())
+        });
+        let names: Vec<String> = match listed {
+            Some(output) => {
+                let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+                names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+            }
+            None => {
+                let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+                entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+            }
+        };
+        let part = part.to_lowercase();
+        let mut fitting: Vec<String> = names
+            .into_iter()
+            .filter(|name| name.to_lowercase().contains(&part) && !transcript::text::is_deceptive(name))
+            .collect();
+        // Names that begin with the letters come first.
+        let file = |name: &str| name.rsplit('/').next().unwrap_or_default().to_lowercase();
+        fitting.sort_by_key(|name| (!file(name).starts_with(&part), name.len(), name.clone()));
+        fitting.into_iter().take(FILES).map(|name| (format!("@{name}"), String::new())).collect()
+    }
+
+    /// Runs a command of tine, as in a shell without a terminal.
+    fn run(&self, words: Vec<String>) -> Event {
+        let context = self.tine.context();
+        let mut command = Command::new(&context.program);
+        command.args(&words).current_dir(&context.cwd).stdin(Stdio::null());
+        match command.output() {
+            Ok(output) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (out, err) = (text(&output.stdout), text(&output.stderr));
+                let output_text = if out.trim().is_empty() { err } else { out };
+                Event::Ran { words, success: output.status.success(), output: output_text }
+            }
+            Err(error) => Event::Failed(Trouble { message: format!("cannot run tine: {error}"), hint: None }),
+        }
     }
 
     /// Keywords first, which are there at once; then meaning as well.
@@ -184,23 +434,48 @@ impl Worker {
     }
 }
 
-/// Text that a renderer writes and the reader takes.
-#[derive(Clone, Default)]
-struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
-
-impl Shared {
-    fn take(&self) -> String {
-        String::from_utf8_lossy(&self.0.take()).into_owned()
+/// Reads a picture for a prompt.
+fn read_picture(path: &Path) -> Result<engine::chat::Image, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("cannot read {}: {error}", path.display());
+    let size = std::fs::metadata(path).map_err(|error| failed(&error))?.len();
+    if size > LARGEST_PICTURE {
+        return Err(failed(&"the picture is larger than 5 MB"));
     }
+    let bytes = std::fs::read(path).map_err(|error| failed(&error))?;
+    let media_type = match bytes.as_slice() {
+        [0x89, b'P', b'N', b'G', ..] => "image/png",
+        [0xff, 0xd8, ..] => "image/jpeg",
+        [b'G', b'I', b'F', ..] => "image/gif",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "image/webp",
+        _ => return Err(failed(&"it is not a picture")),
+    };
+    Ok(engine::chat::Image { media_type: media_type.to_owned(), base64: base64(&bytes) })
 }
 
-impl std::io::Write for Shared {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.borrow_mut().extend_from_slice(bytes);
-        Ok(bytes.len())
+/// Bytes in base64, as the agents and terminals take them.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let bits = group.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
+        for digit in 0..4 {
+            let filled = digit <= group.len();
+            let place = (bits >> (18 - 6 * digit)) & 63;
+            text.push(if filled { char::from(DIGITS[place as usize]) } else { '=' });
+        }
     }
+    text
+}
 
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::base64;
+
+    #[test]
+    fn base64_has_its_usual_form() {
+        for (bytes, expected) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+            assert_eq!(base64(bytes.as_bytes()), expected);
+        }
+        assert_eq!(base64(&[0xff, 0xef, 0xbe]), "/+++");
     }
 }

@@ -62,7 +62,8 @@ impl Talk {
             cancel: Cancel::default(),
         };
         let mode = mode.map(str::to_owned);
-        let order = ChatOrder { session, directory: directory.to_owned(), model: None, mode, options: Vec::new() };
+        let order =
+            ChatOrder { session, directory: directory.to_owned(), title: None, model: None, mode, options: Vec::new() };
         let protocol = agents::open(agent, &Surroundings::default()).chat(order);
         let (sender, events) = mpsc::channel();
         let chat = Chat::start(&program, directory, protocol, move |event| drop(sender.send(event))).unwrap();
@@ -160,6 +161,10 @@ fn codex_talk(codex: &CodexDriver<'_>, sandbox: &Sandbox, directory: &Path, sess
     Talk::start(sandbox, Agent::Codex, codex.binary(), &codex.environment(), directory, (session, Some("read-only")))
 }
 
+fn existing_session(id: &str, path: &Path) -> ChatSession {
+    ChatSession::Existing { id: SessionId::new(id).unwrap(), path: path.to_owned() }
+}
+
 fn new_session() -> ChatSession {
     ChatSession::New(SessionId::new(ID).unwrap())
 }
@@ -187,7 +192,7 @@ fn claude_chats(version: &str) {
     assert!(talk.seen.iter().any(context), "{:#?}", talk.seen);
     drop(talk);
     // The session goes on in a chat of its own.
-    let existing = ChatSession::Existing(SessionId::new(ID).unwrap());
+    let existing = existing_session(ID, &claude.transcript(ID).unwrap());
     let mut talk = claude_talk(&claude, &sandbox, &project, existing);
     talk.prompt(3, "prompt 3");
     assert_eq!(talk.turn_ends(), TurnOutcome::Completed);
@@ -313,7 +318,7 @@ fn codex_chats(version: &str) {
     assert!(talk.seen.iter().any(context), "{:#?}", talk.seen);
     let id = talk.session();
     drop(talk);
-    let mut talk = codex_talk(&codex, &sandbox, &project, ChatSession::Existing(SessionId::new(id.as_str()).unwrap()));
+    let mut talk = codex_talk(&codex, &sandbox, &project, existing_session(&id, Path::new("")));
     talk.prompt(3, "prompt 3");
     assert_eq!(talk.turn_ends(), TurnOutcome::Completed);
     assert_eq!(talk.session(), id);

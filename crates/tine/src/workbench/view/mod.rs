@@ -1,5 +1,6 @@
 //! Draws the state. Nothing here changes anything.
 
+mod chat;
 mod popup;
 mod search;
 mod sessions;
@@ -11,6 +12,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+use super::actions::{self, Action, Keymap};
 use super::state::{Message, Popup, Screen, State};
 
 /// The looks of the workbench. Only those that every theme of a terminal has.
@@ -20,13 +22,22 @@ pub(crate) const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED)
 
 /// Draws a frame.
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
-    let rows = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(1), Constraint::Length(1)];
-    let [header, body, keys, message] = Layout::vertical(rows).areas(frame.area());
+    let rows = [
+        Constraint::Length(state.tab_bar_height()),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(1),
+        Constraint::Length(1),
+    ];
+    let [tabs, header, body, keys, message] = Layout::vertical(rows).areas(frame.area());
+    if !state.tabs.is_empty() {
+        chat::tab_bar(frame, tabs, state);
+    }
+    frame.render_widget(key_line(&named(&state.keymap, screen_actions(state)), keys.width), keys);
     match &state.screen {
         Screen::Sessions { filtering } => {
             frame.render_widget(sessions::header(state), header);
             sessions::draw(frame, body, state);
-            frame.render_widget(key_line(sessions::KEYS, keys.width), keys);
             if *filtering || !state.filter.is_empty() {
                 prompt_line(frame, message, "filter: ", &state.filter, *filtering);
             }
@@ -34,11 +45,13 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
         Screen::Transcript(reader) => {
             frame.render_widget(transcript::header(reader), header);
             transcript::draw(frame, body, reader);
-            frame.render_widget(key_line(transcript::KEYS, keys.width), keys);
         }
-        Screen::Search(search) => {
-            search::draw(frame, header, body, search, state);
-            frame.render_widget(key_line(search::KEYS, keys.width), keys);
+        Screen::Search(search) => search::draw(frame, header, body, search, state),
+        Screen::Chat(_) => {
+            if let Some(tab) = state.chat() {
+                frame.render_widget(chat::header(tab, header.width), header);
+                chat::draw(frame, body, tab, &state.keymap);
+            }
         }
     }
     if let Some(shown) = &state.message {
@@ -56,6 +69,9 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
         Some(Popup::Help) => popup::help(frame, state),
         Some(Popup::Fork(dialog)) => popup::fork(frame, dialog, &state.home),
         Some(Popup::Rename { session, name }) => popup::rename(frame, session, name),
+        Some(Popup::Confirm { question, .. }) => popup::confirm(frame, question),
+        Some(Popup::Choose(choose)) => popup::choose(frame, choose),
+        Some(Popup::Output { title, lines, top }) => popup::output(frame, title, lines, *top),
         None => {}
     }
     if !color {
@@ -66,9 +82,25 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
     }
 }
 
+/// The actions that the key line names, the most useful first.
+fn screen_actions(state: &State) -> &'static [Action] {
+    match &state.screen {
+        Screen::Sessions { .. } => sessions::ACTIONS,
+        Screen::Transcript(_) => transcript::ACTIONS,
+        Screen::Search(_) => search::ACTIONS,
+        Screen::Chat(_) => chat::ACTIONS,
+    }
+}
+
+/// Actions with their first keys.
+fn named(keymap: &Keymap, shown: &[Action]) -> Vec<(String, &'static str)> {
+    let key = |action: &Action| keymap.keys(*action).next().map(|key| key.to_string());
+    shown.iter().filter_map(|action| Some((key(action)?, actions::info(*action).what))).collect()
+}
+
 /// One line of keys, as `enter open`: as many as fit. Help is the last one, and always among them.
-fn key_line(keys: &[(&str, &str)], columns: u16) -> Line<'static> {
-    let length = |(key, what): &(&str, &str)| ::transcript::text::width(key) + ::transcript::text::width(what) + 4;
+fn key_line(keys: &[(String, &str)], columns: u16) -> Line<'static> {
+    let length = |(key, what): &(String, &str)| ::transcript::text::width(key) + ::transcript::text::width(what) + 4;
     let mut room = usize::from(columns).saturating_sub(keys.last().map_or(0, length));
     let mut spans = vec![Span::raw(" ")];
     for (place, entry) in keys.iter().enumerate() {
@@ -78,7 +110,7 @@ fn key_line(keys: &[(&str, &str)], columns: u16) -> Line<'static> {
             continue;
         }
         room = room.saturating_sub(length(entry));
-        spans.extend([Span::styled(entry.0.to_owned(), BOLD), Span::raw(format!(" {}   ", entry.1))]);
+        spans.extend([Span::styled(entry.0.clone(), BOLD), Span::raw(format!(" {}   ", entry.1))]);
     }
     Line::from(spans)
 }

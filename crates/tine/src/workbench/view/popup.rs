@@ -9,9 +9,11 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
 use transcript::text::one_line;
 
-use super::{BOLD, DIM, search, sessions, transcript as transcript_view};
+use super::chat::thousands;
+use super::{BOLD, DIM};
+use crate::workbench::actions::{ACTIONS, Context};
 use crate::workbench::graph::short;
-use crate::workbench::state::{ForkDialog, Screen, State};
+use crate::workbench::state::{Choice, Choose, ForkDialog, Screen, State};
 
 /// An empty box in the middle of the screen.
 fn open(frame: &mut Frame<'_>, title: String, width: u16, height: u16) -> Rect {
@@ -25,20 +27,71 @@ fn open(frame: &mut Frame<'_>, title: String, width: u16, height: u16) -> Rect {
     inner
 }
 
+/// All keys that do something here.
 pub(super) fn help(frame: &mut Frame<'_>, state: &State) {
-    let keys = match &state.screen {
-        Screen::Sessions { .. } => sessions::KEYS,
-        Screen::Transcript(_) => transcript_view::KEYS,
-        Screen::Search(_) => search::KEYS,
+    let contexts: &[Context] = match &state.screen {
+        Screen::Chat(_) => &[Context::Chat, Context::Request, Context::Everywhere],
+        _ => &[state.context(), Context::Everywhere],
     };
-    let more = [("F1 ?", "this help"), ("ctrl+l", "read the sessions again"), ("ctrl+c", "quit")];
-    let lines: Vec<Line<'_>> = keys
+    let room = usize::from(frame.area().height).saturating_sub(2);
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for info in contexts.iter().flat_map(|context| ACTIONS.iter().filter(move |info| info.context == *context)) {
+        let keys: Vec<String> = state.keymap.keys(info.action).map(|key| key.to_string()).collect();
+        if !keys.is_empty() {
+            lines
+                .push(Line::from(vec![Span::styled(format!(" {:>20}  ", keys.join(" ")), BOLD), Span::raw(info.what)]));
+        }
+    }
+    // In two columns, if one doesn't fit.
+    let columns = if lines.len() > room { 2 } else { 1 };
+    let rows = lines.len().div_ceil(columns).min(room.max(1));
+    let inner = open(frame, " Keys ".to_owned(), 60 * columns as u16, rows as u16 + 2);
+    let width = inner.width / columns as u16;
+    for (column, part) in lines.chunks(rows.max(1)).take(columns).enumerate() {
+        let area = Rect { x: inner.x + width * column as u16, width, ..inner };
+        frame.render_widget(Paragraph::new(part.to_vec()), area);
+    }
+}
+
+/// A question that a key answers.
+pub(super) fn confirm(frame: &mut Frame<'_>, question: &str) {
+    let question = one_line(question);
+    let width = u16::try_from(transcript::text::width(&question)).unwrap_or(u16::MAX).saturating_add(4).max(30);
+    let inner = open(frame, String::new(), width, 4);
+    let keys = super::key_line(&[("y".to_owned(), "yes"), ("n".to_owned(), "no")], inner.width);
+    frame.render_widget(Paragraph::new(vec![Line::raw(format!(" {question}")), keys]), inner);
+}
+
+/// Values to choose from.
+pub(super) fn choose(frame: &mut Frame<'_>, choose: &Choose) {
+    let title = match choose.what {
+        Choice::Model => " Model ",
+        Choice::Mode => " Permission mode ",
+        Choice::Agent => " New chat with ",
+    };
+    let inner = open(frame, title.to_owned(), 50, choose.values.len() as u16 + 2);
+    let first = (choose.selected + 1).saturating_sub(usize::from(inner.height.max(1)));
+    let lines: Vec<Line<'_>> = choose
+        .values
         .iter()
-        .chain(&more)
-        .map(|(key, what)| Line::from(vec![Span::styled(format!(" {key:>12}  "), BOLD), Span::raw(*what)]))
+        .enumerate()
+        .skip(first)
+        .map(|(place, (_, name))| {
+            let line = Line::raw(format!(" {}", one_line(name)));
+            if place == choose.selected { line.style(super::SELECTED) } else { line }
+        })
         .collect();
-    let inner = open(frame, " Keys ".to_owned(), 50, lines.len() as u16 + 2);
     frame.render_widget(Paragraph::new(lines), inner);
+}
+
+/// What a command printed.
+pub(super) fn output(frame: &mut Frame<'_>, title: &str, lines: &[String], top: usize) {
+    let all = frame.area();
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(all.height.saturating_sub(2));
+    let inner = open(frame, format!(" {} ", one_line(title)), all.width.saturating_sub(4), height);
+    let shown: Vec<Line<'_>> =
+        lines.iter().skip(top).take(usize::from(inner.height)).map(|line| Line::raw(line.as_str())).collect();
+    frame.render_widget(Paragraph::new(shown), inner);
 }
 
 pub(super) fn rename(frame: &mut Frame<'_>, session: &Session, name: &str) {
@@ -55,7 +108,8 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
         let value: String = one_line(&value);
         lines.push(Line::from(vec![Span::styled(format!(" {word:<8} "), DIM), Span::raw(value)]));
     };
-    fact("At", format!("turn {at} of {}   (↑↓)", source.turns));
+    let edited = dialog.edit.map(|turn| format!("; prompt {turn} is yours to change")).unwrap_or_default();
+    fact("At", format!("turn {at} of {}{edited}   (↑↓)", source.turns));
     match &dialog.plan {
         None => fact("", "planning…".to_owned()),
         Some(Err(trouble)) => {
@@ -64,11 +118,21 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
         }
         Some(Ok(plan)) => {
             fact("Agent", format!("{}   (alt+a)", plan.agent.product_name()));
-            fact("Method", format!("{}: {}", plan.method.as_str(), plan.why));
+            fact("Method", format!("{}: {}   (alt+m)", plan.method.as_str(), plan.why));
             fact("Where", format!("{}   (tab)", short(&plan.workspace.path, home)));
+            fact("Session", plan.id.to_string());
+            plan.model.iter().for_each(|model| fact("Model", model.clone()));
             if let Some(tokens) = plan.tokens {
-                let window = plan.context_window.map(|window| format!(" of {window}")).unwrap_or_default();
-                fact("Tokens", format!("about {tokens}{window}"));
+                let of = |window: u64| {
+                    let percent = tokens * 100 / window.max(1);
+                    let full = match percent {
+                        100.. => "; it does not fit",
+                        80.. => "; the window is nearly full",
+                        _ => "",
+                    };
+                    format!(" of {} ({percent} %{full})", thousands(window))
+                };
+                fact("Tokens", format!("{}{}", thousands(tokens), plan.context_window.map(of).unwrap_or_default()));
             }
             plan.requests.iter().for_each(|request| fact("Request", request.clone()));
             plan.losses.iter().for_each(|loss| fact("Lost", loss.clone()));
@@ -93,7 +157,11 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     ])
     .areas(inner);
     frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), body);
-    frame.render_widget(super::key_line(&[("enter", "fork"), ("esc", "cancel")], keys.width), keys);
+    let line = match dialog.is_running {
+        true => Line::styled(" forking…", BOLD),
+        false => super::key_line(&[("enter".to_owned(), "fork"), ("esc".to_owned(), "cancel")], keys.width),
+    };
+    frame.render_widget(line, keys);
     if dialog.name.is_empty() {
         let shown = Line::from(vec![Span::styled(" Name     ", DIM), Span::raw(planned)]);
         frame.render_widget(Paragraph::new(shown), name);

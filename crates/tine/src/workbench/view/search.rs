@@ -7,15 +7,11 @@ use ratatui::widgets::Paragraph;
 use transcript::text::{clip, one_line, short_age};
 
 use super::{BOLD, DIM, SELECTED, prompt_line};
+use crate::workbench::actions::Action;
 use crate::workbench::state::{SearchState, State};
 
-pub(super) const KEYS: &[(&str, &str)] = &[
-    ("enter", "open at the turn"),
-    ("alt+shift+f", "fork at the turn"),
-    ("↑↓", "choose"),
-    ("esc", "back"),
-    ("F1", "help"),
-];
+pub(super) const ACTIONS: &[Action] =
+    &[Action::OpenHit, Action::ForkHit, Action::NextHit, Action::PreviousHit, Action::LeaveSearch, Action::Help];
 
 pub(super) fn draw(frame: &mut Frame<'_>, header: Rect, body: Rect, search: &SearchState, state: &State) {
     prompt_line(frame, header, "search: ", &search.query, true);

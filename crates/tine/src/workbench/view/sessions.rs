@@ -10,20 +10,22 @@ use transcript::text::{clip, one_line, short_age, width};
 use transcript::{SessionView, State as Activity};
 
 use super::{BOLD, DIM, SELECTED, transcript as transcript_view};
+use crate::workbench::actions::Action;
 use crate::workbench::graph::Row;
 use crate::workbench::state::{Scope, State};
 
-pub(super) const KEYS: &[(&str, &str)] = &[
-    ("enter", "open"),
-    ("f", "fork"),
-    ("/", "search"),
-    ("i", "filter"),
-    ("tab", "scope"),
-    ("a", "agent"),
-    ("r", "rename"),
-    ("u", "undo"),
-    ("q", "quit"),
-    ("?", "help"),
+pub(super) const ACTIONS: &[Action] = &[
+    Action::Open,
+    Action::Chat,
+    Action::Fork,
+    Action::Search,
+    Action::Filter,
+    Action::Scope,
+    Action::Agent,
+    Action::Rename,
+    Action::Undo,
+    Action::Leave,
+    Action::Help,
 ];
 
 pub(super) fn header(state: &State) -> Line<'static> {

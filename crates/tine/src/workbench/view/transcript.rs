@@ -7,16 +7,18 @@ use ratatui::widgets::Paragraph;
 use transcript::text::one_line;
 
 use super::{BOLD, DIM};
+use crate::workbench::actions::Action;
 use crate::workbench::state::Reader;
 
-pub(super) const KEYS: &[(&str, &str)] = &[
-    ("esc", "back"),
-    ("↑↓", "scroll"),
-    ("[ ]", "turn"),
-    ("f", "fork at this turn"),
-    ("t", "tools"),
-    ("g G", "begin, end"),
-    ("?", "help"),
+pub(super) const ACTIONS: &[Action] = &[
+    Action::Back,
+    Action::NextTurn,
+    Action::PreviousTurn,
+    Action::ForkTurn,
+    Action::EditAndFork,
+    Action::ChatHere,
+    Action::Tools,
+    Action::Help,
 ];
 
 pub(super) fn header(reader: &Reader) -> Line<'static> {

@@ -1,0 +1,195 @@
+//! Live chats: an agent behind its structured stream, in a session that exists or in a new one.
+
+use std::path::{Path, PathBuf};
+
+use agents::chat::{Action, Chat, ChatEvent, ChatOrder, ChatSession};
+use diagnostics::OrLog;
+use serde::{Deserialize, Serialize};
+use transcript::{Agent, SessionId, SessionName, State};
+
+use crate::ctx::Ctx;
+use crate::naming::start::{self, Start};
+use crate::naming::{Error, Result};
+use crate::registry::SessionKey;
+use crate::run;
+use crate::run::headless::check_format;
+use crate::run::launch;
+use crate::run::profile::{self, LaunchRequest};
+use crate::sessions::moved;
+use crate::sessions::session::Session;
+
+/// A chat to open.
+#[derive(Debug, Clone)]
+pub enum ChatRequest {
+    /// In a session that exists.
+    Resume {
+        /// The session.
+        session: Box<Session>,
+        /// Where its agent works.
+        directory: PathBuf,
+    },
+    /// In a new session, in the current directory.
+    Start {
+        /// Its agent.
+        agent: Agent,
+        /// Its name; a free one if nothing is given.
+        name: Option<SessionName>,
+        /// How it is launched.
+        launch: LaunchRequest,
+    },
+}
+
+/// A chat that is open. Its agent ends when this is dropped.
+pub struct OpenChat {
+    chat: Chat,
+    /// The agent.
+    pub agent: Agent,
+    /// The session's name.
+    pub name: Option<SessionName>,
+    /// Where the agent works.
+    pub directory: PathBuf,
+    /// A session that has no transcript yet, as the registry knows it.
+    unbegun: Option<SessionKey>,
+}
+
+impl OpenChat {
+    /// Carries out an action, and returns what follows from it at once.
+    pub fn act(&self, action: Action) -> Vec<ChatEvent> {
+        self.chat.act(action)
+    }
+
+    /// Lets the agent finish without waiting for it.
+    pub fn end_soon(&self) {
+        self.chat.close();
+    }
+
+    /// The agent's process.
+    pub fn pid(&self) -> u32 {
+        self.chat.pid()
+    }
+}
+
+/// Opens a chat. What happens in it goes to `report`, on a thread of the chat.
+pub(crate) fn open_chat(
+    ctx: &Ctx,
+    request: &ChatRequest,
+    report: impl Fn(ChatEvent) + Send + 'static,
+) -> Result<OpenChat> {
+    match request {
+        ChatRequest::Resume { session, directory } => resume_chat(ctx, session, directory, report),
+        ChatRequest::Start { agent, name, launch } => {
+            let launch = profile::launch_for(ctx, *agent, launch)?;
+            let start = start::begin(ctx, *agent, name.as_ref(), &launch, false)?;
+            let opened = start_chat(ctx, &start, report);
+            if opened.is_err() {
+                ctx.registry().forget_start(start.key())?;
+            }
+            opened
+        }
+    }
+}
+
+fn resume_chat(
+    ctx: &Ctx,
+    session: &Session,
+    directory: &Path,
+    report: impl Fn(ChatEvent) + Send + 'static,
+) -> Result<OpenChat> {
+    let view = &session.view;
+    check_format(session)?;
+    moved::check_directory(ctx, session, directory)?;
+    // Two writers don't see each other's turns.
+    if view.state != State::Stopped {
+        let (session, state) = (view.label().to_owned(), view.state);
+        return Err(run::Error::OpenElsewhere { session, state }.into());
+    }
+    let launch = profile::launch_of(ctx, view, &[], None)?;
+    let program = launch::program_as(ctx, view.agent, &launch.profile, view.name.as_ref())?;
+    let order = ChatOrder {
+        session: ChatSession::Existing { id: view.id.clone(), path: view.path.clone() },
+        directory: directory.to_owned(),
+        title: None,
+        model: None,
+        mode: None,
+        options: launch.options(),
+    };
+    let chat = Chat::start(&program, directory, ctx.adapter(view.agent).chat(order), report);
+    Ok(OpenChat {
+        chat: chat.map_err(|source| not_started(Some(view.label()), source))?,
+        agent: view.agent,
+        name: view.name.clone(),
+        directory: directory.to_owned(),
+        unbegun: None,
+    })
+}
+
+fn start_chat(ctx: &Ctx, start: &Start, report: impl Fn(ChatEvent) + Send + 'static) -> Result<OpenChat> {
+    let program = launch::program_as(ctx, start.agent, &start.profile, Some(&start.name))?;
+    let id = match &start.id {
+        Some(id) => id.clone(),
+        None => ctx.adapter(start.agent).new_id(ctx.context().clock.now()),
+    };
+    let order = ChatOrder {
+        session: ChatSession::New(id),
+        directory: start.directory.clone(),
+        title: Some(start.name.to_string()),
+        model: None,
+        mode: None,
+        options: start.options().to_vec(),
+    };
+    let chat = Chat::start(&program, &start.directory, ctx.adapter(start.agent).chat(order), report);
+    Ok(OpenChat {
+        chat: chat.map_err(|source| not_started(None, source))?,
+        agent: start.agent,
+        name: Some(start.name.clone()),
+        directory: start.directory.clone(),
+        unbegun: Some(start.key().clone()),
+    })
+}
+
+fn not_started(session: Option<&str>, source: agents::ProgramError) -> Error {
+    run::Error::NotAnswered { session: session.map(str::to_owned), source }.into()
+}
+
+/// Records which session a new chat has become, once the agent has written its transcript. Returns whether it is known
+/// now.
+pub(crate) fn settle(ctx: &Ctx, chat: &mut OpenChat, id: &SessionId) -> Result<bool> {
+    let Some(key) = &chat.unbegun else { return Ok(true) };
+    let Some(path) = ctx.adapter(chat.agent).find_transcript(id, &chat.directory) else { return Ok(false) };
+    ctx.registry().learn(key, id, &path)?;
+    chat.unbegun = None;
+    Ok(true)
+}
+
+/// Ends the agent, and forgets the session if nothing was said in it.
+pub(crate) fn close(ctx: &Ctx, chat: OpenChat) {
+    let OpenChat { chat, unbegun, .. } = chat;
+    drop(chat);
+    if let Some(key) = unbegun {
+        ctx.registry().forget_start(&key).or_log("forget a chat in which nothing was said");
+    }
+}
+
+/// The key under which the registry remembers the workbench's tabs.
+const TABS: &str = "workbench-tabs";
+
+/// A tab of the workbench, as it is remembered. The conversation itself is in the agent's own file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TabRecord {
+    /// The agent.
+    pub agent: Agent,
+    /// The session.
+    pub id: SessionId,
+}
+
+/// The tabs that were open when the workbench was left. A record that can't be read is no tab.
+pub(crate) fn tabs(ctx: &Ctx) -> Result<Vec<TabRecord>> {
+    let Some(text) = ctx.registry().recall(TABS)? else { return Ok(Vec::new()) };
+    Ok(serde_json::from_str(&text).or_log("read the tabs").unwrap_or_default())
+}
+
+/// Remembers the tabs that are open.
+pub(crate) fn remember_tabs(ctx: &Ctx, tabs: &[TabRecord]) -> Result<()> {
+    let text = serde_json::to_string(tabs).expect("tabs are plain data");
+    Ok(ctx.registry().remember(TABS, &text)?)
+}

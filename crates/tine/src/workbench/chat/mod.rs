@@ -1,0 +1,435 @@
+//! A tab with a live chat: what is known about it, and how events change it.
+
+mod log;
+mod prompt;
+mod request;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+
+use engine::chat::{Action, ChatEnd, ChatEvent, ContextUse, Offer, Prompt, StreamPart, TurnEnd, TurnOutcome};
+use engine::{Session, TabRecord};
+use jiff::tz::TimeZone;
+use transcript::{Agent, BlockKind, NoticeKind, SessionId};
+
+pub(crate) use log::Log;
+pub(crate) use prompt::PromptBox;
+pub(crate) use request::{Asked, Choosing};
+
+use super::document::Document;
+use super::event::Trouble;
+
+/// A tab with a chat.
+pub(crate) struct ChatTab {
+    /// Tells it from the others, even after it is closed.
+    pub number: u64,
+    pub agent: Agent,
+    /// What people call the session.
+    pub label: String,
+    pub directory: PathBuf,
+    /// The session, once it has a transcript.
+    pub session: Option<Session>,
+    /// The id that the agent uses now.
+    pub id: Option<SessionId>,
+    pub driver: Driver,
+    pub activity: Activity,
+    /// What was said before the chat was opened; nothing while it is read.
+    pub history: Option<Document>,
+    pub ticket: u64,
+    pub log: Log,
+    /// What the agent asks for, the oldest first.
+    pub requests: VecDeque<Asked>,
+    pub prompt: PromptBox,
+    /// Prompts that wait until the agent is idle.
+    pub queued: VecDeque<Prompt>,
+    /// Prompts that the agent has not taken up yet.
+    pub sent: Vec<Prompt>,
+    pub offer: Offer,
+    pub model: Option<String>,
+    pub mode: Option<String>,
+    pub context: ContextUse,
+    /// What all turns have cost, and the last one.
+    pub cost: (Option<f64>, Option<f64>),
+    /// The first line that is shown; the end if nothing is given.
+    pub top: Option<usize>,
+    /// Whether tool calls and thinking are shown in full.
+    pub full: bool,
+    /// The last turn.
+    pub turn: u32,
+    /// A line above the prompt box.
+    pub note: Option<String>,
+    /// Whether the first answer acknowledges a seed, and is hidden in this view.
+    pub hides_acknowledgement: bool,
+    /// Whether something happened since the tab was last looked at.
+    pub has_news: bool,
+}
+
+/// What is behind a tab.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// Nobody yet. The agent is started with the first prompt, so that looking at a tab costs nothing.
+    Asleep,
+    /// The agent is being started.
+    Starting,
+    /// The agent runs behind its structured stream.
+    Stream,
+    /// The agent runs somewhere else, such as in a pane. The tab follows the transcript.
+    Pane,
+    /// The agent could not be started.
+    Failed(Trouble),
+    /// The agent has ended.
+    Ended(ChatEnd),
+}
+
+/// What the agent of a tab does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Activity {
+    Idle,
+    Busy,
+    Compacting,
+}
+
+/// What has to be done after an event.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Followup {
+    /// Carry out an action.
+    Act(Action),
+    /// Look at the session's transcript again.
+    Refresh,
+}
+
+impl ChatTab {
+    pub(crate) fn new(
+        number: u64,
+        agent: Agent,
+        label: String,
+        directory: PathBuf,
+        (color, zone): (bool, TimeZone),
+    ) -> Self {
+        ChatTab {
+            number,
+            agent,
+            label,
+            directory,
+            session: None,
+            id: None,
+            driver: Driver::Asleep,
+            activity: Activity::Idle,
+            history: None,
+            ticket: 0,
+            log: Log::new(color, zone),
+            requests: VecDeque::new(),
+            prompt: PromptBox::new(),
+            queued: VecDeque::new(),
+            sent: Vec::new(),
+            offer: Offer::default(),
+            model: None,
+            mode: None,
+            context: ContextUse::default(),
+            cost: (None, None),
+            top: None,
+            full: false,
+            turn: 0,
+            note: None,
+            hides_acknowledgement: false,
+            has_news: false,
+        }
+    }
+
+    /// A tab for a session that exists.
+    pub(crate) fn of(number: u64, session: Session, looks: (bool, TimeZone)) -> Self {
+        let view = &session.view;
+        let directory = view.cwd.clone().unwrap_or_default();
+        let mut tab = ChatTab::new(number, view.agent, view.label().to_owned(), directory, looks);
+        (tab.id, tab.turn) = (Some(view.id.clone()), view.turns);
+        tab.model.clone_from(&session.details.model);
+        if view.state != transcript::State::Stopped {
+            tab.driver = Driver::Pane;
+        }
+        tab.session = Some(session);
+        tab
+    }
+
+    /// What is remembered of it. A chat in which nothing was said is not.
+    pub(crate) fn record(&self) -> Option<TabRecord> {
+        let session = self.session.as_ref()?;
+        let id = self.id.clone().unwrap_or_else(|| session.view.id.clone());
+        Some(TabRecord { agent: self.agent, id })
+    }
+
+    /// Whether a fork can be made now: the transcript holds whole turns.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.activity == Activity::Idle && self.requests.is_empty() && self.sent.is_empty()
+    }
+
+    /// The request that the person can answer.
+    pub(crate) fn request(&self) -> Option<&Asked> {
+        self.requests.front()
+    }
+
+    /// Takes a prompt: it is sent at once if the agent is idle, else when it is.
+    pub(crate) fn say(&mut self, prompt: Prompt) -> Vec<Followup> {
+        self.top = None;
+        self.note = None;
+        if self.activity == Activity::Idle && self.sent.is_empty() && self.driver != Driver::Starting {
+            self.send(prompt)
+        } else {
+            self.queued.push_back(prompt);
+            Vec::new()
+        }
+    }
+
+    fn send(&mut self, prompt: Prompt) -> Vec<Followup> {
+        self.sent.push(prompt.clone());
+        self.activity = Activity::Busy;
+        vec![Followup::Act(Action::Prompt(prompt))]
+    }
+
+    /// Takes back the prompt that was queued last.
+    pub(crate) fn take_back(&mut self) -> Option<Prompt> {
+        self.queued.pop_back()
+    }
+
+    /// The agent has been started.
+    pub(crate) fn started(&mut self) -> Vec<Followup> {
+        self.driver = Driver::Stream;
+        match self.queued.pop_front() {
+            Some(prompt) => self.send(prompt),
+            None => Vec::new(),
+        }
+    }
+
+    /// The agent could not be started. What was written is not lost.
+    pub(crate) fn failed(&mut self, trouble: Trouble) {
+        self.driver = Driver::Failed(trouble);
+        self.give_back();
+    }
+
+    /// Takes in what happened.
+    pub(crate) fn apply(&mut self, event: ChatEvent) -> Vec<Followup> {
+        self.has_news = true;
+        match event {
+            ChatEvent::Ready(offer) => self.offer = offer,
+            ChatEvent::Session { id, .. } => {
+                // `/clear` continues in another session.
+                let is_other = self.id.as_ref().is_some_and(|own| *own != id);
+                self.id = Some(id);
+                if is_other && self.session.is_some() {
+                    self.session = None;
+                    self.turn = 0;
+                }
+            }
+            ChatEvent::Settings { model, mode } => {
+                self.model = model.or(self.model.take());
+                self.mode = mode.or(self.mode.take());
+            }
+            ChatEvent::TurnStarted => self.activity = Activity::Busy,
+            ChatEvent::Delta { subagent: Some(_), .. } => {}
+            ChatEvent::Delta { subagent: None, part, text } => match part {
+                StreamPart::Answer if self.hides_acknowledgement => {}
+                StreamPart::Answer => self.log.grow(&text),
+                StreamPart::Thinking => self.log.think(&text),
+                StreamPart::Output { .. } => self.log.print(&text),
+            },
+            ChatEvent::Block { subagent, kind } => self.block(subagent, kind),
+            ChatEvent::Request(request) => self.requests.push_back(Asked::new(request)),
+            ChatEvent::Withdrawn(id) => self.requests.retain(|asked| asked.request.id != id),
+            ChatEvent::Context(context) => {
+                // An agent may say the size of the window only now and then.
+                self.context = ContextUse { window: context.window.or(self.context.window), ..context };
+            }
+            ChatEvent::Compacting => self.activity = Activity::Compacting,
+            ChatEvent::Compacted => {
+                self.activity = Activity::Busy;
+                self.log.push(self.turn, None, BlockKind::Compaction { summary: String::new() });
+            }
+            ChatEvent::Retrying { attempt, after, reason } => {
+                let attempt = if attempt > 0 { format!(" (attempt {attempt})") } else { String::new() };
+                let after = after.map(|after| format!(" in {} s", after.as_secs().max(1))).unwrap_or_default();
+                self.note = Some(format!("The model request failed: {reason}. Retrying{after}{attempt}."));
+            }
+            ChatEvent::TurnEnded(end) => return self.turn_ended(end),
+            ChatEvent::Notice(text) => self.notice(NoticeKind::Info, text),
+            ChatEvent::Refused(text) => self.notice(NoticeKind::Error, text),
+            ChatEvent::Ended(end) => self.ended(end),
+        }
+        Vec::new()
+    }
+
+    fn block(&mut self, subagent: Option<String>, kind: BlockKind) {
+        if subagent.is_none() {
+            match &kind {
+                BlockKind::Prompt { steer, text } => {
+                    let found = self.sent.iter().position(|prompt| prompt.text.trim() == text.trim());
+                    self.sent.remove(found.unwrap_or(0).min(self.sent.len().saturating_sub(1)).min(self.sent.len()));
+                    self.turn += u32::from(!steer);
+                }
+                BlockKind::Answer { .. } if self.hides_acknowledgement => return,
+                _ => {}
+            }
+        }
+        self.log.push(self.turn, subagent, kind);
+    }
+
+    fn notice(&mut self, notice: NoticeKind, text: String) {
+        self.log.push(self.turn, None, BlockKind::Notice { notice, text });
+    }
+
+    fn turn_ended(&mut self, end: TurnEnd) -> Vec<Followup> {
+        self.activity = Activity::Idle;
+        self.requests.clear();
+        self.note = None;
+        self.log.end_turn(self.turn);
+        // A prompt that the agent never showed has been taken up as well, such as a command of its own.
+        self.sent.clear();
+        if let Some(total) = end.total_cost {
+            let last = self.cost.0.map(|before| (total - before).max(0.0));
+            self.cost = (Some(total), last.or(Some(total).filter(|_| self.session.is_none())));
+        }
+        let failed = match end.outcome {
+            TurnOutcome::Completed => false,
+            TurnOutcome::Interrupted => {
+                self.notice(NoticeKind::Interrupted, "interrupted".to_owned());
+                false
+            }
+            TurnOutcome::Failed(why) => {
+                self.notice(NoticeKind::Error, why);
+                true
+            }
+        };
+        self.hides_acknowledgement = false;
+        let mut followups = vec![Followup::Refresh];
+        if failed {
+            // Whatever made this one fail would fail the next one, too.
+            self.give_back();
+        } else if let Some(prompt) = self.queued.pop_front() {
+            followups.extend(self.send(prompt));
+        }
+        followups
+    }
+
+    fn ended(&mut self, end: ChatEnd) {
+        self.requests.clear();
+        self.log.end_turn(self.turn);
+        self.activity = Activity::Idle;
+        self.driver = Driver::Ended(end);
+        self.give_back();
+    }
+
+    /// Puts what was not sent, or not taken up, back into the prompt box.
+    fn give_back(&mut self) {
+        let unsent: Vec<Prompt> = self.sent.drain(..).chain(self.queued.drain(..)).collect();
+        self.activity = Activity::Idle;
+        if unsent.is_empty() {
+            return;
+        }
+        let own = Some(self.prompt.text()).filter(|text| !text.is_empty());
+        let texts: Vec<String> = unsent.iter().map(|prompt| prompt.text.clone()).chain(own).collect();
+        self.prompt.set(&texts.join("\n"));
+        self.prompt.images.extend(unsent.into_iter().flat_map(|prompt| prompt.images));
+    }
+
+    /// The lines that can be scrolled over, without those that still change.
+    pub(crate) fn stable_lines(&self) -> usize {
+        let history = self.history.as_ref().map_or(0, |history| history.lines.len());
+        history + self.log.finished().len() + self.log.settled().len()
+    }
+
+    /// Scrolls by lines; at the end, the view follows what is said.
+    pub(crate) fn scroll(&mut self, lines: isize, height: usize) {
+        let last = self.stable_lines().saturating_sub(height);
+        let top = self.top.unwrap_or(last).saturating_add_signed(lines);
+        self.top = (top < last).then_some(top);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::chat::{AgentRequest, Ask};
+
+    use super::*;
+
+    fn tab() -> ChatTab {
+        ChatTab::new(1, Agent::Claude, "auth".into(), "/work".into(), (false, TimeZone::UTC))
+    }
+
+    fn prompt(text: &str) -> Prompt {
+        Prompt { id: text.to_owned(), text: text.to_owned(), images: Vec::new() }
+    }
+
+    fn ended(outcome: TurnOutcome, total_cost: Option<f64>) -> ChatEvent {
+        ChatEvent::TurnEnded(TurnEnd { outcome, total_cost })
+    }
+
+    fn echo(text: &str) -> ChatEvent {
+        ChatEvent::Block { subagent: None, kind: BlockKind::Prompt { text: text.into(), steer: false } }
+    }
+
+    fn answer(text: &str) -> ChatEvent {
+        ChatEvent::Block { subagent: None, kind: BlockKind::Answer { text: text.into(), model: None } }
+    }
+
+    fn shown(tab: &ChatTab) -> String {
+        let lines: Vec<String> = tab.log.finished().iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_message_to_a_busy_agent_waits_and_can_be_taken_back() {
+        let mut tab = tab();
+        tab.driver = Driver::Stream;
+        assert_eq!(tab.say(prompt("one")), [Followup::Act(Action::Prompt(prompt("one")))]);
+        assert_eq!(tab.say(prompt("two")), []);
+        assert_eq!(tab.say(prompt("three")), []);
+        assert_eq!(tab.take_back(), Some(prompt("three")));
+        tab.apply(echo("one"));
+        let after = tab.apply(ended(TurnOutcome::Completed, None));
+        assert_eq!(after, [Followup::Refresh, Followup::Act(Action::Prompt(prompt("two")))]);
+        assert_eq!(tab.turn, 1);
+    }
+
+    #[test]
+    fn what_was_not_answered_returns_to_the_prompt_box() {
+        let mut tab = tab();
+        tab.driver = Driver::Stream;
+        tab.say(prompt("one"));
+        tab.say(prompt("two"));
+        tab.apply(ChatEvent::Ended(ChatEnd { code: Some(1), printed: "no".into() }));
+        assert_eq!((tab.prompt.text().as_str(), tab.queued.len()), ("one\ntwo", 0));
+        assert!(matches!(tab.driver, Driver::Ended(_)));
+    }
+
+    #[test]
+    fn the_acknowledgement_of_a_seed_is_hidden_once() {
+        let mut tab = tab();
+        tab.hides_acknowledgement = true;
+        tab.apply(ChatEvent::Delta { subagent: None, part: StreamPart::Answer, text: "Ready.".into() });
+        tab.apply(answer("Ready."));
+        tab.apply(ended(TurnOutcome::Completed, None));
+        tab.apply(echo("go"));
+        tab.apply(answer("Gone."));
+        assert!(!shown(&tab).contains("Ready.") && shown(&tab).contains("Gone."), "{}", shown(&tab));
+    }
+
+    #[test]
+    fn requests_end_with_the_turn() {
+        let mut tab = tab();
+        let ask = Ask::Unknown { name: "x".into() };
+        let request = AgentRequest { id: "1".into(), call: None, by_subagent: false, ask };
+        tab.apply(ChatEvent::Request(request.clone()));
+        assert!(!tab.is_settled());
+        tab.apply(ChatEvent::Withdrawn("1".into()));
+        tab.apply(ChatEvent::Request(request));
+        tab.apply(ended(TurnOutcome::Interrupted, None));
+        assert!(tab.is_settled() && shown(&tab).contains("interrupted"), "{}", shown(&tab));
+    }
+
+    #[test]
+    fn a_turn_costs_the_difference() {
+        let mut tab = tab();
+        tab.apply(ended(TurnOutcome::Completed, Some(0.25)));
+        assert_eq!(tab.cost, (Some(0.25), Some(0.25)));
+        tab.apply(ended(TurnOutcome::Completed, Some(0.75)));
+        assert_eq!(tab.cost, (Some(0.75), Some(0.5)));
+    }
+}

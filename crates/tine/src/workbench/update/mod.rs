@@ -1,0 +1,201 @@
+//! How an event changes the state. Pure: what has to be done outside is returned.
+
+mod chat;
+mod fork;
+mod popup;
+mod search;
+mod sessions;
+mod transcript;
+
+use super::actions::{Action, Context};
+use super::event::{Effect, Event, Trouble};
+use super::keys::Key;
+use super::state::{Message, Popup, Screen, State};
+
+/// Takes in an event and returns what is to be done.
+pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
+    match event {
+        Event::Key(key) => pressed(state, key),
+        Event::Paste(text) => pasted(state, &text),
+        Event::Resize(width, height) => {
+            state.resize((width, height));
+            state.arrange();
+            let mut effects = sessions::preview(state);
+            effects.extend(transcript::reread(state));
+            effects.extend(chat::resized(state));
+            effects
+        }
+        Event::Sessions(sessions, project) => {
+            (state.sessions, state.project) = (Some(sessions), project);
+            state.arrange();
+            sessions::preview(state)
+        }
+        Event::Transcript { ticket, document } => {
+            let height = state.body_height();
+            let readers = [state.preview.as_mut(), transcript::reader(&mut state.screen)];
+            for reader in readers.into_iter().flatten().filter(|reader| reader.ticket == ticket) {
+                let turn = reader.chosen.or(document.turns.last().map(|(turn, _)| *turn));
+                reader.document = Some(document.clone());
+                if let Some(turn) = turn {
+                    reader.show(turn, height);
+                }
+            }
+            Vec::new()
+        }
+        Event::Found { ticket, hits, complete } => {
+            if let Screen::Search(search) = &mut state.screen
+                && search.ticket == ticket
+            {
+                search.selected = search.selected.min(hits.len().saturating_sub(1));
+                (search.hits, search.is_running) = (hits, !complete);
+            }
+            Vec::new()
+        }
+        Event::Planned { ticket, plan } => fork::planned(state, ticket, plan),
+        Event::Forked { forked, session, prompt } => fork::forked(state, &forked, session, prompt),
+        Event::Done(text) => {
+            state.message = Some(Message::Done(text));
+            vec![Effect::LoadSessions]
+        }
+        Event::Failed(trouble) => {
+            if let Some(Popup::Fork(dialog)) = &mut state.popup {
+                dialog.is_running = false;
+            }
+            state.message = Some(Message::Failed(trouble));
+            Vec::new()
+        }
+        Event::Ran { words, success, output } => popup::ran(state, &words, success, &output),
+        Event::Chat { tab, event } => chat::happened(state, tab, event),
+        Event::ChatOpened { tab, name } => chat::opened(state, tab, name),
+        Event::ChatFailed { tab, trouble } => {
+            if let Some(tab) = state.tab_mut(tab) {
+                tab.failed(trouble);
+            }
+            Vec::new()
+        }
+        Event::TabSession { tab, session } => chat::refreshed(state, tab, *session),
+        Event::TabHistory { ticket, document, prompts } => {
+            if let Some(tab) = state.tabs.iter_mut().find(|tab| tab.ticket == ticket) {
+                if tab.history.is_none() {
+                    prompts.into_iter().for_each(|prompt| tab.prompt.remember(prompt));
+                }
+                tab.history = Some(document);
+            }
+            Vec::new()
+        }
+        Event::Tabs(sessions) => chat::restored(state, sessions),
+        Event::Completions { tab, word, choices } => {
+            if let Some(tab) = state.tab_mut(tab)
+                && tab.prompt.word().as_deref() == Some(word.as_str())
+            {
+                tab.prompt.offer(word, choices);
+            }
+            Vec::new()
+        }
+        Event::Picture { tab, image } => {
+            if let Some(tab) = state.tab_mut(tab) {
+                tab.prompt.images.push(image);
+            }
+            Vec::new()
+        }
+        Event::Edited { tab, text } => {
+            if let Some(tab) = state.tab_mut(tab) {
+                tab.prompt.set(&text);
+            }
+            Vec::new()
+        }
+        Event::Returned { tab } => chat::returned(state, tab),
+        Event::Ignored => Vec::new(),
+    }
+}
+
+fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
+    state.message = None;
+    if state.popup.is_some() {
+        if key == Key::Ctrl('c') {
+            return vec![Effect::Quit];
+        }
+        return popup::pressed(state, key);
+    }
+    match &state.screen {
+        Screen::Sessions { filtering: true } => sessions::filter(state, key),
+        Screen::Sessions { .. } | Screen::Transcript(_) => bound(state, key),
+        Screen::Search(_) => search::pressed(state, key),
+        Screen::Chat(_) => chat::pressed(state, key),
+    }
+}
+
+/// Does what a key is bound to.
+fn bound(state: &mut State, key: Key) -> Vec<Effect> {
+    match state.keymap.action(state.context(), key) {
+        Some(action) => perform(state, action),
+        None => Vec::new(),
+    }
+}
+
+/// Carries out an action, wherever it comes from.
+pub(crate) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
+    let everywhere = match action {
+        Action::Quit => vec![Effect::Quit],
+        Action::Help => {
+            state.popup = Some(Popup::Help);
+            Vec::new()
+        }
+        Action::NextTab => chat::switch(state, 1),
+        Action::PreviousTab => chat::switch(state, -1),
+        Action::NextWaiting => chat::next_waiting(state),
+        Action::NewChat => chat::new_chat(state),
+        _ => return perform_here(state, action),
+    };
+    everywhere
+}
+
+fn perform_here(state: &mut State, action: Action) -> Vec<Effect> {
+    match super::actions::info(action).context {
+        Context::Everywhere => Vec::new(),
+        Context::Sessions => sessions::perform(state, action),
+        Context::Transcript => transcript::perform(state, action),
+        Context::Search => search::perform(state, action),
+        Context::Chat => chat::perform(state, action),
+        Context::Request => chat::answer(state, action),
+    }
+}
+
+/// Pasted text goes where letters would go. Elsewhere it is not a row of commands.
+fn pasted(state: &mut State, text: &str) -> Vec<Effect> {
+    if state.popup.is_none() && matches!(state.screen, Screen::Chat(_)) {
+        return chat::pasted(state, text);
+    }
+    let takes_text = match (&state.popup, &state.screen) {
+        (Some(Popup::Fork(_) | Popup::Rename { .. }), _) => true,
+        (Some(_), _) => false,
+        (None, Screen::Sessions { filtering }) => *filtering,
+        (None, Screen::Search(_)) => true,
+        (None, Screen::Transcript(_) | Screen::Chat(_)) => false,
+    };
+    if !takes_text {
+        return Vec::new();
+    }
+    text.chars().filter(|c| !c.is_control()).flat_map(|c| pressed(state, Key::Char(c))).collect()
+}
+
+/// Edits a line of text at its end. Returns whether the key was one for that.
+fn edit(text: &mut String, key: Key) -> bool {
+    match key {
+        Key::Char(c) => text.push(c),
+        Key::Backspace => drop(text.pop()),
+        Key::Ctrl('u') => text.clear(),
+        Key::Ctrl('w') => {
+            let kept = text.trim_end().rfind(char::is_whitespace).map_or(0, |space| space + 1);
+            text.truncate(kept);
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// Says that something can't be done now.
+fn refuse(state: &mut State, message: impl Into<String>, hint: Option<&str>) -> Vec<Effect> {
+    state.message = Some(Message::Failed(Trouble { message: message.into(), hint: hint.map(str::to_owned) }));
+    Vec::new()
+}

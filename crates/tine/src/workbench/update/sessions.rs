@@ -1,0 +1,128 @@
+//! The list of sessions.
+
+use engine::Request;
+use transcript::Agent;
+
+use super::{chat, fork, transcript as transcript_view};
+use crate::workbench::actions::Action;
+use crate::workbench::event::Effect;
+use crate::workbench::keys::Key;
+use crate::workbench::state::{Popup, Reader, Scope, Screen, SearchState, State};
+
+pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
+    let page = state.body_height() as isize;
+    match action {
+        Action::Leave if state.filter.is_empty() => return vec![Effect::Quit],
+        Action::Leave => {
+            state.filter.clear();
+            state.arrange();
+        }
+        Action::Down => state.select(1),
+        Action::Up => state.select(-1),
+        Action::PageDown => state.select(page),
+        Action::PageUp => state.select(-page),
+        Action::First => state.select(isize::MIN),
+        Action::Last => state.select(isize::MAX),
+        Action::Parent => state.select_parent(),
+        Action::Child => state.select_child(),
+        Action::Search => {
+            state.screen = Screen::Search(SearchState::default());
+            return Vec::new();
+        }
+        Action::Filter => state.screen = Screen::Sessions { filtering: true },
+        Action::Scope => {
+            state.scope = if state.scope == Scope::Here { Scope::Everywhere } else { Scope::Here };
+            state.arrange();
+        }
+        Action::Agent => {
+            state.agent = next_agent(state.agent);
+            state.arrange();
+        }
+        Action::Open => return transcript_view::open(state),
+        Action::Chat => {
+            let session = state.selection().cloned();
+            return session.map(|session| chat::open(state, session)).unwrap_or_default();
+        }
+        Action::Fork => {
+            let session = state.selection().cloned();
+            return session.map(|session| fork::open(state, Request::of(session), None)).unwrap_or_default();
+        }
+        Action::Rename | Action::Adopt => {
+            let session = state.selection().cloned();
+            state.popup = session.map(|session| {
+                let name = session.view.name.as_ref().map(ToString::to_string).unwrap_or_default();
+                Popup::Rename { session: Box::new(session), name }
+            });
+        }
+        Action::Delete => {
+            state.popup = state.selection().map(|session| Popup::Confirm {
+                question: format!("Delete {}? u brings it back.", session.view.label()),
+                words: vec!["delete".to_owned(), session.view.id.to_string(), "--yes".to_owned()],
+            });
+        }
+        Action::Clone => {
+            let session = state.selection().cloned();
+            return session
+                .map(|session| {
+                    let workspace = engine::Where::Copy(Default::default());
+                    fork::open_with(state, Request { workspace, ..Request::of(session) }, None, true)
+                })
+                .unwrap_or_default();
+        }
+        Action::OpenPane => {
+            let id = state.selection().map(|session| session.view.id.to_string());
+            let words = |id: String| vec!["resume".to_owned(), id, "--in".to_owned(), "auto".to_owned()];
+            return id.map(|id| vec![Effect::Run(words(id))]).unwrap_or_default();
+        }
+        Action::Undo => return vec![Effect::Undo],
+        Action::Log => return vec![Effect::Run(vec!["log".to_owned()])],
+        Action::Sort => {
+            state.sort = state.sort.next();
+            state.arrange();
+        }
+        Action::Reload => return vec![Effect::LoadSessions],
+        _ => {}
+    }
+    preview(state)
+}
+
+pub(super) fn filter(state: &mut State, key: Key) -> Vec<Effect> {
+    match key {
+        Key::Enter => state.screen = Screen::Sessions { filtering: false },
+        Key::Escape => {
+            state.filter.clear();
+            state.screen = Screen::Sessions { filtering: false };
+        }
+        Key::Ctrl('c') => return vec![Effect::Quit],
+        Key::Down => state.select(1),
+        Key::Up => state.select(-1),
+        _ if super::edit(&mut state.filter, key) => {}
+        _ => return Vec::new(),
+    }
+    state.arrange();
+    preview(state)
+}
+
+/// Reads the selected session for the preview, unless it is there.
+pub(super) fn preview(state: &mut State) -> Vec<Effect> {
+    let Some(session) = state.selection().filter(|_| state.has_preview()).cloned() else {
+        state.preview = None;
+        return Vec::new();
+    };
+    let is_same =
+        |reader: &Reader| reader.session.key() == session.key() && reader.session.view.updated == session.view.updated;
+    if state.preview.as_ref().is_some_and(is_same) {
+        return Vec::new();
+    }
+    let ticket = state.next_ticket();
+    let width = (state.size.0 - state.list_width()).saturating_sub(3);
+    let boxed = Box::new(session.clone());
+    state.preview = Some(Reader::new(session, None, ticket));
+    vec![Effect::Read { ticket, session: boxed, width, full: false }]
+}
+
+/// All agents in turn, then none in particular.
+pub(super) fn next_agent(agent: Option<Agent>) -> Option<Agent> {
+    let place = agent.and_then(|agent| Agent::ALL.iter().position(|other| *other == agent));
+    Agent::ALL.get(place.map_or(0, |place| place + 1)).copied()
+}

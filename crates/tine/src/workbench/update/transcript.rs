@@ -1,0 +1,82 @@
+//! One transcript.
+
+use engine::Request;
+
+use super::{chat, fork};
+use crate::workbench::actions::Action;
+use crate::workbench::event::Effect;
+use crate::workbench::state::{Reader, Screen, State};
+
+pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
+    let height = state.body_height();
+    let page = height as isize;
+    let Screen::Transcript(reader) = &mut state.screen else { return Vec::new() };
+    match action {
+        Action::Back => state.screen = Screen::Sessions { filtering: false },
+        Action::ScrollDown => reader.scroll(1, height),
+        Action::ScrollUp => reader.scroll(-1, height),
+        Action::ScrollPageDown => reader.scroll(page, height),
+        Action::ScrollPageUp => reader.scroll(-page, height),
+        Action::Begin => reader.scroll(isize::MIN, height),
+        Action::End => reader.scroll(isize::MAX, height),
+        Action::NextTurn => reader.jump(true, height),
+        Action::PreviousTurn => reader.jump(false, height),
+        Action::Tools => {
+            reader.full = !reader.full;
+            reader.chosen = reader.turn();
+            return reread(state);
+        }
+        Action::ForkTurn => {
+            let request = Request { turns: reader.turn(), ..Request::of(reader.session.clone()) };
+            return fork::open(state, request, None);
+        }
+        Action::EditAndFork => {
+            let (session, turn) = (reader.session.clone(), reader.turn());
+            return match turn.filter(|turn| *turn > 1) {
+                Some(turn) => {
+                    let request = Request { turns: Some(turn - 1), ..Request::of(session) };
+                    fork::open(state, request, Some(turn))
+                }
+                None => super::refuse(state, "the first prompt begins the session", Some("alt+t starts a new one")),
+            };
+        }
+        Action::ChatHere => {
+            let session = reader.session.clone();
+            return chat::open(state, session);
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Opens the selected session, or the hit of a search at its turn.
+pub(super) fn open(state: &mut State) -> Vec<Effect> {
+    let (session, chosen) = match &state.screen {
+        Screen::Search(search) => match search.hits.get(search.selected) {
+            Some(hit) => (hit.session.clone(), Some(hit.turn)),
+            None => return Vec::new(),
+        },
+        _ => match state.selection() {
+            Some(session) => (session.clone(), None),
+            None => return Vec::new(),
+        },
+    };
+    state.screen = Screen::Transcript(Box::new(Reader::new(session, chosen, 0)));
+    reread(state)
+}
+
+/// Lays the open transcript out again.
+pub(super) fn reread(state: &mut State) -> Vec<Effect> {
+    let ticket = state.next_ticket();
+    let width = state.size.0.saturating_sub(2);
+    let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
+    reader.ticket = ticket;
+    vec![Effect::Read { ticket, session: Box::new(reader.session.clone()), width, full: reader.full }]
+}
+
+pub(super) fn reader(screen: &mut Screen) -> Option<&mut Reader> {
+    match screen {
+        Screen::Transcript(reader) => Some(reader),
+        _ => None,
+    }
+}
