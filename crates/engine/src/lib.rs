@@ -75,6 +75,8 @@ pub use run::status::{StartedSession, Status, StatusSession};
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
 pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
+#[cfg(feature = "semantic")]
+pub use search::vectors::path as vectors_file;
 pub use search::{
     Answer, Asking, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError, FILTERS, Found, Grounds,
     IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView, Snippet, SuggestionsView,

@@ -57,7 +57,7 @@ fn messages(answer: &Value) -> String {
 
 fn vectors(world: &World) -> PathBuf {
     let found = world.sandbox.environment().iter().find(|(name, _)| *name == "XDG_CACHE_HOME");
-    Path::new(&found.unwrap().1).join("tine/index/vectors-2")
+    engine::vectors_file(&Path::new(&found.unwrap().1).join("tine"))
 }
 
 fn status(world: &World) -> Value {
