@@ -28,6 +28,11 @@ impl Tine {
                 error => ctx.warn(error.to_string()),
             }
         }
+        if ctx.registry().is_kept()
+            && let Err(error) = setup::clean_up(&ctx)
+        {
+            ctx.warn(error.to_string());
+        }
         Ok(Tine { ctx })
     }
 
