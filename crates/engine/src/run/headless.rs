@@ -31,6 +31,7 @@ pub(crate) fn resume_headless(
 ) -> Result<String> {
     let view = &session.view;
     check_format(session)?;
+    ctx.registry().check_writable()?;
     moved::check_directory(ctx, session, directory)?;
     // Only the daemon can continue a session that it has open.
     if session.holder() == Some(Holder::Daemon) {
