@@ -53,7 +53,7 @@ pub use jobs::BackgroundStart;
 pub use naming::error::Error as NamingError;
 pub use naming::start::{Start, StartView};
 pub use operations::error::Error as OperationsError;
-pub use operations::leftovers::OwnWorktree;
+pub use operations::leftovers::OwnWorkspace;
 pub use program::error::Error as AgentProgramError;
 pub use registry::error::{Error as RegistryError, RegistryTrouble};
 pub use registry::events::{EventParent, HeardEvent};
