@@ -17,6 +17,7 @@ pub(crate) mod schema;
 pub(crate) mod seeds;
 mod starts;
 pub(crate) mod unstarted;
+mod windows;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
