@@ -72,7 +72,7 @@ pub(crate) fn run(bench: &Bench) {
     }
     println!("making vectors; for 500 MB, that takes minutes");
     once(&mut tine(&["index"]));
-    let count = meaning::fill(&cache.join("index/vectors-1"));
+    let count = meaning::fill(&engine::vectors_file(&cache));
     let (floor, found) = in_turns(RUNS, rg, || tine(&["search", "--engine", "hybrid", queries[2].1]));
     report(&format!("search, words and meaning, {count} vectors"), found.time, "rg -c", floor.time, Some(1.0));
     report_memory("search, words and meaning, peak memory", found.memory, 300_000_000);

@@ -40,7 +40,7 @@ pub(crate) fn run(bench: &Bench) {
         let (floor, found) = in_turns(RUNS, rg, || tine(&["search", "--engine", "words", query]));
         report(&format!("search, {name}"), found.time, "rg -c", floor.time, Some(0.3));
     }
-    let vectors = home.join(".cache/tine/index/vectors-1");
+    let vectors = engine::vectors_file(&home.join(".cache/tine"));
     let found = best(5, || {
         let _ = fs::remove_file(&vectors);
         tine(&["search", "--engine", "hybrid", SENTENCE])

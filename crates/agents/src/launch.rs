@@ -49,8 +49,9 @@ pub trait Launch {
     }
     /// The agent's side of a chat over its structured stream.
     fn chat(&self, order: ChatOrder) -> Box<dyn Protocol>;
-    /// The context window of a model, or of the default one, for transcripts that don't record it.
-    fn context_window(&self, model: Option<&str>) -> u64;
+    /// The context window of a model, or of the default one, in a version of the agent, or in the newest one that tine knows,
+    /// for transcripts that don't record it.
+    fn context_window(&self, model: Option<&str>, version: Option<&str>) -> u64;
     /// The sizes of the context windows of the agent's models, smallest first.
     fn context_windows(&self) -> &'static [u64];
     /// The most characters that the agent takes in one message, if there is a limit.

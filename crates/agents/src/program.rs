@@ -146,6 +146,8 @@ pub struct Reply {
     pub id: SessionId,
     /// The answer.
     pub answer: String,
+    /// The context windows of the models that took part, as far as the agent reported them.
+    pub windows: Vec<(String, u64)>,
 }
 
 /// How long an agent may take to end when it is asked to.

@@ -171,6 +171,11 @@ impl AgentsConfig {
         let set = self.0.get(&agent).and_then(|config| config.command.as_deref());
         expand_home(set.unwrap_or(agent.as_str()), home)
     }
+
+    /// Whether the person named the program of an agent.
+    pub(crate) fn names_program(&self, agent: Agent) -> bool {
+        self.0.get(&agent).is_some_and(|config| config.command.is_some())
+    }
 }
 
 impl TryFrom<toml::Table> for AgentsConfig {

@@ -55,7 +55,7 @@ pub use naming::chat::{ChatRequest, OpenChat, TabRecord};
 pub use naming::error::Error as NamingError;
 pub use naming::start::{Start, StartView};
 pub use operations::error::Error as OperationsError;
-pub use operations::leftovers::OwnWorktree;
+pub use operations::leftovers::OwnWorkspace;
 pub use program::error::Error as AgentProgramError;
 pub use registry::error::{Error as RegistryError, RegistryTrouble};
 pub use registry::events::{EventParent, HeardEvent};
@@ -77,6 +77,8 @@ pub use run::status::{StartedSession, Status, StatusSession};
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
 pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
+#[cfg(feature = "semantic")]
+pub use search::vectors::path as vectors_file;
 pub use search::{
     Answer, Asking, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError, FILTERS, Found, Grounds,
     IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView, Snippet, SuggestionsView,

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agents::{Program, ProgramError, about, is_set_by_running_agent};
+use agents::{Message, Program, ProgramError, Reply, about, is_set_by_running_agent};
 use diagnostics::OrLog;
 use transcript::{Agent, text};
 
@@ -58,6 +58,21 @@ pub(crate) fn program(ctx: &Ctx, agent: Agent) -> Result<Program> {
         environment: Vec::new(),
         cancel: ctx.context().cancel.clone(),
     })
+}
+
+/// Has an agent answer a message without a terminal, and notes what it reports of its models.
+pub(crate) fn send(
+    ctx: &Ctx,
+    agent: Agent,
+    program: &Program,
+    message: &Message<'_>,
+) -> std::result::Result<Reply, ProgramError> {
+    let reply = ctx.adapter(agent).send(program, message)?;
+    let now = ctx.context().clock.now();
+    ctx.registry()
+        .note_windows(agent, &reply.id, &reply.windows, now)
+        .or_log("note the context windows that the agent reported");
+    Ok(reply)
 }
 
 /// The words of a command with the program that the configuration names.

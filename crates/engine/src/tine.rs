@@ -28,6 +28,11 @@ impl Tine {
                 error => ctx.warn(error.to_string()),
             }
         }
+        if ctx.registry().is_kept()
+            && let Err(error) = setup::clean_up(&ctx)
+        {
+            ctx.warn(error.to_string());
+        }
         Ok(Tine { ctx })
     }
 
@@ -327,10 +332,10 @@ impl Tine {
     pub fn resume_headless(&self, session: &Session, directory: &Path, launch: &Launch, text: &str) -> Result<String> {
         Ok(crate::run::headless::resume_headless(&self.ctx, session, directory, launch, text)?)
     }
-    /// Moves a session into the trash, with the worktree in which it works if one is given, and returns the operation that
-    /// `undo` reverses.
-    pub fn delete(&self, session: &Session, worktree: Option<&OwnWorktree>) -> Result<i64> {
-        Ok(crate::operations::delete::delete(&self.ctx, session, worktree)?)
+    /// Moves a session into the trash, with the worktree or the copy in which it works if that is given, and returns the
+    /// operation that `undo` reverses.
+    pub fn delete(&self, session: &Session, workspace: Option<&OwnWorkspace>) -> Result<i64> {
+        Ok(crate::operations::delete::delete(&self.ctx, session, workspace)?)
     }
 
     /// What was said before a `/clear` is the same session to people, and is deleted with it; unless somebody went on
@@ -338,9 +343,9 @@ impl Tine {
     pub fn goes_along(&self, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
         Ok(crate::operations::delete::goes_along(&self.ctx, session)?)
     }
-    /// The worktree in which a session works, if tine made it and it is still there.
-    pub fn worktree_of(&self, session: &Session) -> Result<Option<OwnWorktree>> {
-        Ok(crate::operations::leftovers::worktree_of(&self.ctx, session)?)
+    /// The worktree or the copy in which a session works, if tine made it and it is still there.
+    pub fn workspace_of(&self, session: &Session) -> Result<Option<OwnWorkspace>> {
+        Ok(crate::operations::leftovers::workspace_of(&self.ctx, session)?)
     }
     /// Takes back an operation: the one that is named, or the last that can be.
     pub fn undo(&self, id: Option<i64>, force: bool) -> Result<Operation> {

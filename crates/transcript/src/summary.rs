@@ -48,6 +48,8 @@ pub struct Summary {
     pub turn_keys: Vec<u64>,
     /// The token use that the agent last reported.
     pub tokens: Option<TokenUse>,
+    /// The longest context that the agent reported at any time, in tokens; 0 where it reported none.
+    pub largest_context: u64,
     /// What the agent itself recorded of the session's origin.
     pub parent: Option<ParentPointer>,
     /// Whether this is a helper's thread, which listings leave out.
@@ -98,6 +100,7 @@ impl Summary {
             turns: 0,
             turn_keys: Vec::new(),
             tokens: None,
+            largest_context: 0,
             parent: None,
             is_subagent: false,
             is_empty: false,
@@ -143,6 +146,13 @@ pub struct TokenUse {
     pub output: u64,
     /// The context window, where the agent says it.
     pub window: Option<u64>,
+}
+
+impl TokenUse {
+    /// How long the context is.
+    pub fn context(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
 }
 
 /// A session's origin, as far as the agents' files tell.

@@ -36,8 +36,12 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const SIZE: usize = 512 << 10;
+/// A message beside which what parsing one segment takes is little.
+const LARGE: usize = 8 << 20;
 /// Copies of the message that a renderer may hold: cleaned, fenced, indented.
 const COPIES: usize = 8;
+/// The same of a large message, parsing included: what grows with the message shows.
+const LARGE_COPIES: usize = 5;
 /// What parsing one segment takes, whatever the size of the message.
 const FIXED: usize = 48 << 20;
 
@@ -52,6 +56,10 @@ fn renderers() -> [(&'static str, Box<dyn Renderer>); 4] {
 }
 
 fn check(kind: BlockKind, shape: &str) {
+    check_within(kind, shape, COPIES * SIZE + FIXED);
+}
+
+fn check_within(kind: BlockKind, shape: &str, limit: usize) {
     let block = Block { turn: 1, depth: 0, at: None, message: None, kind };
     for (name, mut renderer) in renderers() {
         let before = USED.load(Ordering::Relaxed);
@@ -59,7 +67,7 @@ fn check(kind: BlockKind, shape: &str) {
         renderer.block(&block).expect("output");
         let peak = PEAK.load(Ordering::Relaxed) - before;
         let kind = block.kind.as_str();
-        assert!(peak < COPIES * SIZE + FIXED, "{} MB: {name}, {kind} of {shape:?}", peak >> 20);
+        assert!(peak < limit, "{} MB: {name}, {kind} of {shape:?}", peak >> 20);
     }
 }
 
@@ -67,6 +75,9 @@ fn check(kind: BlockKind, shape: &str) {
 #[test]
 fn a_long_message_takes_a_few_times_its_size() {
     let long = |shape: &str| shape.repeat(SIZE / shape.len());
+    let code = "`a` ";
+    let text = code.repeat(LARGE / code.len());
+    check_within(BlockKind::Answer { text, model: None }, code, LARGE_COPIES * LARGE);
     for shape in ["a ", "a\n", "*", "`a` ", "- a\n", "> ", "|a", "[", "<b>", "# a\n", "a\n\n", "漢", "http://a "] {
         check(BlockKind::Answer { text: long(shape), model: None }, shape);
     }

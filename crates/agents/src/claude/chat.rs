@@ -269,7 +269,11 @@ impl ClaudeChat {
                 let mut input = input.clone();
                 let answers: Map<String, Value> =
                     answers.iter().map(|(question, chosen)| (question.clone(), chosen.join(", ").into())).collect();
-                input["answers"] = Value::Object(answers);
+                match input.as_object_mut() {
+                    Some(input) => drop(input.insert("answers".to_owned(), Value::Object(answers))),
+                    // What the agent asked has no shape that could hold answers; they are all there is to give back.
+                    None => input = json!({ "answers": answers }),
+                }
                 allow(input, Vec::new())
             }
             Answer::Approve { mode } => {

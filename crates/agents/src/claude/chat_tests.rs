@@ -65,6 +65,23 @@ fn requests_are_answered_only_by_the_person() {
     check(Answer::Always(0), json!({ "behavior": "allow", "updatedInput": touch, "updatedPermissions": [rule] }));
 }
 
+/// An `input` of another shape than expected ended the process.
+#[test]
+fn answers_to_questions_of_any_shape_are_given() {
+    let check = |input: Value, expected: Value| {
+        let mut chat = chat();
+        receive(&mut chat, &[request("r", "AskUserQuestion", &input)]);
+        let answer = Answer::Answers(vec![("q".to_owned(), vec!["A".to_owned(), "B".to_owned()])]);
+        let sent = chat.act(Action::Answer { request: "r".to_owned(), answer });
+        assert_eq!(sent.lines[0]["response"]["response"]["updatedInput"], expected, "{input}");
+    };
+    let answers = json!({ "answers": { "q": "A, B" } });
+    check(json!({ "questions": [] }), json!({ "questions": [], "answers": { "q": "A, B" } }));
+    for input in [json!("text"), json!(["list"]), json!(7), Value::Null] {
+        check(input, answers.clone());
+    }
+}
+
 #[test]
 fn a_request_that_is_not_known_is_shown_and_can_only_be_refused() {
     let mut chat = chat();

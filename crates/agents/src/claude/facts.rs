@@ -11,6 +11,7 @@ use super::history::Link;
 use super::kept::is_of_the_source;
 use super::layout::Layout;
 use super::long_record::LongRecord;
+use super::read::tokens_of;
 use super::record::{Kind, Record, UserPart, key_of};
 use super::scan::Watch;
 use super::summaries;
@@ -46,6 +47,8 @@ pub(super) struct Facts {
     /// Titles for conversations that end with these records.
     pub summaries: Vec<(u64, String)>,
     pub compacted: bool,
+    /// The longest context that was reported.
+    pub largest_context: u64,
     /// How the lines are laid out, where somebody wants to know.
     pub layout: Option<Layout>,
 }
@@ -183,6 +186,8 @@ impl Facts {
             message = id.map_or(0, crate::files::fingerprint);
             let model = record.message.and_then(|message| message.get(b"model"));
             synthetic = record.api_error || model.is_some_and(|model| model.0 == b"\"<synthetic>\"");
+            let context = tokens_of(record).map_or(0, |tokens| tokens.context());
+            self.largest_context = self.largest_context.max(context);
         }
         self.compacted |= record.logical_parent.is_some() || user == Some(UserPart::Summary);
         self.place(record);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use serde::Deserialize;
+use serde_json::Value;
 use transcript::SessionId;
 
 use super::Claude;
@@ -68,8 +69,8 @@ impl Launch for Claude {
         Box::new(ClaudeChat::new(order, resumed))
     }
 
-    fn context_window(&self, model: Option<&str>) -> u64 {
-        super::windows::window_of(model)
+    fn context_window(&self, model: Option<&str>, version: Option<&str>) -> u64 {
+        super::windows::window_of(model, version)
     }
 
     fn context_windows(&self) -> &'static [u64] {
@@ -158,7 +159,7 @@ fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config:
         return Err(program.failed(told.result));
     }
     let id = SessionId::new(told.session_id).map_err(|_| program.failed("it named no session"))?;
-    Ok(Reply { id, answer: told.result })
+    Ok(Reply { id, answer: told.result, windows: told.windows })
 }
 
 /// How a conversation in print mode ended.
@@ -169,18 +170,32 @@ struct Told {
     #[serde(default)]
     is_error: bool,
     session_id: String,
+    #[serde(skip)]
+    windows: Vec<(String, u64)>,
 }
 
 /// The result in what was printed: it is all there is, or, where everything was to be told, the last of several events,
 /// in an array or on lines of their own.
 fn result_of(told: &str) -> Option<Told> {
-    let values = serde_json::Deserializer::from_str(told).into_iter::<serde_json::Value>().map_while(Result::ok);
+    let values = serde_json::Deserializer::from_str(told).into_iter::<Value>().map_while(Result::ok);
     let events = values.flat_map(|value| match value {
-        serde_json::Value::Array(events) => events,
+        Value::Array(events) => events,
         event => vec![event],
     });
     let result = events.filter(|event| event["type"] == "result" || event["result"].is_string()).last();
-    result.and_then(|result| serde_json::from_value(result).ok())
+    let result = result?;
+    let windows = windows_in(&result["modelUsage"]);
+    let told: Told = serde_json::from_value(result).ok()?;
+    Some(Told { windows, ..told })
+}
+
+/// The context windows that a result names, by model. Nothing else of Claude Code names them.
+fn windows_in(usage: &Value) -> Vec<(String, u64)> {
+    let window = |(model, usage): (&String, &Value)| {
+        let window = usage["contextWindow"].as_u64().filter(|window| *window > 0)?;
+        Some((model.clone(), window))
+    };
+    usage.as_object().into_iter().flatten().filter_map(window).collect()
 }
 
 /// Lets the client fork. It does so when it is told something; a command that it answers itself costs no request.
@@ -349,11 +364,28 @@ mod tests {
     fn a_result_is_found_in_every_shape() {
         let result = r#"{"type":"result","is_error":false,"result":"done","session_id":"x"}"#;
         let event = r#"{"type":"system","subtype":"init","session_id":"x"}"#;
-        let expected = Told { result: "done".into(), is_error: false, session_id: "x".into() };
+        let expected = Told { result: "done".into(), is_error: false, session_id: "x".into(), windows: Vec::new() };
         for told in [result.to_owned(), format!("[{event},{result}]\n"), format!("{event}\n{result}\n")] {
             assert_eq!(result_of(&told).as_ref(), Some(&expected), "{told}");
         }
         assert_eq!(result_of("done"), None);
         assert_eq!(result_of(event), None);
+    }
+
+    /// What the client says of its models' windows was dropped.
+    #[test]
+    fn a_result_names_the_windows_of_its_models() {
+        let check = |usage: &str, expected: &[(&str, u64)]| {
+            let result = format!(r#"{{"type":"result","result":"done","session_id":"x","modelUsage":{usage}}}"#);
+            let expected: Vec<(String, u64)> = expected.iter().map(|(model, size)| ((*model).into(), *size)).collect();
+            assert_eq!(result_of(&result).map(|told| told.windows), Some(expected), "{usage}");
+        };
+        check(
+            r#"{"a":{"inputTokens":1,"contextWindow":1000000},"b":{"contextWindow":200000}}"#,
+            &[("a", 1_000_000), ("b", 200_000)],
+        );
+        check(r#"{"a":{"inputTokens":1},"b":{"contextWindow":"x"},"c":7,"d":{"contextWindow":0}}"#, &[]);
+        check(r#"["a"]"#, &[]);
+        check("null", &[]);
     }
 }

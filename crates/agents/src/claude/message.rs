@@ -74,7 +74,8 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn tokens(self) -> TokenUse {
-        let input = self.input_tokens + self.cache_creation_input_tokens + self.cache_read_input_tokens;
+        let cached = self.cache_creation_input_tokens.saturating_add(self.cache_read_input_tokens);
+        let input = self.input_tokens.saturating_add(cached);
         TokenUse { input, output: self.output_tokens, window: None }
     }
 }

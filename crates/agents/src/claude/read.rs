@@ -453,10 +453,11 @@ impl ClaudeBlocks {
 }
 
 /// What an answer says of the tokens: everything that was sent for it, and what came back.
-fn tokens_of(record: &Record<'_>) -> Option<TokenUse> {
+pub(super) fn tokens_of(record: &Record<'_>) -> Option<TokenUse> {
     let usage = record.message?.get(b"usage")?;
     let number = |field: &[u8]| usage.get(field).and_then(Raw::number).unwrap_or(0);
-    let input = number(b"input_tokens") + number(b"cache_creation_input_tokens") + number(b"cache_read_input_tokens");
+    let inputs = [&b"input_tokens"[..], b"cache_creation_input_tokens", b"cache_read_input_tokens"];
+    let input = inputs.into_iter().map(number).fold(0, u64::saturating_add);
     Some(TokenUse { input, output: number(b"output_tokens"), window: None }).filter(|tokens| tokens.input > 0)
 }
 

@@ -251,6 +251,7 @@ impl Pass {
     fn take(&mut self, facts: Facts) {
         self.summary.defects.merge(&facts.defects);
         self.summary.compacted |= facts.compacted;
+        self.summary.largest_context = self.summary.largest_context.max(facts.largest_context);
         self.seen += facts.seen;
         if let Some((all, next)) = self.layout.as_mut().zip(facts.layout.as_ref()) {
             all.append(next);

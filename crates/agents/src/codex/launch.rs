@@ -69,8 +69,8 @@ impl Launch for Codex {
         Box::new(CodexChat::new(order))
     }
 
-    fn context_window(&self, model: Option<&str>) -> u64 {
-        super::windows::window_of(model)
+    fn context_window(&self, _model: Option<&str>, _version: Option<&str>) -> u64 {
+        super::windows::USUAL
     }
 
     fn context_windows(&self) -> &'static [u64] {
@@ -136,7 +136,8 @@ fn send(program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError>
     if message.session.is_some_and(|session| *session.id != id) {
         return Err(program.failed("it did not find the thread, and began another one"));
     }
-    Ok(Reply { id, answer })
+    // Codex writes the window into the transcript.
+    Ok(Reply { id, answer, windows: Vec::new() })
 }
 
 /// Why a turn failed, as its events tell.

@@ -240,7 +240,11 @@ impl Pass<'_> {
 
     fn record(&mut self, record: &Record<'_>, place: Place) {
         match record.kind {
-            Kind::TokenCount if record.has(b"info") => keep(&mut self.tokens, record),
+            Kind::TokenCount if record.has(b"info") => {
+                keep(&mut self.tokens, record);
+                let context = token_use(Raw(&self.tokens)).map_or(0, |tokens| tokens.context());
+                self.summary.largest_context = self.summary.largest_context.max(context);
+            }
             Kind::Compacted => self.compacted = true,
             Kind::TurnContext => {
                 keep(&mut self.context, record);

@@ -4,9 +4,7 @@
 //! its default model on 18 November 2026.
 
 /// Sizes that there are.
-pub(super) const SIZES: &[u64] = &[258_400];
+pub(super) const SIZES: &[u64] = &[USUAL];
 
 /// The window of any model that Codex said nothing about.
-pub(super) fn window_of(_: Option<&str>) -> u64 {
-    SIZES[0]
-}
+pub(super) const USUAL: u64 = 258_400;

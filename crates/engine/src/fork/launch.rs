@@ -11,7 +11,7 @@ use super::{Place, Plan};
 use crate::context::MARK;
 use crate::ctx::Ctx;
 use crate::fork::Result;
-use crate::program::{as_configured, program};
+use crate::program::{as_configured, program, send};
 use crate::registry::SessionKey;
 use crate::run::launch::{launch, program_as};
 
@@ -45,7 +45,7 @@ pub(crate) fn say(ctx: &Ctx, plan: &Plan, fork: &SessionView, text: &str) -> Res
     let session = Some(SessionRef { id: &fork.id, path: &fork.path });
     let message = Message { session, id: None, title: None, directory, options, text };
     let program = program_as(ctx, plan.agent, &plan.profile, Some(&plan.name))?;
-    Ok(ctx.adapter(plan.agent).send(&program, &message)?.answer)
+    Ok(send(ctx, plan.agent, &program, &message)?.answer)
 }
 
 /// Makes a fork known to the agent's own list. That it is not there is no reason to fail: the fork can be resumed.

@@ -8,7 +8,7 @@ use transcript::{Agent, DefectKind, SessionName, SessionView, State, text};
 use super::copy::Files;
 use super::seed::new_nonce;
 use super::unstarted::start_words;
-use super::window::{chosen_model, context_window};
+use super::window::{chosen_model, context_window, model_of_fork};
 use super::{Asked, Method, Place, Plan, Request, Where, Workspace, WorkspaceKind};
 use crate::ctx::Ctx;
 use crate::fork::method;
@@ -65,10 +65,14 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     let chosen = chosen_model(&options);
     let window = match agent == source.agent {
         true => {
-            let model = chosen.or(request.source.details.model.as_deref());
-            context_window(adapter, model, count.window, count.largest)
+            let details = &request.source.details;
+            let model = model_of_fork(chosen, details.model.as_deref());
+            let answered = model.map(|model| ctx.registry().reported_window(agent, &source.id, model)).transpose()?;
+            // Once, it ran with a larger one than it reported.
+            let answered = answered.flatten().filter(|window| *window >= count.largest);
+            context_window(adapter, model, details.version.as_deref(), count.window.or(answered), count.largest)
         }
-        false => context_window(adapter, None, None, 0),
+        false => context_window(adapter, None, None, None, 0),
     };
     let context_window = window.map(|(window, _)| window);
     let target = adapter.path_for(&id, &workspace.path, now);

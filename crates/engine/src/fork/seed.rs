@@ -14,6 +14,7 @@ use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::fork::launch;
 use crate::fork::{Error, Result};
+use crate::program;
 use crate::registry::SeedNote;
 use crate::registry::operations::Created;
 use crate::sessions::seeded::is_acknowledgement;
@@ -99,7 +100,7 @@ pub(super) fn hand_over_seed(ctx: &Ctx, handing: &Handing<'_>) -> Result<(NewSes
     let program = launch::marked_program(ctx, agent, mark)?;
     let id = adapter.accepts_ids().then_some(id);
     let message = Message { session: None, id, title: Some(name), directory, options: &[], text };
-    let said = adapter.send(&program, &message)?;
+    let said = program::send(ctx, agent, &program, &message)?;
     let path =
         adapter.find_transcript(&said.id, directory).ok_or(Error::NotSeeded { agent, what: "saved no session" })?;
     Ok((NewSession { id: said.id, path }, said.answer))

@@ -20,7 +20,7 @@ pub(super) struct Count {
     pub per_token: f64,
     /// The context window that the agent reported.
     pub window: Option<u64>,
-    /// The longest context that the session ever had, as far as it was read.
+    /// The longest context that the session ever had, also after the turn at which it is forked.
     pub largest: u64,
     /// Whether it ends with a compaction, of which the model has seen nothing but the summary.
     pub ends_compacted: bool,
@@ -31,7 +31,8 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
     let source = &request.source;
     let reported = source.details.tokens;
     let window = reported.and_then(|tokens| tokens.window);
-    let total = reported.map(|tokens| tokens.input + tokens.output);
+    let total = reported.map(|tokens| tokens.context());
+    let largest = source.details.largest_context.max(total.unwrap_or(0));
     let whole = turns == source.view.turns;
     // Behind a compaction, what was reported last may be of what the model does not see any more.
     let is_known = whole && total.is_some() && !source.details.mid_turn && !source.details.compacted && !told;
@@ -42,7 +43,7 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
             tokens: total.map(share),
             per_token: CHARACTERS_PER_TOKEN,
             window,
-            largest: total.unwrap_or(0),
+            largest,
             ends_compacted: false,
         });
     }
@@ -51,7 +52,6 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
     // What was reported before a compaction says how long a token is, and nothing of what is left.
     let (mut stale, mut per_token) = (None, None);
     let mut ends_compacted = false;
-    let mut largest = total.unwrap_or(0);
     while let Some(block) = blocks.next_block() {
         if matches!(block.kind, BlockKind::Compaction { .. }) {
             (characters, at_report, last, stale) = (0, 0, None, blocks.tokens());
@@ -64,15 +64,14 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
         if block.depth == 0 {
             characters += characters_of(&block.kind);
         }
-        largest = largest.max(blocks.tokens().map_or(0, |tokens| tokens.input + tokens.output));
         let said = blocks.tokens().filter(|said| Some(*said) != stale);
         if said.is_some() && said != last {
             last = said;
             at_report = characters;
-            per_token = said.map(|said| characters as f64 / (said.input + said.output).max(1) as f64);
+            per_token = said.map(|said| characters as f64 / said.context().max(1) as f64);
         }
     }
-    let reported = last.map(|tokens| tokens.input + tokens.output);
+    let reported = last.map(|tokens| tokens.context());
     let window = last.or(stale).and_then(|tokens| tokens.window).or(window);
     // What an agent sends besides the words, such as its instructions, makes the first tokens cheap in characters.
     let per_token = per_token.unwrap_or(CHARACTERS_PER_TOKEN).clamp(1.0, 6.0);

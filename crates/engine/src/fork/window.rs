@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WindowSource {
-    /// The agent wrote it into the transcript.
+    /// The agent wrote it into the transcript, or into an answer that tine waited for.
     Reported,
     /// The session was longer than the model's window is known to be, so it's the next larger one.
     Observed,
@@ -19,18 +19,28 @@ pub enum WindowSource {
 pub(super) fn context_window(
     adapter: &dyn Adapter,
     model: Option<&str>,
+    version: Option<&str>,
     reported: Option<u64>,
     observed: u64,
 ) -> Option<(u64, WindowSource)> {
     if let Some(reported) = reported {
         return Some((reported, WindowSource::Reported));
     }
-    let usual = adapter.context_window(model);
+    let usual = adapter.context_window(model, version);
     if observed <= usual {
         return Some((usual, WindowSource::Model));
     }
     let larger = adapter.context_windows().iter().copied().find(|size| *size >= observed);
     larger.map(|window| (window, WindowSource::Observed))
+}
+
+/// The model that a fork runs with: the chosen one, or else the one that the source ran with. That also has the full name of
+/// one that was chosen by a part of it, such as `opus`.
+pub(super) fn model_of_fork<'a>(chosen: Option<&'a str>, used: Option<&'a str>) -> Option<&'a str> {
+    match (chosen, used) {
+        (Some(chosen), Some(used)) if used.contains(chosen) => Some(used),
+        (chosen, used) => chosen.or(used),
+    }
 }
 
 /// The model that a command line chooses.

@@ -160,7 +160,7 @@ pub(crate) fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<Str
         text,
     };
     let program = launch::program_as(ctx, start.agent, &start.profile, Some(&start.name))?;
-    let said = match ctx.adapter(start.agent).send(&program, &message) {
+    let said = match program::send(ctx, start.agent, &program, &message) {
         Ok(said) => said,
         Err(source) => {
             // An agent that failed may still have begun the session; the files tell.

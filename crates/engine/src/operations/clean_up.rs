@@ -11,11 +11,11 @@ use diagnostics::OrLog;
 
 use crate::context::MARK;
 use crate::ctx::Ctx;
-use crate::operations::Result;
 use crate::operations::delete;
 use crate::operations::free_names;
 use crate::operations::undo;
 use crate::operations::unstarted;
+use crate::operations::{Error, Result};
 use crate::registry::operations::{
     Cloning, Created, CreatedWorkspace, Effects, Expected, KeptSeed, Note, Operation, OperationState,
 };
@@ -45,10 +45,15 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
             continue;
         }
         let (id, what) = (operation.id, operation.what.clone());
+        let is_being_undone = operation.state.undoing().is_some();
         match clean_up_after(ctx, operation) {
             Ok(told) => ctx.warn(told),
             Err(error) => {
-                ctx.warn(format!("`{what}` was cut off, and what it left cannot be put right now: {error}"));
+                ctx.warn(match &error {
+                    Error::NotAllUndone { left, .. } => format!("`{what}` is still only partly undone: {left}"),
+                    _ if is_being_undone => format!("`{what}` is still not undone: {error}"),
+                    _ => format!("`{what}` didn't finish, and what it left behind is still there: {error}"),
+                });
                 ctx.registry().give_back(id, &process)?;
             }
         }
@@ -90,9 +95,9 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
     };
     ctx.registry().set_state(*id, &OperationState::Cleaned, None)?;
     Ok(match left {
-        None => format!("`{what}` was cut off; what it had made is removed"),
+        None => format!("`{what}` didn't finish; what it had created was removed"),
         Some(left) => format!(
-            "`{what}` was cut off; {} holds files that it didn't write, so the worktree and its branch stay",
+            "`{what}` didn't finish; {} holds files that it didn't write, so the worktree and its branch stay",
             left.display()
         ),
     })

@@ -12,7 +12,7 @@ use transcript::{SessionId, State};
 use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::operations::leftovers;
-use crate::operations::leftovers::OwnWorktree;
+use crate::operations::leftovers::OwnWorkspace;
 use crate::operations::trash;
 use crate::operations::{Error, Result};
 use crate::private;
@@ -24,9 +24,9 @@ use crate::workspace::directory;
 /// Within so many milliseconds after a `/clear`, an agent may still write to what was cleared.
 const WRITTEN_AFTER_CLEAR: i64 = 60_000;
 
-/// Moves a session into the trash, with the worktree in which it works if one is given, and returns the operation that
+/// Moves a session into the trash, with the worktree or the copy in which it works if that is given, and returns the operation that
 /// `undo` reverses.
-pub(crate) fn delete(ctx: &Ctx, session: &Session, worktree: Option<&OwnWorktree>) -> Result<i64> {
+pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspace>) -> Result<i64> {
     let view = &session.view;
     if view.state != State::Stopped {
         return Err(Error::IsOpen { session: view.label().to_owned(), state: view.state });
@@ -54,7 +54,7 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, worktree: Option<&OwnWorktree
         belongings.extend(adapter.own_files(id, path).into_iter().filter(|path| path.exists()));
     }
     let (parts, branch) =
-        worktree.map(|own| leftovers::parts_of_worktree(ctx, own, session)).transpose()?.unwrap_or_default();
+        workspace.map(|own| leftovers::parts_of_workspace(ctx, own, session)).transpose()?.unwrap_or_default();
     belongings.extend(parts);
     let what = format!("delete {}", view.label());
     let trash = trash::new_trash_folder(ctx);
@@ -78,7 +78,7 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, worktree: Option<&OwnWorktree
     if let Some(branch) = &deletion.branch {
         leftovers::drop_branch(ctx, branch);
     }
-    if let Some(own) = worktree {
+    if let Some(own) = workspace {
         own.remove_empty_parents();
     }
     adapter.remove_from_index(&view.id, &view.path).or_log("remove the session from the agent's list");

@@ -151,9 +151,9 @@ pub enum Error {
     /// A file cannot be removed.
     #[error("cannot remove {}", .0.display())]
     NotRemoved(PathBuf),
-    /// The worktree cannot be removed together with its session.
-    #[error("cannot remove the worktree {}: {why}", .path.display())]
-    KeepsWorktree {
+    /// The worktree or the copied directory cannot be removed together with its session.
+    #[error("cannot remove {}: {why}", .path.display())]
+    KeepsWorkspace {
         /// Where it is.
         path: PathBuf,
         /// Why.
@@ -245,7 +245,7 @@ impl Error {
             }
             Error::HasMoved { .. } => Advice::new("has_moved", "`tine delete` moves it to the trash"),
             Error::NotRemoved(_) => Advice::new("not_removed", "check the permissions of its folder and try again"),
-            Error::KeepsWorktree { .. } => {
+            Error::KeepsWorkspace { .. } => {
                 Advice::new("keeps_worktree", "without `--worktree`, only the session is deleted")
             }
             Error::NotAllUndone { .. } => {
@@ -298,7 +298,7 @@ pub(crate) fn samples() -> Vec<Error> {
         ThereAgain { id: 12, path: "/home/kim/.claude/projects/-work-app/1f3a.jsonl".into() },
         HasMoved { id: 12, path: "/home/kim/.claude/projects/-work-web/1f3a.jsonl".into() },
         NotRemoved(path()),
-        KeepsWorktree { path: path(), why: "it has uncommitted changes".into() },
+        KeepsWorkspace { path: path(), why: "it has uncommitted changes".into() },
         NotAllUndone { id: 12, left: left() };
         wraps File, Config, Workspace, Registry, Program, Sessions
     ]

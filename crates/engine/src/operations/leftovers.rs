@@ -1,5 +1,5 @@
-//! Worktrees that tine made for sessions: removing one together with its session, and finding those that no session uses
-//! any more.
+//! Worktrees and copies of directories that tine made for sessions: removing one together with its session, and finding
+//! those that no session uses any more.
 
 use std::path::{Path, PathBuf};
 
@@ -10,79 +10,99 @@ use crate::sessions::catalog::Quiet;
 use crate::sessions::session::Session;
 use crate::workspace::git::{Standing, Worktree};
 
-/// The worktree in which a session works and that tine made.
+/// The worktree or the copy of a directory in which a session works and that tine made.
 #[derive(Debug, Clone)]
-pub struct OwnWorktree {
-    worktree: Worktree,
+pub struct OwnWorkspace {
+    made: CreatedWorkspace,
     /// Why it can't be removed with the session.
     pub obstacle: Option<String>,
     /// Whether its branch has commits that are on no other one. Then it stays when the worktree is removed.
     pub has_commits: bool,
 }
 
-impl OwnWorktree {
+impl OwnWorkspace {
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.worktree.path
+        self.made.path()
     }
 
-    /// Its branch.
-    pub fn branch(&self) -> &str {
-        &self.worktree.branch
-    }
-
-    /// The repository, as the top of one of its working trees.
-    pub fn repository(&self) -> &Path {
-        &self.worktree.repository
+    /// The branch of a worktree, and the repository, as the top of one of its working trees; nothing for a copy.
+    pub fn branch(&self) -> Option<(&str, &Path)> {
+        match &self.made {
+            CreatedWorkspace::Worktree(worktree) => Some((&worktree.branch, &worktree.repository)),
+            CreatedWorkspace::Copy(_) => None,
+        }
     }
 
     pub(crate) fn remove_empty_parents(&self) {
-        self.worktree.remove_empty_parents();
+        match &self.made {
+            CreatedWorkspace::Worktree(worktree) => worktree.remove_empty_parents(),
+            CreatedWorkspace::Copy(copy) => copy.remove_empty_parents(),
+        }
     }
 }
 
-/// The worktree in which a session works, if tine made it and it is still there.
-pub(crate) fn worktree_of(ctx: &Ctx, session: &Session) -> Result<Option<OwnWorktree>> {
+/// The worktree or the copy in which a session works, if tine made it and it is still there.
+pub(crate) fn workspace_of(ctx: &Ctx, session: &Session) -> Result<Option<OwnWorkspace>> {
     let Some(cwd) = &session.view.cwd else { return Ok(None) };
-    let found = own_worktrees(ctx)?.into_iter().find(|(_, worktree)| cwd.starts_with(&worktree.path));
-    let Some((_, worktree)) = found else { return Ok(None) };
-    let git = ctx.git()?;
-    let obstacle = why_kept(ctx, &worktree, session)?;
-    let has_commits = !git.is_on_another_branch(&worktree);
-    Ok(Some(OwnWorktree { worktree, obstacle, has_commits }))
+    let found = own_workspaces(ctx)?.into_iter().find(|(_, made)| cwd.starts_with(made.path()));
+    let Some((_, made)) = found else { return Ok(None) };
+    let obstacle = why_kept(ctx, &made, session)?;
+    let has_commits = match &made {
+        CreatedWorkspace::Worktree(worktree) => !ctx.git()?.is_on_another_branch(worktree),
+        CreatedWorkspace::Copy(_) => false,
+    };
+    Ok(Some(OwnWorkspace { made, obstacle, has_commits }))
 }
 
-/// Worktrees that tine made and that still stand on their branches, each with what it was made by. The newest first.
-pub(crate) fn own_worktrees(ctx: &Ctx) -> Result<Vec<(String, Worktree)>> {
+/// Worktrees that tine made and that still stand on their branches, and copies that are still there, each with what it was
+/// made by. The newest first.
+pub(crate) fn own_workspaces(ctx: &Ctx) -> Result<Vec<(String, CreatedWorkspace)>> {
     let operations = ctx.registry().operations()?;
-    let worktree = |operation: Operation| match operation.effects.workspace() {
-        Some(CreatedWorkspace::Worktree(worktree)) if operation.state.is_done() => {
-            Some((operation.what, worktree.clone()))
-        }
+    let made = |operation: Operation| match operation.effects.workspace() {
+        Some(made) if operation.state.is_done() => Some((operation.what.clone(), made.clone())),
         _ => None,
     };
-    let made = operations.into_iter().filter_map(worktree);
-    let made = made.filter(|(_, worktree)| worktree.path.exists());
-    let Ok(git) = ctx.git() else { return Ok(Vec::new()) };
-    Ok(made.filter(|(_, worktree)| git.standing(worktree) == Standing::Itself).collect())
+    let made = operations.into_iter().filter_map(made).filter(|(_, made)| made.path().exists());
+    let git = ctx.git().ok();
+    let is_ours = |made: &CreatedWorkspace| match made {
+        CreatedWorkspace::Worktree(tree) => git.as_ref().is_some_and(|git| git.standing(tree) == Standing::Itself),
+        CreatedWorkspace::Copy(copy) => copy.is_in_place(),
+    };
+    let mut all: Vec<(String, CreatedWorkspace)> = Vec::new();
+    for (what, made) in made {
+        // Of several that were made at one place, the last one is there.
+        if all.iter().all(|(_, other)| other.path() != made.path()) && is_ours(&made) {
+            all.push((what, made));
+        }
+    }
+    Ok(all)
 }
 
-fn why_kept(ctx: &Ctx, worktree: &Worktree, session: &Session) -> Result<Option<String>> {
-    let git = ctx.git()?;
-    if git.is_dirty(&worktree.path) {
-        return Ok(Some("it has uncommitted changes".into()));
-    }
-    if git.is_locked(worktree) {
-        return Ok(Some("it is locked".into()));
+fn why_kept(ctx: &Ctx, made: &CreatedWorkspace, session: &Session) -> Result<Option<String>> {
+    match made {
+        CreatedWorkspace::Worktree(worktree) => {
+            let git = ctx.git()?;
+            if git.is_dirty(&worktree.path) {
+                return Ok(Some("it has uncommitted changes".into()));
+            }
+            if git.is_locked(worktree) {
+                return Ok(Some("it is locked".into()));
+            }
+        }
+        CreatedWorkspace::Copy(copy) => {
+            if !copy.is_untouched() {
+                return Ok(Some("it has changed since it was copied".into()));
+            }
+        }
     }
     let works_there = |other: &&Session| {
-        other.view.path != session.view.path
-            && other.view.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(&worktree.path))
+        other.view.path != session.view.path && other.view.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(made.path()))
     };
     if let Some(other) = crate::sessions::survey::all_sessions(ctx, &Quiet)?.iter().find(works_there) {
         return Ok(Some(format!("`{}` works there, too", other.view.label())));
     }
-    Ok(process_in(ctx, &worktree.path).map(|process| format!("process {process} runs there")))
+    Ok(process_in(ctx, made.path()).map(|process| format!("process {process} runs there")))
 }
 
 pub(crate) fn process_in(ctx: &Ctx, path: &Path) -> Option<u32> {
@@ -90,21 +110,31 @@ pub(crate) fn process_in(ctx: &Ctx, path: &Path) -> Option<u32> {
     agents::processes_in(proc, path).first().copied()
 }
 
-/// Everything that has to move so that a worktree is gone, and its branch, where that goes as well.
-pub(crate) fn parts_of_worktree(
+/// Everything that has to move so that a worktree or a copy is gone, and its branch, where that goes as well.
+pub(crate) fn parts_of_workspace(
     ctx: &Ctx,
-    own: &OwnWorktree,
+    own: &OwnWorkspace,
     session: &Session,
 ) -> Result<(Vec<PathBuf>, Option<DeletedBranch>)> {
-    let worktree = &own.worktree;
     // Somebody may have begun to work there since it was asked about.
-    if let Some(why) = why_kept(ctx, worktree, session)? {
-        return Err(Error::KeepsWorktree { path: worktree.path.clone(), why });
+    if let Some(why) = why_kept(ctx, &own.made, session)? {
+        return Err(Error::KeepsWorkspace { path: own.path().to_owned(), why });
     }
+    match &own.made {
+        CreatedWorkspace::Worktree(worktree) => parts_of_worktree(ctx, worktree, own.has_commits),
+        CreatedWorkspace::Copy(copy) => Ok((vec![copy.path.clone()], None)),
+    }
+}
+
+fn parts_of_worktree(
+    ctx: &Ctx,
+    worktree: &Worktree,
+    has_commits: bool,
+) -> Result<(Vec<PathBuf>, Option<DeletedBranch>)> {
     let git = ctx.git()?;
     let parts = vec![worktree.path.clone(), git.own_folder(&worktree.path)?];
     let commit = git.commit(&worktree.repository, &format!("refs/heads/{}", worktree.branch));
-    let branch = commit.filter(|_| !own.has_commits).map(|commit| DeletedBranch {
+    let branch = commit.filter(|_| !has_commits).map(|commit| DeletedBranch {
         repository: worktree.repository.clone(),
         name: worktree.branch.clone(),
         commit,

@@ -196,7 +196,9 @@ pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing
             let undone = parts.try_for_each(|part| undo_one(ctx, part, std::iter::empty(), undoing.force).map(drop));
             if let Err(error) = undone {
                 ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
-                return Ok(format!("`{what}` was not undone completely, because that was cut off, and now: {error}"));
+                return Ok(format!(
+                    "`{what}` was only partly undone, because the undo didn't finish and can't now: {error}"
+                ));
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) if !undoing.is_decided => {
@@ -204,14 +206,14 @@ pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing
             if let Err(error) = check_undo(ctx, &operation, undoing.force) {
                 move_back(&undoing.aside)?;
                 ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
-                return Ok(format!("`{what}` was not undone, because that was cut off, and now: {error}"));
+                return Ok(format!("`{what}` was not undone, because the undo didn't finish and can't now: {error}"));
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {}
         Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => {}
     }
     reverse(ctx, &mut operation)?;
-    Ok(format!("`{what}` was being undone, which was cut off; it is undone now"))
+    Ok(format!("the undo of `{what}` hadn't finished; it is undone now"))
 }
 
 /// Does the opposite of an operation, from wherever somebody was cut off in that.

@@ -17,6 +17,7 @@ pub(crate) mod schema;
 pub(crate) mod seeds;
 mod starts;
 pub(crate) mod unstarted;
+mod windows;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -430,7 +431,7 @@ impl Registry {
     /// Everything that tine was asked to remember under keys with this prefix.
     pub(crate) fn recall_all(&self, prefix: &str) -> Result<Vec<(String, String)>> {
         let read = || {
-            let query = "SELECT key, value FROM memory WHERE substr(key, 1, length(?1)) = ?1";
+            let query = "SELECT key, value FROM memory WHERE key >= ?1 AND key < ?1 || char(1114111)";
             let mut statement = self.connection.prepare(query)?;
             let rows = statement.query_map([prefix], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect::<rusqlite::Result<_>>()

@@ -133,4 +133,15 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     ),
     // 9: the effects of each kind of operation by themselves; links between operations and undos under way as columns.
     Migration::Rows(type_operations),
+    // 10: the context windows that agents reported for the models of a session, in tokens.
+    Migration::Sql(
+        "CREATE TABLE windows (
+        agent         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        model         TEXT NOT NULL,
+        window        INTEGER NOT NULL,
+        reported      INTEGER NOT NULL,
+        PRIMARY KEY (agent, id, model)
+     ) STRICT, WITHOUT ROWID;",
+    ),
 ];

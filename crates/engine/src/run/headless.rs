@@ -6,6 +6,7 @@ use agents::{Holder, Message, SessionRef};
 use transcript::DefectKind;
 
 use crate::ctx::Ctx;
+use crate::program;
 use crate::run::drive::send::{self, Target};
 use crate::run::launch;
 use crate::run::profile::Launch;
@@ -30,6 +31,7 @@ pub(crate) fn resume_headless(
     text: &str,
 ) -> Result<String> {
     let view = &session.view;
+    ctx.registry().check_writable()?;
     check_format(session)?;
     moved::check_directory(ctx, session, directory)?;
     // Only the daemon can continue a session that it has open.
@@ -41,6 +43,6 @@ pub(crate) fn resume_headless(
     let session = Some(SessionRef { id: &view.id, path: &view.path });
     let message = Message { session, id: None, title: None, directory, options: &options, text };
     let program = launch::program_as(ctx, view.agent, &launch.profile, view.name.as_ref())?;
-    let said = ctx.adapter(view.agent).send(&program, &message);
+    let said = program::send(ctx, view.agent, &program, &message);
     Ok(said.map_err(|source| Error::NotAnswered { session: Some(view.label().to_owned()), source })?.answer)
 }

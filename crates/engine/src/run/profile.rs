@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use transcript::{Agent, SessionId, SessionName, SessionView, secrets};
 
 use crate::advice::FileError;
+use crate::config::ProfileConfig;
 use crate::context::NAME_VARIABLE;
 use crate::ctx::Ctx;
 use crate::private;
@@ -183,6 +184,25 @@ pub(crate) fn launch_for(ctx: &Ctx, agent: Agent, request: &LaunchRequest) -> Re
     }
     let prompt = first_prompt(agent, given.said, request.prompt.clone())?;
     Ok(Launch { profile, once: given.once, prompt, id })
+}
+
+/// Whether sessions can be started by a profile: its agent has the options for its files, and the files can be read from
+/// where we are. Nothing is written.
+pub(crate) fn check_profile(ctx: &Ctx, set: &ProfileConfig) -> Result<()> {
+    let home = &ctx.context().surroundings.home;
+    let options = set.agent.map(|agent| (agent, agents::about(agent).options));
+    let files = [
+        ("a settings file", set.settings_in(home), options.map(|(agent, options)| (agent, options.settings))),
+        ("a system prompt", set.prompt_in(home), options.map(|(agent, options)| (agent, options.system_prompt))),
+    ];
+    for (what, path, option) in files {
+        let Some(path) = path else { continue };
+        if let Some((agent, None)) = option {
+            return Err(Error::NoSuchOption { agent, what });
+        }
+        kept_file(ctx, "", &ctx.context().cwd.join(path))?;
+    }
+    Ok(())
 }
 
 /// The launch of an existing session: its profile, with more arguments for this time only.

@@ -129,8 +129,9 @@ pub(super) fn rank(
         standing = vectors.standing(catalog, rows);
         missing = unknown_sessions(&standing, catalog, sessions, found, is_strict);
     }
-    // Where the gist of a session is known, it was compared.
-    grounds.missing = missing.iter().filter(|file| !standing.sessions.contains_key(&short(**file))).count();
+    // Where the gist of a session is known, it was compared; of one that has grown, its new turns were not.
+    let is_compared = |file: &u64| standing.sessions.get(&short(*file)).is_some_and(|(_, until)| *until == u32::MAX);
+    grounds.missing = missing.iter().filter(|file| !is_compared(file)).count();
     let mut meanings = Meanings::new();
     let bad = near_vectors(&vectors, &standing, &vector, found, sessions, is_strict, &mut meanings);
     if bad > 0 && vectors.damage.is_none() {

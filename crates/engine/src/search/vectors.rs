@@ -23,8 +23,8 @@ const FORMAT: u32 = 2;
 /// Turns beyond this number get no vectors; the other bits of a key tell the session.
 const LAST_TURN: u64 = (1 << 20) - 1;
 
-/// Where the vectors are.
-pub(super) fn path(cache: &Path) -> PathBuf {
+/// Where the vectors are, in the cache folder.
+pub fn path(cache: &Path) -> PathBuf {
     cache.join("index").join(format!("vectors-{FORMAT}"))
 }
 

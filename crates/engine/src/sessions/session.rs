@@ -50,6 +50,8 @@ pub struct Details {
     pub earlier_branches: Vec<String>,
     /// The token use that the agent last reported.
     pub tokens: Option<TokenUse>,
+    /// The longest context that it reported at any time.
+    pub largest_context: u64,
     /// Whether the last record leaves a turn unfinished.
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
@@ -407,6 +409,7 @@ impl Knowledge {
             version: summary.version,
             earlier_branches: summary.earlier_branches,
             tokens: summary.tokens,
+            largest_context: summary.largest_context,
             mid_turn: summary.mid_turn,
             compacted: summary.compacted,
             disordered: summary.disordered,

@@ -8,6 +8,7 @@ use transcript::{Agent, Defects, text};
 use crate::config;
 use crate::ctx::Ctx;
 use crate::program;
+use crate::run::profile;
 use crate::search::IndexStatus;
 use crate::search::upkeep;
 use crate::sessions::catalog;
@@ -112,7 +113,17 @@ pub(crate) fn doctor(ctx: &Ctx, progress: &dyn Progress) -> Result<Report> {
 
 fn program_check(ctx: &Ctx, agent: Agent) -> Check {
     let subject = agent.product_name().to_owned();
-    let Some(path) = ctx.context().find_program(agent.as_str()) else {
+    let path = match program::program(ctx, agent) {
+        Ok(program) => Some(program.path),
+        Err(error @ program::Error::NoAgent { .. }) if is_configured(ctx, agent) => {
+            let found = format!("{error}; it is set in {}", ctx.context().paths.config.display());
+            return Check { subject, verdict: Verdict::Bad, found, hint: error.advice().hint };
+        }
+        // A configuration that cannot be read is a check of its own.
+        Err(program::Error::Config(_)) => ctx.context().find_program(agent.as_str()),
+        Err(_) => None,
+    };
+    let Some(path) = path else {
         return Check {
             subject,
             verdict: Verdict::Note,
@@ -125,6 +136,10 @@ fn program_check(ctx: &Ctx, agent: Agent) -> Check {
         None => format!("{} does not tell its version", path.display()),
     };
     Check { subject, verdict: Verdict::Good, found, hint: None }
+}
+
+fn is_configured(ctx: &Ctx, agent: Agent) -> bool {
+    ctx.config().is_ok_and(|config| config.agents.names_program(agent))
 }
 
 /// Whether tine is told by the agent's hooks, so that forks made inside the agent are noticed at once.
@@ -154,16 +169,23 @@ fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
     Check { subject, verdict, found, hint }
 }
 
-/// Whether the configuration can be read, and says only what tine knows.
+/// Whether the configuration can be read, says only what tine knows, and names files that are there.
 fn config_check(ctx: &Ctx) -> Check {
     let subject = "configuration".to_owned();
     let path = &ctx.context().paths.config;
-    let unknown = match config::read(path) {
-        Ok((_, unknown)) => unknown,
+    let (config, unknown) = match config::read(path) {
+        Ok(read) => read,
         Err(error) => {
             return Check { subject, verdict: Verdict::Bad, found: error.to_string(), hint: error.advice().hint };
         }
     };
+    if let Some((name, error)) = config.profiles.iter().find_map(|(name, set)| {
+        let checked = profile::check_profile(ctx, set);
+        Some(name).zip(checked.err())
+    }) {
+        let found = format!("{}: profile `{}`: {error}", path.display(), text::one_line(name));
+        return Check { subject, verdict: Verdict::Bad, found, hint: error.advice().hint };
+    }
     if !unknown.is_empty() {
         let keys: Vec<String> = unknown.iter().map(|key| format!("`{}`", text::one_line(key))).collect();
         let found = format!("{}: unknown: {}", path.display(), keys.join(", "));

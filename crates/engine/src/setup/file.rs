@@ -97,6 +97,15 @@ fn key(path: &Path) -> String {
     format!("{KEY}{}", real(path).display())
 }
 
+/// Whether a change of a file was begun and is not known to have ended.
+pub(super) fn is_under_way(registry: &Registry) -> registry::Result<bool> {
+    let has_begun = |(_, value): &(String, String)| {
+        let receipt = serde_json::from_str::<Option<Receipt>>(value).ok().flatten();
+        receipt.is_some_and(|receipt| receipt.begun.is_some())
+    };
+    Ok(registry.recall_all(KEY)?.iter().any(has_begun))
+}
+
 /// Finishes or forgets what a killed run had begun, and removes the copies of people's files that it left behind. They
 /// may hold keys.
 pub(super) fn settle(registry: &mut Registry) -> Result<()> {

@@ -1,18 +1,18 @@
-//! Worktrees that tine made and no session uses any more.
+//! Worktrees and copies of directories that tine made and no session uses any more.
 
 use std::path::Path;
 
 use crate::ctx::Ctx;
-use crate::operations::leftovers::{own_worktrees, process_in};
+use crate::operations::leftovers::{own_workspaces, process_in};
 use crate::progress::Quiet;
+use crate::registry::operations::CreatedWorkspace;
 use crate::setup::Result;
 use crate::setup::doctor::{Check, Verdict};
-use crate::workspace::git::Worktree;
 
-/// Worktrees in which no session works any more.
+/// Worktrees and copies in which no session works any more.
 pub(crate) fn leftover_checks(ctx: &Ctx) -> Result<Vec<Check>> {
-    let worktrees = own_worktrees(ctx)?;
-    if worktrees.is_empty() {
+    let made = own_workspaces(ctx)?;
+    if made.is_empty() {
         return Ok(Vec::new());
     }
     let sessions = crate::sessions::survey::all_sessions(ctx, &Quiet)?;
@@ -20,18 +20,28 @@ pub(crate) fn leftover_checks(ctx: &Ctx) -> Result<Vec<Check>> {
         let mut directories = sessions.iter().filter_map(|session| session.view.cwd.as_ref());
         directories.any(|cwd| cwd.starts_with(path)) || process_in(ctx, path).is_some()
     };
-    let left = worktrees.into_iter().filter(|(_, worktree)| !is_used(&worktree.path));
-    let check = |(what, worktree): (String, Worktree)| {
-        let (repository, path) = (worktree.repository.display(), worktree.path.display());
-        let branch = worktree.branch;
-        Check {
-            subject: "worktree".into(),
-            verdict: Verdict::Note,
-            found: format!("{path} (branch `{branch}`) is left from `{what}`; no session works there"),
-            hint: Some(format!(
+    let left = made.into_iter().filter(|(_, made)| !is_used(made.path()));
+    Ok(left.map(|(what, made)| check(&what, &made)).collect())
+}
+
+fn check(what: &str, made: &CreatedWorkspace) -> Check {
+    let path = made.path().display();
+    let (subject, found, hint) = match made {
+        CreatedWorkspace::Worktree(worktree) => {
+            let (repository, branch) = (worktree.repository.display(), &worktree.branch);
+            let hint = format!(
                 "`git -C {repository} worktree remove {path}` and `git -C {repository} branch -d {branch}` remove it"
-            )),
+            );
+            ("worktree", format!("{path} (branch `{branch}`) is left from `{what}`"), hint)
+        }
+        CreatedWorkspace::Copy(copy) => {
+            let hint = match copy.is_untouched() {
+                true => format!("it has not changed since it was copied; `rm -r {path}` removes it"),
+                false => "it has changed since it was copied; save what you need before you remove it".into(),
+            };
+            ("copy", format!("{path} (copy of {}) is left from `{what}`", copy.source.display()), hint)
         }
     };
-    Ok(left.map(check).collect())
+    let found = format!("{found}; no session works there");
+    Check { subject: subject.into(), verdict: Verdict::Note, found, hint: Some(hint) }
 }

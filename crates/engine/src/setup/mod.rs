@@ -317,11 +317,27 @@ fn obstacles(adapter: &dyn Adapter, path: &Path) -> Result<Vec<String>> {
 
 /// Held while files are changed. Where it cannot be had, one goes on without it.
 fn setup_lock(ctx: &Ctx) -> Option<fs::File> {
-    let path = ctx.context().paths.registry.with_file_name("setup.lock");
-    private::create_folder(path.parent()?).or_log("create the folder of the setup lock")?;
-    let file = private::open_file(&path).or_log("open the setup lock")?;
+    let file = lock_file(ctx)?;
     file.lock().or_log("take the setup lock")?;
     Some(file)
+}
+
+fn lock_file(ctx: &Ctx) -> Option<fs::File> {
+    let path = ctx.context().paths.registry.with_file_name("setup.lock");
+    private::create_folder(path.parent()?).or_log("create the folder of the setup lock")?;
+    private::open_file(&path).or_log("open the setup lock")
+}
+
+/// Ends what a setup had begun that was killed: the copies of people's files that it left behind may hold keys, so they
+/// don't wait for the next setup. One that is still running is left alone.
+pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
+    if !file::is_under_way(&ctx.registry())? {
+        return Ok(());
+    }
+    let Some(file) = lock_file(ctx).filter(|file| file.try_lock().is_ok()) else { return Ok(()) };
+    file::settle(&mut ctx.registry())?;
+    drop(file);
+    Ok(())
 }
 
 fn bad(path: &Path, problem: Problem) -> Error {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use engine::{Error, OwnWorktree, Session, SessionsError};
+use engine::{Error, OwnWorkspace, Session, SessionsError};
 use transcript::text;
 
 use super::Desk;
@@ -16,7 +16,7 @@ use crate::ui::{self, Bar, confirm};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The session moves to tine's trash, where it stays for a month. `tine undo` restores it. A worktree with uncommitted \
-changes is never removed, nor is a branch with commits of its own.
+changes is never removed, nor is a branch with commits of its own or a copied directory that has changed.
 
 Examples:
   tine delete auth-try
@@ -25,7 +25,7 @@ Examples:
 pub(crate) struct Args {
     #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: String,
-    /// Also remove the worktree and branch that tine created for it
+    /// Also remove the worktree and branch, or the copied directory, that tine created for it
     #[arg(long, short)]
     pub worktree: bool,
     /// Skip confirmation prompts
@@ -52,50 +52,58 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         0 => String::new(),
         count => format!(" and {} from before it was cleared", ui::count(count, "conversation")),
     };
-    let worktree = desk.tine.worktree_of(&session)?;
-    let along = match &worktree {
-        Some(worktree) if args.worktree => format!(" with its worktree {}", worktree.path().display()),
+    let workspace = desk.tine.workspace_of(&session)?;
+    let along = match &workspace {
+        Some(workspace) if args.worktree => format!(" with its {} {}", kind_of(workspace), workspace.path().display()),
         _ => String::new(),
     };
     if !args.yes && !is_wanted(desk, &session, &format!("{before}{along}"))? {
         ui::say("cancelled");
         return Ok(ExitCode::FAILURE);
     }
-    let goes_along = match &worktree {
-        Some(worktree) if !args.worktree && !args.yes && worktree.obstacle.is_none() => {
-            let (path, branch) = (worktree.path().display(), branch_of(worktree));
-            confirm::confirmed(&format!("Also remove its worktree {path}{branch}?"))?
+    let goes_along = match &workspace {
+        Some(workspace) if !args.worktree && !args.yes && workspace.obstacle.is_none() => {
+            let (kind, path, branch) = (kind_of(workspace), workspace.path().display(), branch_of(workspace));
+            confirm::confirmed(&format!("Also remove its {kind} {path}{branch}?"))?
         }
         _ => args.worktree,
     };
-    let operation = desk.tine.delete(&session, worktree.as_ref().filter(|_| goes_along))?;
+    let operation = desk.tine.delete(&session, workspace.as_ref().filter(|_| goes_along))?;
     ui::say(&format!("deleted {label}{before}; `tine undo {operation}` restores it"));
-    if let Some(worktree) = &worktree {
-        ui::say(&text::clean(&fate_of(worktree, goes_along)));
+    if let Some(workspace) = &workspace {
+        ui::say(&text::clean(&fate_of(workspace, goes_along)));
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn kind_of(workspace: &OwnWorkspace) -> &'static str {
+    if workspace.branch().is_some() { "worktree" } else { "copied directory" }
+}
+
 /// The branch that goes with a worktree, if it does.
-fn branch_of(worktree: &OwnWorktree) -> String {
-    match worktree.has_commits {
-        true => String::new(),
-        false => format!(" and the branch `{}`", worktree.branch()),
+fn branch_of(workspace: &OwnWorkspace) -> String {
+    match workspace.branch() {
+        Some((branch, _)) if !workspace.has_commits => format!(" and the branch `{branch}`"),
+        _ => String::new(),
     }
 }
 
-/// What became of the worktree of a session that was deleted.
-fn fate_of(worktree: &OwnWorktree, is_gone: bool) -> String {
-    let (path, branch, repository) = (worktree.path().display(), worktree.branch(), worktree.repository().display());
-    match (is_gone, &worktree.obstacle) {
-        (true, _) if worktree.has_commits => {
-            format!("removed its worktree {path}; kept the branch `{branch}`, which has commits of its own")
+/// What became of the worktree or the copied directory of a session that was deleted.
+fn fate_of(workspace: &OwnWorkspace, is_gone: bool) -> String {
+    let (kind, path) = (kind_of(workspace), workspace.path().display());
+    let branch = workspace.branch();
+    let and_branch = branch.map(|(branch, _)| format!(" and the branch `{branch}`")).unwrap_or_default();
+    match (is_gone, &workspace.obstacle, branch) {
+        (true, _, Some((branch, _))) if workspace.has_commits => {
+            format!("removed its {kind} {path}; kept the branch `{branch}`, which has commits of its own")
         }
-        (true, _) => format!("removed its worktree {path} and the branch `{branch}`"),
-        (false, Some(why)) => format!("kept its worktree {path} and the branch `{branch}`: {why}"),
-        (false, None) => format!(
-            "kept its worktree {path} and the branch `{branch}`; to remove it, run `git -C {repository} worktree remove {path}`"
+        (true, ..) => format!("removed its {kind} {path}{and_branch}"),
+        (false, Some(why), _) => format!("kept its {kind} {path}{and_branch}: {why}"),
+        (false, None, Some((_, repository))) => format!(
+            "kept its {kind} {path}{and_branch}; to remove it, run `git -C {} worktree remove {path}`",
+            repository.display()
         ),
+        (false, None, None) => format!("kept its {kind} {path}; to remove it, run `rm -r {path}`"),
     }
 }
 

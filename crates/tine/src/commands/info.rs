@@ -64,7 +64,7 @@ fn facts(desk: &Desk, session: &Session, info: &Info) -> Vec<(&'static str, Stri
     add(
         "tokens",
         details.tokens.map(|tokens| {
-            let used = tokens.input + tokens.output;
+            let used = tokens.context();
             let window = tokens.window.map(|window| format!(" of {window} ({}%)", used * 100 / window.max(1)));
             format!("{used}{} in the last exchange", window.unwrap_or_default())
         }),

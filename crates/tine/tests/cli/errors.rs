@@ -38,7 +38,9 @@ fn without_a_place_for_the_registry_reading_goes_on() {
 #[test]
 fn without_a_registry_that_can_be_written_nothing_is_changed() {
     let world = World::new();
-    world.sandbox.script("claude", "#!/bin/sh\necho 2.1.325 '(Claude Code)'\n");
+    let started = world.sandbox.root().join("started");
+    let script = format!("#!/bin/sh\n[ \"$1\" = --version ] || echo \"$@\" >> {}\necho 2.1.325\n", started.display());
+    world.sandbox.script("claude", &script);
     assert_eq!(world.run(["adopt", LOGIN, "login"]).code, 0);
     let registry = world.sandbox.root().join("data/tine/registry.db");
     let before = world.agents_files();
@@ -62,6 +64,9 @@ fn without_a_registry_that_can_be_written_nothing_is_changed() {
             &["adopt", COOKIE, "other"],
             &["adopt", "--all"],
             &["start", "other", "--in", "none"],
+            &["send", LOGIN, "hello"],
+            &["send", LOGIN, "hello", "--wait"],
+            &["resume", LOGIN, "--in", "headless", "--prompt", "hello"],
             &["setup", "claude", "--yes"],
             &["undo"],
             &["undo", "1"],
@@ -76,6 +81,7 @@ fn without_a_registry_that_can_be_written_nothing_is_changed() {
             assert!(output.err.contains("hint: `tine doctor --repair` rebuilds it"), "{words:?}: {}", output.whole());
             assert_eq!(world.agents_files(), before, "{words:?}");
             assert_eq!(beside(), places, "{words:?}");
+            assert!(!started.exists(), "{words:?} started an agent");
         }
         assert!(!registry.with_file_name("trash").exists());
         for words in [&["list"][..], &["show", LOGIN], &["tree"], &["info", LOGIN], &["fork", LOGIN, "--plan"]] {

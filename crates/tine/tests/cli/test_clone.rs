@@ -63,6 +63,37 @@ fn a_clone_finds_a_place_of_its_own() {
     assert_eq!(names(&world.sandbox.work()), ["blog", "shop"]);
 }
 
+/// The copy stayed, and nobody mentioned it.
+#[test]
+fn the_directory_of_a_deleted_clone_is_mentioned_and_goes_along_only_unchanged() {
+    let world = World::new();
+    let copy = world.shop.with_file_name("shop.clones").join("cl");
+    world.json(["clone", LOGIN, "cl", "--json"]);
+    assert!(!world.run(["doctor"]).out.contains("no session works there"));
+    let output = world.run(["delete", "cl", "--yes"]);
+    assert!(output.code == 0 && output.err.contains("kept its copied directory "), "{}", output.whole());
+    let output = world.run(["doctor"]);
+    assert!(output.out.contains("is left from `fork ") && output.out.contains("`rm -r "), "{}", output.whole());
+    assert_eq!(world.run(["undo"]).code, 0);
+
+    let (before, held) = (world.agents_files(), everything(&copy));
+    let output = world.run(["delete", "cl", "--worktree", "--yes"]);
+    assert!(output.code == 0 && output.err.contains("removed its copied directory "), "{}", output.whole());
+    assert!(!copy.parent().unwrap().exists());
+    assert!(!world.run(["doctor"]).out.contains("no session works there"));
+    assert_eq!(world.run(["undo"]).code, 0);
+    assert!(world.agents_files() == before && everything(&copy) == held);
+
+    fs::write(copy.join("work"), "of somebody").unwrap();
+    let output = world.run(["delete", "cl", "--worktree", "--yes"]);
+    assert!(output.code == 1 && output.err.contains("it has changed since it was copied"), "{}", output.whole());
+    assert_eq!(world.agents_files(), before);
+    let output = world.run(["delete", "cl", "--yes"]);
+    assert!(output.code == 0 && output.err.contains("it has changed since it was copied"), "{}", output.whole());
+    assert!(copy.join("work").exists());
+    assert!(world.run(["doctor"]).out.contains("save what you need before you remove it"));
+}
+
 #[test]
 fn a_clone_that_was_piped_waited_in_silence() {
     let world = World::new();

@@ -81,6 +81,28 @@ fn a_broken_configuration_is_not_healthy() {
     assert_eq!((code, &found["verdict"]), (0, &"note".into()), "{found:#}");
     assert!(found["found"].as_str().unwrap().ends_with("unknown: `worktree.plaec`"), "{found:#}");
     assert_eq!(check("[worktree]\nplace = \"{repository}.trees/{branch}\"\n").1["verdict"], "good");
+    let (code, found) = check("[profiles.p]\nsettings = \"nowhere.json\"\n");
+    assert_eq!((code, &found["verdict"]), (1, &"bad".into()), "{found:#}");
+    assert!(found["found"].as_str().unwrap().contains("profile `p`: cannot read "), "{found:#}");
+    assert_eq!(check("[profiles.p]\nagent = \"codex\"\nsettings = \"Cargo.toml\"\n").0, 1);
+    let start = world.run(["start", "other", "--profile", "p", "--agent", "codex", "--in", "none"]);
+    assert_eq!(start.code, 1, "{}", start.whole());
+
+    let check = |text: &str| {
+        world.sandbox.write(&path, text);
+        let output = world.run(["doctor", "--json"]);
+        let report: serde_json::Value = serde_json::from_str(&output.raw).unwrap();
+        let check = report["checks"].as_array().unwrap().iter().find(|check| check["subject"] == "Claude Code");
+        (output.code, check.unwrap().clone())
+    };
+    let (code, found) = check("[agents.claude]\ncommand = \"/nonexistent\"\n");
+    assert_eq!((code, &found["verdict"]), (1, &"bad".into()), "{found:#}");
+    assert!(found["found"].as_str().unwrap().starts_with("/nonexistent not found; it is set in "), "{found:#}");
+    let (code, found) = check("");
+    assert_eq!((code, &found["verdict"]), (0, &"note".into()), "{found:#}");
+    world.sandbox.script("my-claude", "#!/bin/sh\necho 2.1.325\n");
+    let (code, found) = check("[agents.claude]\ncommand = \"my-claude\"\n");
+    assert_eq!((code, &found["verdict"]), (0, &"good".into()), "{found:#}");
 }
 
 /// A deletion that only the trash knows, as after a registry was lost.

@@ -122,6 +122,32 @@ fn a_long_session_was_said_not_to_fit_into_a_window_that_is_larger() {
     assert!(text.contains("of 258400 (reported by Codex)"), "{text}");
 }
 
+/// What Claude Code reported was dropped, and older versions were given the windows of newer ones.
+#[test]
+fn a_window_that_the_agent_reported_in_an_answer_was_not_used() {
+    let world = World::new();
+    let result = json!({ "type": "result", "is_error": false, "result": "done", "session_id": ID,
+        "modelUsage": { "claude-opus-5-5": { "contextWindow": 500_000 }, "claude-haiku-5-5": { "contextWindow": 9 } } });
+    world.sandbox.script("claude", &format!("#!/bin/sh\ncat > /dev/null\necho '{result}'\n"));
+    let path = long(&world).write(&world.sandbox.claude_home());
+    let window = || {
+        let plan = plan(&world, &[ID]);
+        (plan["context_window"].as_u64().unwrap(), plan["context_window_source"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(window(), (1_000_000, "model".into()));
+    assert_eq!(world.run(["send", ID, "hello", "--wait"]).code, 0);
+    assert_eq!(window(), (500_000, "reported".into()));
+    // The session was longer than that once, even before a rewind or in a part that no longer counts.
+    report(&path, |characters| if (50_000..100_000).contains(&characters) { 600_000 } else { 10_000 });
+    assert_eq!(window(), (1_000_000, "model".into()));
+
+    long(&world).version("2.1.197").write(&world.sandbox.claude_home());
+    assert_eq!(plan(&world, &[ID])["model"], "claude-opus-4-8");
+    assert_eq!(window(), (200_000, "model".into()));
+    report(&path, |characters| if (50_000..100_000).contains(&characters) { 300_000 } else { 10_000 });
+    assert_eq!(window(), (1_000_000, "observed".into()));
+}
+
 /// Makes a session look busy: this process has it open and works on it.
 pub(crate) fn keep_busy(world: &World) -> PathBuf {
     let own = fs::read_to_string("/proc/self/stat").unwrap();

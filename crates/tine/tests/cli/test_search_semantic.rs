@@ -57,7 +57,7 @@ fn messages(answer: &Value) -> String {
 
 fn vectors(world: &World) -> PathBuf {
     let found = world.sandbox.environment().iter().find(|(name, _)| *name == "XDG_CACHE_HOME");
-    Path::new(&found.unwrap().1).join("tine/index/vectors-2")
+    engine::vectors_file(&Path::new(&found.unwrap().1).join("tine"))
 }
 
 fn status(world: &World) -> Value {
@@ -132,7 +132,7 @@ fn nothing_is_said_to_be_final_while_another_process_embeds() {
     let world = world();
     world.json(["index", "--words", "--json"]);
     fs::create_dir_all(vectors(&world).parent().unwrap()).unwrap();
-    let lock = fs::OpenOptions::new().create(true).append(true).open(vectors(&world)).unwrap();
+    let mut lock = fs::OpenOptions::new().create(true).append(true).open(vectors(&world)).unwrap();
     lock.lock().unwrap();
     let question = QUESTION.replace("users", "visitors");
     let output = world.run(["search", &question]);
@@ -140,6 +140,18 @@ fn nothing_is_said_to_be_final_while_another_process_embeds() {
         output.err.contains("3 sessions aren't embedded yet") && output.err.contains("no matches so far"),
         "{output:?}"
     );
+    drop(lock);
+    assert_eq!(ids(&world.json(["smart-fork", "--json", QUESTION]))[0], LOGIN);
+    // The new turns of a session that has grown are left out just as much.
+    world.json(["index", "--json"]);
+    assert_eq!(status(&world)["missing"], 0);
+    login(&world)
+        .turn(|turn| turn.prompt("Now translate the settings page into French.").text("Bien sûr."))
+        .write(&world.sandbox.claude_home());
+    lock = fs::OpenOptions::new().append(true).open(vectors(&world)).unwrap();
+    lock.lock().unwrap();
+    let output = world.run(["search", "localise the preferences"]);
+    assert!(output.err.contains("1 session isn't embedded yet"), "{output:?}");
     drop(lock);
     assert_eq!(ids(&world.json(["smart-fork", "--json", QUESTION]))[0], LOGIN);
 }

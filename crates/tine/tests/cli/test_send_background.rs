@@ -130,7 +130,7 @@ fn on_a_full_disk_the_failure_is_reported() {
     command.args(["-c", "ulimit -f 0; exec \"$@\"", "sh", tine, "send", id, "second", "--json"]);
     let output = command.current_dir(&panes.world.shop).output().expect("tine");
     let error = error_of(&TineOutput::of(&panes.world, &output));
-    assert_eq!(error["kind"], "agent_failed", "{error:#}");
+    assert_eq!(error["kind"], "registry", "{error:#}");
     assert_eq!(panes.tine(&["send", "one", "third", "--wait"]), "to third\n");
 }
 

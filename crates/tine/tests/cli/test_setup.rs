@@ -588,6 +588,14 @@ fn a_killed_setup_leaves_no_copies_behind() {
             std::thread::sleep(usual.mul_f64(random.fraction()));
             child.kill().unwrap();
             killed += usize::from(!child.wait().unwrap().success());
+            // Any command removes the copies, not only the next setup.
+            assert_eq!(world.run(["list"]).code, 0);
+            let left = all();
+            for path in left.keys().filter(|path| path.to_string_lossy().contains(".tine-")) {
+                let (original, _) = path.to_str().unwrap().split_once(".tine-backup-").unwrap_or_default();
+                let is_of_use = left.get(Path::new(original)) != before.get(Path::new(original));
+                assert!(is_of_use, "{} stayed", path.display());
+            }
         }
         done(&world, &["--uninstall"]);
         assert_eq!(all(), before);

@@ -201,6 +201,8 @@ fn a_branch_that_git_cannot_delete_now_is_deleted_later() {
     assert!(has_branch() && !world.shop.with_file_name("shop.worktrees").exists());
     let output = world.run(["list"]);
     assert!(output.code == 0 && output.err.contains("git cannot delete the branch `stuck`"), "{}", output.whole());
+    // Nothing was cut off.
+    assert!(output.err.contains("as stuck` is still only partly undone: git"), "{}", output.whole());
     fs::remove_file(&lock).unwrap();
     let output = world.run(["log", "--json"]);
     assert!(output.raw.contains("\"undone\"") && !has_branch(), "{}", output.whole());

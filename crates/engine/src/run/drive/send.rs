@@ -66,6 +66,8 @@ impl Target {
 /// doesn't run, or not in a terminal, gets it without one.
 pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
     check_message(text)?;
+    // The answer changes the session, and its worker has to record how that went.
+    ctx.registry().check_writable()?;
     check_length(ctx, target, text)?;
     let begun = Instant::now();
     if let (Target::Session(session), false) = (target, wait) {

@@ -138,7 +138,12 @@ impl DirectoryCopy {
             // Something that stands there stays.
             fs::create_dir(&self.path).or_log(format_args!("create {}", self.path.display()));
         }
-        // The folder of all clones goes with the last of them; others only where they were made for this one.
+        self.remove_empty_parents();
+    }
+
+    /// Removes what is empty above a copy that is gone: the folder of all clones goes with the last of them, others only
+    /// where they were made for this one.
+    pub(crate) fn remove_empty_parents(&self) {
         let clones = self.path.parent().filter(|folder| **folder == beside(&self.source, CLONES));
         for folder in self.parents.iter().map(PathBuf::as_path).chain(clones) {
             fs::remove_dir(folder).or_log(format_args!("remove {}", folder.display()));
