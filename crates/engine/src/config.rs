@@ -26,7 +26,8 @@ pub fn keys() -> Vec<String> {
     let worktree = ["worktree.place", "worktree.bring", "worktree.setup"].map(str::to_owned);
     let agents = Agent::ALL.map(|agent| format!("agents.{agent}.command"));
     let others = ["hooks.notes", "mcp.start", "mcp.elsewhere", "mcp.skip_permissions", "mcp.stop"].map(str::to_owned);
-    worktree.into_iter().chain(agents).chain(others).collect()
+    let workbench = ["workbench.keys"].map(str::to_owned);
+    worktree.into_iter().chain(agents).chain(others).chain(workbench).collect()
 }
 
 /// The settings in the configuration file.
@@ -42,8 +43,19 @@ pub struct Config {
     pub hooks: HooksConfig,
     /// What agents may do through `tine mcp`. Each setting is `"on"`, `"off"`, or `"ask"`, which asks you every time.
     pub mcp: McpConfig,
+    /// The workbench, which `tine` opens without a command.
+    pub workbench: WorkbenchConfig,
     /// Launch options under a name, for `tine start --profile NAME`.
     pub profiles: BTreeMap<String, ProfileConfig>,
+}
+
+/// How the workbench behaves.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(default)]
+pub struct WorkbenchConfig {
+    /// Keys by action, such as `fork = ["f", "ctrl+f"]`. `tine config keys` lists the actions and their keys.
+    pub keys: BTreeMap<String, Vec<String>>,
 }
 
 /// What agents may do through tine.

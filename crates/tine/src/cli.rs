@@ -5,7 +5,7 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, control, delete, demo, doctor, editor, events, export, fork, hook, index, info, list,
+    adopt, clone, completions, config, control, delete, demo, doctor, editor, events, export, fork, hook, index, info, list,
     log, pane, read, rename, resume, search, send, setup, show, smart_fork, start, status, tree, undo, wait, worker,
 };
 
@@ -101,6 +101,7 @@ pub(crate) enum Command {
     Setup(setup::Args),
     Mcp(crate::mcp::Args),
     Doctor(doctor::Args),
+    Config(config::Args),
     Completions(completions::Args),
     Demo(demo::Args),
     #[command(hide = true)]
@@ -142,6 +143,7 @@ impl Command {
             Command::Setup(args) => args.json,
             Command::Doctor(args) => args.json,
             Command::Hook(_)
+            | Command::Config(_)
             | Command::Mcp(_)
             | Command::Pane(_)
             | Command::Editor(_)

@@ -11,7 +11,7 @@ use crate::environment;
 use crate::ui;
 
 /// The variable by which a shell asks for completions.
-pub(crate) const VARIABLE: &str = "TINE_COMPLETE";
+pub(crate) const VARIABLE: &str = environment::COMPLETE_VARIABLE;
 
 /// The most sessions, turns or operations that are offered.
 const MOST: usize = 200;

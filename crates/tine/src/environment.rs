@@ -30,6 +30,9 @@ use transcript::{Agent, text};
 use crate::cli::ColorChoice;
 use crate::failure::Failure;
 
+/// The variable by which a shell asks for completions.
+pub(crate) const COMPLETE_VARIABLE: &str = "TINE_COMPLETE";
+
 /// Reads where everything is.
 pub(crate) fn context() -> Result<Context, Failure> {
     let home = path("HOME").or_else(|| path("USERPROFILE")).ok_or_else(|| Failure::Other {

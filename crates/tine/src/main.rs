@@ -9,6 +9,7 @@ mod complete;
 mod demo;
 mod environment;
 mod failure;
+mod keymap;
 mod mcp;
 mod memory;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub(crate) mod adopt;
 pub(crate) mod clone;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod delete;
 pub(crate) mod demo;
@@ -101,6 +102,7 @@ pub(crate) fn at_desk(desk: &Desk, command: Command) -> Outcome {
         Command::Undo(args) => undo::run(desk, &args),
         Command::Log(args) => log::run(desk, &args),
         Command::Doctor(args) => doctor::run(desk, &args),
+        Command::Config(args) => config::run(desk, &args),
         Command::Setup(args) => setup::run(desk, &args),
         Command::Completions(_)
         | Command::Demo(_)

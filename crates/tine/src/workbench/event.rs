@@ -7,7 +7,7 @@ use engine::{ChatRequest, Forked, Plan, Project, Request, Session, TabRecord};
 use transcript::SessionName;
 
 use super::document::Document;
-use super::keys::Key;
+use crate::keymap::Key;
 
 /// Something that happened.
 pub(crate) enum Event {
@@ -90,6 +90,17 @@ pub(crate) enum Event {
     },
     /// The sessions whose tabs were open when the workbench was left.
     Tabs(Vec<Session>),
+    /// A transcript that is watched has changed.
+    Changed(PathBuf),
+    /// A turn as Markdown.
+    Taken(String),
+    /// What could complete a command.
+    CommandCompletions {
+        /// The words that were completed.
+        words: Vec<String>,
+        /// The last word, completed.
+        choices: Vec<(String, String)>,
+    },
     /// What could complete a word in a prompt box.
     Completions {
         /// The tab.
@@ -169,7 +180,20 @@ pub(crate) enum Effect {
         width: u16,
         /// Whether tool calls and thinking are shown in full.
         full: bool,
+        /// Whether only prompts and final answers are shown.
+        focus: bool,
     },
+    /// Find out whether a transcript changes, until something else is watched.
+    Watch(Option<PathBuf>),
+    /// Take a turn as Markdown, for the clipboard.
+    TakeTurn {
+        /// The session.
+        session: Box<Session>,
+        /// The turn.
+        turn: u32,
+    },
+    /// Find what could complete a command.
+    CompleteCommand(Vec<String>),
     /// Search.
     Search {
         /// Names the request in the answer.

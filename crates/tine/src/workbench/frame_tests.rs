@@ -8,7 +8,7 @@ use testkit::Sandbox;
 use testkit::build::ClaudeSession;
 
 use super::event::{Effect, Event, Hit};
-use super::keys::Key;
+use crate::keymap::Key;
 use super::state::State;
 use super::update::update;
 use super::view;
@@ -171,7 +171,11 @@ fn a_fork_is_shown_before_it_is_made_and_can_be_undone() {
     assert!(screen.contains("Fork 1f3a") && screen.contains("turn 1 of 2") && screen.contains("cookies"), "{screen}");
     bench.press(&[Key::Enter]);
     let screen = bench.screen();
-    assert!(screen.contains("forked as cookies") && screen.contains("└─@1 cookies"), "{screen}");
+    assert!(screen.contains("│ 1 cookies") && screen.contains("Fork created"), "{screen}");
+    assert!(screen.contains("The form drops it.") && !screen.contains("Fix it, please."), "{screen}");
+    bench.press(&[Key::Alt('s')]);
+    let screen = bench.screen();
+    assert!(screen.contains("└─@1 cookies"), "{screen}");
     bench.press(&[Key::Char('u')]);
     let screen = bench.screen();
     assert!(screen.contains("undid: fork") && !screen.contains("└─"), "{screen}");
@@ -193,12 +197,15 @@ fn a_session_is_renamed_in_place() {
 #[test]
 fn every_size_of_terminal_can_be_drawn() {
     let mut bench = Bench::new(120, 30);
-    let screens: [&[Key]; 5] = [
+    let screens: [&[Key]; 8] = [
         &[],
         &[Key::Char('?')],
         &[Key::Escape, Key::Alt('F')],
         &[Key::Escape, Key::Enter],
         &[Key::Escape, Key::Char('/')],
+        &[Key::Escape, Key::Ctrl('p')],
+        &[Key::Escape, Key::Char('c')],
+        &[Key::Function(1)],
     ];
     for keys in screens {
         bench.press(keys);
@@ -233,4 +240,53 @@ fn pasted_text_is_no_row_of_commands() {
     bench.press(&[Key::Char('i')]);
     update(&mut bench.state, Event::Paste("feed\n".to_owned()));
     assert_eq!(bench.state.filter, "feed");
+}
+
+#[test]
+fn every_action_is_in_the_palette_and_runs_from_there() {
+    let mut bench = Bench::new(100, 20);
+    bench.press(&[Key::Ctrl('p')]);
+    bench.type_text("sort");
+    assert!(bench.screen().contains("sort"), "{}", bench.screen());
+    bench.press(&[Key::Enter]);
+    assert!(bench.screen().contains("by name"), "{}", bench.screen());
+}
+
+#[test]
+fn a_chat_opens_with_what_was_said_and_starts_no_agent() {
+    let mut bench = Bench::new(100, 16);
+    bench.press(&[Key::Char('c')]);
+    insta::assert_snapshot!(bench.screen(), @"");
+    bench.type_text("now");
+    assert!(bench.screen().contains("❯ now"), "{}", bench.screen());
+    bench.press(&[Key::Ctrl('w')]);
+    assert!(bench.screen().contains("tab scope"), "the tab is closed: {}", bench.screen());
+}
+
+#[test]
+fn a_permission_is_asked_in_place_and_only_a_key_answers_it() {
+    use engine::chat::{Action, AgentRequest, Always, Answer, Ask, ChatEvent};
+    let mut bench = Bench::new(100, 20);
+    bench.press(&[Key::Char('c')]);
+    let tab = bench.state.tabs[0].number;
+    let ask = Ask::Tool {
+        name: "Bash".into(),
+        input: serde_json::json!({ "command": "npm test\u{1b}[2J" }),
+        reason: None,
+        can_edit: true,
+        hears_reason: true,
+        always: Vec::<Always>::new(),
+    };
+    let request = AgentRequest { id: "r1".into(), call: None, by_subagent: false, ask };
+    update(&mut bench.state, Event::Chat { tab, event: ChatEvent::Request(request) });
+    let screen = bench.screen();
+    assert!(screen.contains("Wants to run Bash") && screen.contains("npm test") && screen.contains("y allow"), "{screen}");
+    // Letters that mean nothing here answer nothing, and neither does Enter.
+    for key in [Key::Char('x'), Key::Enter, Key::Char(' '), Key::Tab] {
+        assert!(update(&mut bench.state, Event::Key(key)).is_empty());
+    }
+    assert!(update(&mut bench.state, Event::Paste("y\n".into())).is_empty());
+    let effects = update(&mut bench.state, Event::Key(Key::Char('n')));
+    let [Effect::Act { action: Action::Answer { request, answer }, .. }] = effects.as_slice() else { panic!("an answer") };
+    assert_eq!((request.as_str(), answer), ("r1", &Answer::Deny { reason: None, interrupt: false }));
 }

@@ -7,12 +7,12 @@
 //!
 //! The workbench makes no decision of its own that another front end makes too: it asks the engine.
 
-mod actions;
+
 mod chat;
 mod document;
 mod event;
 mod graph;
-mod keys;
+
 mod outside;
 mod state;
 mod terminal;
@@ -27,13 +27,15 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
+use engine::{Context, Tine};
 use ratatui::crossterm;
 
 use crate::Outcome;
 use crate::environment::{self, Surface};
+use crate::keymap::Keymap;
 
-use event::{Effect, Event};
-use state::State;
+use event::{Effect, Event, Trouble};
+use state::{Message, State};
 
 /// Opens the workbench and returns when the person leaves it.
 pub(crate) fn run(surface: &Surface) -> Outcome {
@@ -44,6 +46,10 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
     let home = context.surroundings.home.clone();
     let mut state = State::new(&context.cwd, home, context.clock, surface.zone.clone(), surface.color);
     state.resize(terminal.size()?);
+    match configured_keys(&context) {
+        Ok(keymap) => state.keymap = keymap,
+        Err(message) => state.message = Some(Message::Failed(Trouble { message, hint: None })),
+    }
     workers.send(state.begin());
     terminal.draw(&state)?;
     while let Ok(first) = events.recv() {
@@ -67,10 +73,17 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The keys, as configured.
+fn configured_keys(context: &Context) -> Result<Keymap, String> {
+    let tine = Tine::open(context.clone()).map_err(|error| error.to_string())?;
+    let config = tine.config().map_err(|error| error.to_string())?;
+    Keymap::new(&config.workbench.keys).map_err(|error| format!("cannot use the configured keys: {error}"))
+}
+
 impl From<crossterm::event::Event> for Event {
     fn from(event: crossterm::event::Event) -> Self {
         match event {
-            crossterm::event::Event::Key(key) => Event::Key(keys::Key::from(key)),
+            crossterm::event::Event::Key(key) => Event::Key(crate::keymap::Key::from(key)),
             crossterm::event::Event::Paste(text) => Event::Paste(text),
             crossterm::event::Event::Resize(width, height) => Event::Resize(width, height),
             _ => Event::Ignored,

@@ -6,7 +6,7 @@ use engine::{Clock, Plan, Project, Request, Session};
 use jiff::tz::TimeZone;
 use transcript::{Agent, SessionView};
 
-use super::actions::{Context, Keymap};
+use crate::keymap::{Context, Keymap};
 use super::chat::ChatTab;
 use super::document::Document;
 use super::event::{Effect, Hit, Trouble};
@@ -111,8 +111,14 @@ pub(crate) struct Reader {
     pub top: usize,
     /// Whether tool calls and thinking are shown in full.
     pub full: bool,
+    /// Whether only prompts and final answers are shown.
+    pub focus: bool,
     /// The turn that was asked for, until somebody scrolls away from it.
     pub chosen: Option<u32>,
+    /// What is searched for in it, and whether that is being typed.
+    pub find: Option<(String, bool)>,
+    /// The line that was found.
+    pub found: Option<usize>,
     pub ticket: u64,
 }
 
@@ -149,6 +155,8 @@ pub(crate) enum Popup {
     },
     /// Choosing one of several values for a chat.
     Choose(Box<Choose>),
+    /// All actions, or the command line.
+    Palette(Palette),
     /// What a command printed.
     Output {
         /// The command.
@@ -158,6 +166,17 @@ pub(crate) enum Popup {
         /// The first line on the screen.
         top: usize,
     },
+}
+
+/// Finding an action by its name, or writing a command after `:`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Palette {
+    /// What is typed.
+    pub text: String,
+    /// The selected action or completion.
+    pub selected: usize,
+    /// What could complete the command.
+    pub completions: Vec<(String, String)>,
 }
 
 /// Choosing one of several values for a chat.
@@ -405,7 +424,7 @@ impl Screen {
 impl Reader {
     /// A transcript that is not read yet.
     pub(crate) fn new(session: Session, chosen: Option<u32>, ticket: u64) -> Self {
-        Reader { session, document: None, top: 0, full: false, chosen, ticket }
+        Reader { session, document: None, top: 0, full: false, focus: false, chosen, find: None, found: None, ticket }
     }
 
     /// Scrolls by lines, and stays within the document.
@@ -435,6 +454,27 @@ impl Reader {
         let line = document.line_of(turn).unwrap_or(0);
         self.top = line.min(document.lines.len().saturating_sub(height));
         self.chosen = Some(turn);
+    }
+
+    /// Goes to the next line that contains what is searched for, or to the one before. From the end it starts over.
+    pub(crate) fn find(&mut self, forward: bool, height: usize) -> bool {
+        let (Some((text, _)), Some(document)) = (&self.find, &self.document) else { return false };
+        let text = text.to_lowercase();
+        let count = document.lines.len();
+        if text.is_empty() || count == 0 {
+            return false;
+        }
+        let fits = |line: &usize| document.lines[*line].to_string().to_lowercase().contains(&text);
+        let start = self.found.unwrap_or(self.top);
+        let found = match forward {
+            true => (1..=count).map(|step| (start + step) % count).find(fits),
+            false => (1..=count).map(|step| (start + count - step) % count).find(fits),
+        };
+        let Some(line) = found else { return false };
+        self.found = Some(line);
+        self.top = line.saturating_sub(height / 2).min(count.saturating_sub(height));
+        self.chosen = document.turn_at(line);
+        true
     }
 
     /// The turn that is read: the one that was asked for, or the one at the top of the screen.

@@ -2,10 +2,11 @@
 //! engine of its own, so that a slow search holds up neither the list nor a chat.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, SystemTime};
 
 use engine::chat::ChatEvent;
 use engine::{
@@ -35,6 +36,7 @@ const LARGEST_PICTURE: u64 = 5 << 20;
 pub(crate) struct Workers {
     desk: Sender<Effect>,
     search: Sender<Effect>,
+    watch: Sender<Effect>,
     chats: Option<Sender<Effect>>,
     closing: Option<JoinHandle<()>>,
 }
@@ -51,7 +53,42 @@ pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>
     let (chats, effects) = mpsc::channel();
     let (own, reports) = (context.clone(), events.clone());
     let closing = thread::spawn(move || hold_chats(own, &effects, &reports));
-    Workers { desk: begin(Worker::at_desk), search: begin(Worker::search), chats: Some(chats), closing: Some(closing) }
+    let (watch, effects) = mpsc::channel();
+    let reports = events.clone();
+    thread::spawn(move || keep_watch(&effects, &reports));
+    let (desk, search) = (begin(Worker::at_desk), begin(Worker::search));
+    Workers { desk, search, watch, chats: Some(chats), closing: Some(closing) }
+}
+
+/// How often a transcript that is followed is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Reports when the transcript that is followed changes. Without one, this thread sleeps.
+fn keep_watch(effects: &Receiver<Effect>, events: &Sender<Event>) {
+    let stamp = |path: &Path| std::fs::metadata(path).map(|file| (file.len(), file.modified().ok())).ok();
+    let mut watched: Option<(PathBuf, Option<(u64, Option<SystemTime>)>)> = None;
+    loop {
+        let received = match watched {
+            Some(_) => effects.recv_timeout(LOOK),
+            None => effects.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match received {
+            Ok(Effect::Watch(path)) => watched = path.map(|path| (path.clone(), stamp(&path))),
+            Ok(_) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some((path, seen)) = &mut watched {
+                    let now = stamp(path);
+                    if now != *seen {
+                        *seen = now;
+                        if events.send(Event::Changed(path.clone())).is_err() {
+                            return;
+                        }
+                    }
+                }
+            }
+        }
+    }
 }
 
 impl Workers {
@@ -59,6 +96,7 @@ impl Workers {
         for effect in effects {
             let to = match effect {
                 Effect::Search { .. } => Some(&self.search),
+                Effect::Watch(_) => Some(&self.watch),
                 Effect::OpenChat { .. } | Effect::Act { .. } | Effect::CloseChat { .. } => self.chats.as_ref(),
                 _ => Some(&self.desk),
             };
@@ -211,8 +249,15 @@ impl Worker {
                 let project = Project::of(&self.tine.context().cwd);
                 Ok(Event::Sessions(self.tine.all_sessions(&Quiet)?, project))
             }
-            Effect::Read { ticket, session, width, full } => {
-                Ok(Event::Transcript { ticket, document: self.read(&session, width, full)? })
+            Effect::Read { ticket, session, width, full, focus } => {
+                let session = self.tine.refresh(&session).unwrap_or(*session);
+                let document = if focus { self.focused(&session, width)? } else { self.read(&session, width, full)? };
+                Ok(Event::Transcript { ticket, document })
+            }
+            Effect::TakeTurn { session, turn } => Ok(Event::Taken(self.turn_as_markdown(&session, turn)?)),
+            Effect::CompleteCommand(words) => {
+                let choices = self.complete_command(&words);
+                Ok(Event::CommandCompletions { words, choices })
             }
             Effect::Plan { ticket, request } => {
                 let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
@@ -263,12 +308,62 @@ impl Worker {
             | Effect::Edit { .. }
             | Effect::HandOver { .. }
             | Effect::Copy(_)
+            | Effect::Watch(_)
             | Effect::Quit => Ok(Event::Ignored),
         }
     }
 
     fn read(&self, session: &Session, width: u16, full: bool) -> Result<Document, engine::Error> {
         self.lay_out(session, width, full, |_| true)
+    }
+
+    /// Lays out the prompts and the last answer of each turn.
+    fn focused(&self, session: &Session, width: u16) -> Result<Document, engine::Error> {
+        let mut blocks = self.tine.read(session, None)?;
+        let mut last = HashMap::new();
+        let mut number = 0usize;
+        while let Some(block) = blocks.next_block() {
+            if block.depth == 0 && matches!(block.kind, BlockKind::Answer { .. }) {
+                last.insert(block.turn, number);
+            }
+            number += 1;
+        }
+        let mut number = 0;
+        self.lay_out(session, width, false, |block| {
+            let is_last = last.get(&block.turn) == Some(&number);
+            number += 1;
+            is_last || block.depth == 0 && matches!(block.kind, BlockKind::Prompt { .. })
+        })
+    }
+
+    /// One turn as Markdown, without secrets being masked: it is the person's own text.
+    fn turn_as_markdown(&self, session: &Session, turn: u32) -> Result<String, engine::Error> {
+        let mut blocks = self.tine.read(session, Some(turn))?;
+        let mut parts = Vec::new();
+        while let Some(block) = blocks.next_block() {
+            match block.kind {
+                BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. }
+                    if block.turn == turn && block.depth == 0 =>
+                {
+                    parts.push(transcript::text::clean(&text));
+                }
+                _ => {}
+            }
+        }
+        Ok(parts.join("\n\n"))
+    }
+
+    /// What could complete the last word of a command, as the shell's completion says.
+    fn complete_command(&self, words: &[String]) -> Vec<(String, String)> {
+        let mut command = Command::new(&self.tine.context().program);
+        command.env(crate::environment::COMPLETE_VARIABLE, "fish").args(["--", "tine"]).args(words).stdin(Stdio::null());
+        let output = command.current_dir(&self.tine.context().cwd).output().or_log("complete a command");
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let choice = |line: &str| {
+            let (word, what) = line.split_once('\t').unwrap_or((line, ""));
+            (transcript::text::one_line(word), transcript::text::one_line(what))
+        };
+        text.lines().filter(|line| !line.is_empty()).map(choice).collect()
     }
 
     /// Lays out the blocks of a session that are wanted.

@@ -4,6 +4,7 @@
 mod test_adopt;
 mod test_clone;
 mod test_completions;
+mod test_config;
 mod test_delete;
 mod test_demo;
 mod test_doctor;

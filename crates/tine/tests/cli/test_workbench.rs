@@ -21,9 +21,10 @@ fn the_workbench_opens_reads_searches_forks_and_leaves_the_terminal_as_it_was() 
     pane.send_text("from-the-bench");
     pane.wait_for(|screen| screen.contains("from-the-bench") && screen.contains("Method"));
     pane.send_keys(["Enter"]);
-    pane.wait_for_text("forked as from-the-bench");
+    // The fork gets a tab of its own.
+    pane.wait_for_text("Fork created; waiting for your next prompt.");
     assert_eq!(world.json(["info", "from-the-bench", "--json"])["name"], "from-the-bench");
-    pane.send_keys(["q"]);
+    pane.send_keys(["M-s"]);
     pane.wait_for(|screen| screen.contains("from-the-bench") && screen.contains("tab scope"));
     pane.send_keys(["/"]);
     pane.wait_for_text("search:");

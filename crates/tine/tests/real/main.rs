@@ -20,3 +20,4 @@ mod pane_input;
 mod panes;
 mod qmd;
 mod setup;
+mod workbench;

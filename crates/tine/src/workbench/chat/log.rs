@@ -186,23 +186,12 @@ impl Log {
         lines
     }
 
-    /// What an answer that is being written says so far.
-    pub(crate) fn is_growing(&self) -> bool {
-        self.growing.is_some()
-    }
-
     /// The answer of the last turn as source text.
     pub(crate) fn last_answer(&self) -> Option<&str> {
         self.blocks.iter().rev().find_map(|block| match &block.kind {
             BlockKind::Answer { text, .. } if block.depth == 0 => Some(text.as_str()),
             _ => None,
         })
-    }
-
-    /// How many blocks there are.
-    #[cfg(test)]
-    pub(crate) fn blocks(&self) -> &[Block] {
-        &self.blocks
     }
 }
 
@@ -230,7 +219,7 @@ mod tests {
         let finished = all(&log);
         // The finished answer begins a turn, with a rule above it.
         assert_eq!(growing, finished[finished.len() - growing.len()..]);
-        assert!(!log.is_growing());
+        assert!(log.growing.is_none());
     }
 
     #[test]

@@ -260,8 +260,11 @@ impl ChatTab {
         if subagent.is_none() {
             match &kind {
                 BlockKind::Prompt { steer, text } => {
+                    // An agent may show a prompt in another form than it was sent in.
                     let found = self.sent.iter().position(|prompt| prompt.text.trim() == text.trim());
-                    self.sent.remove(found.unwrap_or(0).min(self.sent.len().saturating_sub(1)).min(self.sent.len()));
+                    if !self.sent.is_empty() {
+                        self.sent.remove(found.unwrap_or(0));
+                    }
                     self.turn += u32::from(!steer);
                 }
                 BlockKind::Answer { .. } if self.hides_acknowledgement => return,

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use ratatui_textarea::{CursorMove, Input, Key as AreaKey, TextArea, WrapMode};
 use transcript::text::width;
 
-use crate::workbench::keys::Key;
+use crate::keymap::Key;
 
 /// What is being written.
 pub(crate) struct PromptBox {

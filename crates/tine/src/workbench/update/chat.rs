@@ -5,10 +5,10 @@ use engine::{ChatRequest, LaunchRequest, Request, Session};
 use transcript::{Agent, SessionName, State as Activity};
 
 use super::fork;
-use crate::workbench::actions::{Action, Context};
+use crate::keymap::{Action, Context};
 use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, Log};
 use crate::workbench::event::Effect;
-use crate::workbench::keys::Key;
+use crate::keymap::Key;
 use crate::workbench::state::{Choice, Choose, Popup, Screen, State};
 
 /// Shows the tab of a session, and makes one if there is none.
@@ -282,6 +282,13 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         Action::ToSessions => {
             state.screen = Screen::Sessions { filtering: false };
             return vec![Effect::LoadSessions];
+        }
+        Action::CopyAnswer => {
+            let answer = tab.log.last_answer().map(str::to_owned);
+            return match answer {
+                Some(answer) => vec![Effect::Copy(answer)],
+                None => super::refuse(state, "no answer since the tab was opened", None),
+            };
         }
         Action::CloseTab => return close(state),
         _ => {}

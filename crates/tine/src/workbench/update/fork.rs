@@ -7,7 +7,7 @@ use transcript::SessionName;
 
 use super::{chat, sessions};
 use crate::workbench::event::{Effect, Trouble};
-use crate::workbench::keys::Key;
+use crate::keymap::Key;
 use crate::workbench::state::{ForkDialog, Message, Popup, State};
 
 /// Opens the dialog. `edit` is the turn whose prompt is to be changed in the fork.

@@ -7,9 +7,11 @@ mod search;
 mod sessions;
 mod transcript;
 
-use super::actions::{Action, Context};
+use crate::keymap::{Action, Context};
+pub(super) use popup::offered;
+
 use super::event::{Effect, Event, Trouble};
-use super::keys::Key;
+use crate::keymap::Key;
 use super::state::{Message, Popup, Screen, State};
 
 /// Takes in an event and returns what is to be done.
@@ -84,6 +86,13 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             Vec::new()
         }
         Event::Tabs(sessions) => chat::restored(state, sessions),
+        Event::Changed(path) => transcript::changed(state, &path),
+        Event::Taken(text) => {
+            let lines = text.lines().count();
+            state.message = Some(Message::Done(format!("sent {lines} lines to the terminal's clipboard")));
+            vec![Effect::Copy(text)]
+        }
+        Event::CommandCompletions { words, choices } => popup::completed(state, &words, choices),
         Event::Completions { tab, word, choices } => {
             if let Some(tab) = state.tab_mut(tab)
                 && tab.prompt.word().as_deref() == Some(word.as_str())
@@ -119,6 +128,7 @@ fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     }
     match &state.screen {
         Screen::Sessions { filtering: true } => sessions::filter(state, key),
+        Screen::Transcript(reader) if matches!(reader.find, Some((_, true))) => transcript::finding(state, key),
         Screen::Sessions { .. } | Screen::Transcript(_) => bound(state, key),
         Screen::Search(_) => search::pressed(state, key),
         Screen::Chat(_) => chat::pressed(state, key),
@@ -141,6 +151,8 @@ pub(crate) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
             state.popup = Some(Popup::Help);
             Vec::new()
         }
+        Action::Palette => popup::open_palette(state, ""),
+        Action::CommandLine => popup::open_palette(state, ":"),
         Action::NextTab => chat::switch(state, 1),
         Action::PreviousTab => chat::switch(state, -1),
         Action::NextWaiting => chat::next_waiting(state),
@@ -151,7 +163,7 @@ pub(crate) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
 }
 
 fn perform_here(state: &mut State, action: Action) -> Vec<Effect> {
-    match super::actions::info(action).context {
+    match crate::keymap::info(action).context {
         Context::Everywhere => Vec::new(),
         Context::Sessions => sessions::perform(state, action),
         Context::Transcript => transcript::perform(state, action),

@@ -5,8 +5,8 @@ use transcript::text::{clean, one_line};
 
 use super::{chat, fork};
 use crate::workbench::event::{Effect, Trouble};
-use crate::workbench::keys::Key;
-use crate::workbench::state::{Message, Popup, State};
+use crate::keymap::{ACTIONS, ActionInfo, Context, Key};
+use crate::workbench::state::{Message, Palette, Popup, State};
 
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     match &mut state.popup {
@@ -45,11 +45,124 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Some(Popup::Palette(_)) => palette(state, key),
         Some(Popup::Help) => {
             state.popup = None;
             Vec::new()
         }
         None => Vec::new(),
+    }
+}
+
+/// Opens the palette, or the command line if the text starts with `:`.
+pub(super) fn open_palette(state: &mut State, text: &str) -> Vec<Effect> {
+    state.popup = Some(Popup::Palette(Palette { text: text.to_owned(), ..Palette::default() }));
+    Vec::new()
+}
+
+/// The actions that the palette offers here: those of this screen first.
+pub(in crate::workbench) fn offered(context: Context, text: &str) -> Vec<&'static ActionInfo> {
+    let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+    let fits = |info: &&ActionInfo| words.iter().all(|word| info.what.contains(word.as_str()) || info.name.contains(word.as_str()));
+    let of = |context: Context| ACTIONS.iter().filter(move |info| info.context == context);
+    of(context).chain(of(Context::Everywhere)).filter(fits).collect()
+}
+
+/// The words of a command line. Quotes hold words together, as in a shell.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, c) if c.is_whitespace() => words.extend(word.take()),
+            (_, c) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+fn palette(state: &mut State, key: Key) -> Vec<Effect> {
+    let context = state.context();
+    let Some(Popup::Palette(palette)) = &mut state.popup else { return Vec::new() };
+    let is_command = palette.text.starts_with([':', '@']);
+    let count = if is_command { palette.completions.len() } else { offered(context, &palette.text).len() };
+    match key {
+        Key::Escape => state.popup = None,
+        Key::Down => palette.selected = (palette.selected + 1).min(count.saturating_sub(1)),
+        Key::Up => palette.selected = palette.selected.saturating_sub(1),
+        Key::Tab if is_command => {
+            if let Some((choice, _)) = palette.completions.get(palette.selected) {
+                let kept = palette.text.rfind(char::is_whitespace).map_or(1, |space| space + 1);
+                palette.text.truncate(kept);
+                palette.text.push_str(&format!("{choice} "));
+                return complete(palette);
+            }
+        }
+        Key::Enter if is_command => {
+            let text = std::mem::take(&mut palette.text);
+            state.popup = None;
+            return command(state, &text);
+        }
+        Key::Enter => {
+            let action = offered(context, &palette.text).get(palette.selected).map(|info| info.action);
+            state.popup = None;
+            return action.map(|action| super::perform(state, action)).unwrap_or_default();
+        }
+        _ if super::edit(&mut palette.text, key) => {
+            palette.selected = 0;
+            return complete(palette);
+        }
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// Asks for what could complete the last word of a command.
+fn complete(palette: &mut Palette) -> Vec<Effect> {
+    palette.completions.clear();
+    let Some(line) = palette.text.strip_prefix(':') else { return Vec::new() };
+    let mut words = words_of(line);
+    if line.is_empty() || line.ends_with(char::is_whitespace) {
+        words.push(String::new());
+    }
+    vec![Effect::CompleteCommand(words)]
+}
+
+pub(super) fn completed(state: &mut State, words: &[String], choices: Vec<(String, String)>) -> Vec<Effect> {
+    if let Some(Popup::Palette(palette)) = &mut state.popup {
+        let line = palette.text.strip_prefix(':').unwrap_or_default();
+        let mut now = words_of(line);
+        if line.is_empty() || line.ends_with(char::is_whitespace) {
+            now.push(String::new());
+        }
+        if now == words {
+            (palette.completions, palette.selected) = (choices, 0);
+        }
+    }
+    Vec::new()
+}
+
+/// Runs a command line: `:fork auth@3 cookies -w` as in a shell, `@auth text` sends a message.
+fn command(state: &mut State, text: &str) -> Vec<Effect> {
+    if let Some((name, message)) = text.strip_prefix('@').and_then(|rest| rest.split_once(char::is_whitespace)) {
+        return vec![Effect::Run(vec!["send".to_owned(), name.to_owned(), message.trim().to_owned()])];
+    }
+    let words = words_of(text.trim_start_matches([':', '@']));
+    match words.first().map(String::as_str) {
+        None => Vec::new(),
+        Some("q" | "quit") => vec![Effect::Quit],
+        // These need the terminal for themselves.
+        Some("mcp" | "demo" | "events" | "setup") => {
+            super::refuse(state, format!("`{}` doesn't work here", words.join(" ")), Some("run it in a shell"))
+        }
+        Some(_) => vec![Effect::Run(words)],
     }
 }
 
@@ -87,4 +200,18 @@ pub(super) fn ran(state: &mut State, words: &[String], success: bool, output: &s
         state.popup = Some(Popup::Output { title: one_line(&words.join(" ")), lines, top: 0 });
     }
     vec![Effect::LoadSessions]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words_of;
+
+    #[test]
+    fn a_command_line_is_split_as_in_a_shell() {
+        let check = |line: &str, expected: &[&str]| assert_eq!(words_of(line), expected, "{line}");
+        check("fork auth@3 cookies -w", &["fork", "auth@3", "cookies", "-w"]);
+        check("  send auth \"two words\" a' b'c", &["send", "auth", "two words", "a bc"]);
+        check("start \"\"", &["start", ""]);
+        check("", &[]);
+    }
 }

@@ -3,9 +3,9 @@
 use engine::Request;
 
 use super::{fork, transcript};
-use crate::workbench::actions::Action;
+use crate::keymap::Action;
 use crate::workbench::event::Effect;
-use crate::workbench::keys::Key;
+use crate::keymap::Key;
 use crate::workbench::state::{Screen, State};
 
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {

@@ -4,9 +4,9 @@ use engine::Request;
 use transcript::Agent;
 
 use super::{chat, fork, transcript as transcript_view};
-use crate::workbench::actions::Action;
+use crate::keymap::Action;
 use crate::workbench::event::Effect;
-use crate::workbench::keys::Key;
+use crate::keymap::Key;
 use crate::workbench::state::{Popup, Reader, Scope, Screen, SearchState, State};
 
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
@@ -118,7 +118,7 @@ pub(super) fn preview(state: &mut State) -> Vec<Effect> {
     let width = (state.size.0 - state.list_width()).saturating_sub(3);
     let boxed = Box::new(session.clone());
     state.preview = Some(Reader::new(session, None, ticket));
-    vec![Effect::Read { ticket, session: boxed, width, full: false }]
+    vec![Effect::Read { ticket, session: boxed, width, full: false, focus: false }]
 }
 
 /// All agents in turn, then none in particular.

@@ -3,7 +3,7 @@
 use engine::Request;
 
 use super::{chat, fork};
-use crate::workbench::actions::Action;
+use crate::keymap::{Action, Key};
 use crate::workbench::event::Effect;
 use crate::workbench::state::{Reader, Screen, State};
 
@@ -12,7 +12,26 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     let page = height as isize;
     let Screen::Transcript(reader) = &mut state.screen else { return Vec::new() };
     match action {
-        Action::Back => state.screen = Screen::Sessions { filtering: false },
+        Action::Back if reader.find.is_some() => (reader.find, reader.found) = (None, None),
+        Action::Back => {
+            state.screen = Screen::Sessions { filtering: false };
+            return vec![Effect::Watch(None), Effect::LoadSessions];
+        }
+        Action::Focus => {
+            reader.focus = !reader.focus;
+            reader.chosen = reader.turn();
+            return reread(state);
+        }
+        Action::Find => (reader.find, reader.found) = (Some((String::new(), true)), None),
+        Action::FindNext | Action::FindPrevious => {
+            if reader.find.is_some() && !reader.find(action == Action::FindNext, height) {
+                return super::refuse(state, "not found in this transcript", None);
+            }
+        }
+        Action::Copy => {
+            let session = Box::new(reader.session.clone());
+            return reader.turn().map(|turn| vec![Effect::TakeTurn { session, turn }]).unwrap_or_default();
+        }
         Action::ScrollDown => reader.scroll(1, height),
         Action::ScrollUp => reader.scroll(-1, height),
         Action::ScrollPageDown => reader.scroll(page, height),
@@ -61,7 +80,41 @@ pub(super) fn open(state: &mut State) -> Vec<Effect> {
             None => return Vec::new(),
         },
     };
+    // A session that runs elsewhere is followed.
+    let watched = (session.view.state != transcript::State::Stopped).then(|| session.view.path.clone());
     state.screen = Screen::Transcript(Box::new(Reader::new(session, chosen, 0)));
+    let mut effects = reread(state);
+    effects.push(Effect::Watch(watched));
+    effects
+}
+
+/// Typing what is searched for in a transcript.
+pub(super) fn finding(state: &mut State, key: Key) -> Vec<Effect> {
+    let height = state.body_height();
+    let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
+    let Some((text, is_typed)) = &mut reader.find else { return Vec::new() };
+    match key {
+        Key::Enter => {
+            *is_typed = false;
+            if !reader.find(true, height) {
+                return super::refuse(state, "not found in this transcript", None);
+            }
+        }
+        Key::Escape => (reader.find, reader.found) = (None, None),
+        _ => drop(super::edit(text, key)),
+    }
+    Vec::new()
+}
+
+/// A transcript that is watched has changed: it is read again, and stays at its end if it was there.
+pub(super) fn changed(state: &mut State, path: &std::path::Path) -> Vec<Effect> {
+    let height = state.body_height();
+    let Some(reader) = reader(&mut state.screen).filter(|reader| reader.session.view.path == path) else {
+        return Vec::new();
+    };
+    let length = reader.document.as_ref().map_or(0, |document| document.lines.len());
+    let is_at_end = reader.top + height >= length;
+    reader.chosen = if is_at_end { None } else { reader.turn() };
     reread(state)
 }
 
@@ -71,7 +124,8 @@ pub(super) fn reread(state: &mut State) -> Vec<Effect> {
     let width = state.size.0.saturating_sub(2);
     let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
     reader.ticket = ticket;
-    vec![Effect::Read { ticket, session: Box::new(reader.session.clone()), width, full: reader.full }]
+    let (full, focus) = (reader.full, reader.focus);
+    vec![Effect::Read { ticket, session: Box::new(reader.session.clone()), width, full, focus }]
 }
 
 pub(super) fn reader(screen: &mut Screen) -> Option<&mut Reader> {

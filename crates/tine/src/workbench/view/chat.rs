@@ -9,7 +9,7 @@ use transcript::render::to_json_line;
 use transcript::text::{clean, clip, one_line, width};
 
 use super::{BOLD, DIM, SELECTED};
-use crate::workbench::actions::{Action, Keymap};
+use crate::keymap::{Action, Keymap};
 use crate::workbench::chat::{Activity, Asked, ChatTab, Choosing, Driver};
 use crate::workbench::state::State;
 
@@ -246,7 +246,7 @@ fn request_lines(asked: &Asked, keymap: &Keymap, columns: u16) -> Vec<Line<'stat
             let key = keymap.keys(*action).next().map(|key| key.to_string()).unwrap_or_default();
             spans.extend([
                 Span::styled(key, BOLD),
-                Span::raw(format!(" {}   ", crate::workbench::actions::info(*action).what)),
+                Span::raw(format!(" {}   ", crate::keymap::info(*action).what)),
             ]);
         }
         Line::from(spans)

@@ -12,7 +12,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::actions::{self, Action, Keymap};
+use crate::keymap::{Action, Key, Keymap};
 use super::state::{Message, Popup, Screen, State};
 
 /// The looks of the workbench. Only those that every theme of a terminal has.
@@ -33,7 +33,9 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
     if !state.tabs.is_empty() {
         chat::tab_bar(frame, tabs, state);
     }
-    frame.render_widget(key_line(&named(&state.keymap, screen_actions(state)), keys.width), keys);
+    // Where letters are text, keys that are letters do nothing.
+    let is_text = matches!(state.screen, Screen::Search(_) | Screen::Chat(_));
+    frame.render_widget(key_line(&named(&state.keymap, screen_actions(state), is_text), keys.width), keys);
     match &state.screen {
         Screen::Sessions { filtering } => {
             frame.render_widget(sessions::header(state), header);
@@ -45,6 +47,9 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
         Screen::Transcript(reader) => {
             frame.render_widget(transcript::header(reader), header);
             transcript::draw(frame, body, reader);
+            if let Some((text, is_typed)) = &reader.find {
+                prompt_line(frame, message, "find: ", text, *is_typed);
+            }
         }
         Screen::Search(search) => search::draw(frame, header, body, search, state),
         Screen::Chat(_) => {
@@ -71,6 +76,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
         Some(Popup::Rename { session, name }) => popup::rename(frame, session, name),
         Some(Popup::Confirm { question, .. }) => popup::confirm(frame, question),
         Some(Popup::Choose(choose)) => popup::choose(frame, choose),
+        Some(Popup::Palette(palette)) => popup::palette(frame, palette, &state.keymap, state.context()),
         Some(Popup::Output { title, lines, top }) => popup::output(frame, title, lines, *top),
         None => {}
     }
@@ -93,9 +99,10 @@ fn screen_actions(state: &State) -> &'static [Action] {
 }
 
 /// Actions with their first keys.
-fn named(keymap: &Keymap, shown: &[Action]) -> Vec<(String, &'static str)> {
-    let key = |action: &Action| keymap.keys(*action).next().map(|key| key.to_string());
-    shown.iter().filter_map(|action| Some((key(action)?, actions::info(*action).what))).collect()
+fn named(keymap: &Keymap, shown: &[Action], is_text: bool) -> Vec<(String, &'static str)> {
+    let works = |key: &Key| !(is_text && matches!(key, Key::Char(_)));
+    let key = |action: &Action| keymap.keys(*action).find(works).map(|key| key.to_string());
+    shown.iter().filter_map(|action| Some((key(action)?, crate::keymap::info(*action).what))).collect()
 }
 
 /// One line of keys, as `enter open`: as many as fit. Help is the last one, and always among them.

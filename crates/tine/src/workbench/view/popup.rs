@@ -11,9 +11,10 @@ use transcript::text::one_line;
 
 use super::chat::thousands;
 use super::{BOLD, DIM};
-use crate::workbench::actions::{ACTIONS, Context};
+use crate::keymap::{ACTIONS, ActionInfo, Context, Keymap};
 use crate::workbench::graph::short;
-use crate::workbench::state::{Choice, Choose, ForkDialog, Screen, State};
+use crate::workbench::state::{Choice, Choose, ForkDialog, Palette, Screen, State};
+use crate::workbench::update::offered;
 
 /// An empty box in the middle of the screen.
 fn open(frame: &mut Frame<'_>, title: String, width: u16, height: u16) -> Rect {
@@ -60,6 +61,40 @@ pub(super) fn confirm(frame: &mut Frame<'_>, question: &str) {
     let inner = open(frame, String::new(), width, 4);
     let keys = super::key_line(&[("y".to_owned(), "yes"), ("n".to_owned(), "no")], inner.width);
     frame.render_widget(Paragraph::new(vec![Line::raw(format!(" {question}")), keys]), inner);
+}
+
+/// Actions by name, or a command with its completions.
+pub(super) fn palette(frame: &mut Frame<'_>, palette: &Palette, keymap: &Keymap, context: Context) {
+    let is_command = palette.text.starts_with([':', '@']);
+    let rows: Vec<(String, String)> = if is_command {
+        palette.completions.iter().map(|(word, what)| (one_line(word), one_line(what))).collect()
+    } else {
+        let row = |info: &&ActionInfo| {
+            let keys: Vec<String> = keymap.keys(info.action).map(|key| key.to_string()).collect();
+            (info.what.to_owned(), keys.join(" "))
+        };
+        offered(context, &palette.text).iter().map(row).collect()
+    };
+    let inner = open(frame, if is_command { " Command " } else { " Actions " }.to_owned(), 70, 16);
+    let [line, list] = ratatui::layout::Layout::vertical([
+        ratatui::layout::Constraint::Length(1),
+        ratatui::layout::Constraint::Min(0),
+    ])
+    .areas(inner);
+    let label = if is_command { "" } else { "> " };
+    super::prompt_line(frame, line, label, &palette.text, true);
+    let first = (palette.selected + 1).saturating_sub(usize::from(list.height.max(1)));
+    let lines: Vec<Line<'_>> = rows
+        .into_iter()
+        .enumerate()
+        .skip(first)
+        .take(usize::from(list.height))
+        .map(|(place, (word, what))| {
+            let line = Line::from(vec![Span::raw(format!(" {word}  ")), Span::styled(what, DIM)]);
+            if place == palette.selected { line.style(super::SELECTED) } else { line }
+        })
+        .collect();
+    frame.render_widget(Paragraph::new(lines), list);
 }
 
 /// Values to choose from.

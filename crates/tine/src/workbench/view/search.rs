@@ -7,7 +7,7 @@ use ratatui::widgets::Paragraph;
 use transcript::text::{clip, one_line, short_age};
 
 use super::{BOLD, DIM, SELECTED, prompt_line};
-use crate::workbench::actions::Action;
+use crate::keymap::Action;
 use crate::workbench::state::{SearchState, State};
 
 pub(super) const ACTIONS: &[Action] =

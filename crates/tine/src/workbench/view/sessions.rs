@@ -10,9 +10,9 @@ use transcript::text::{clip, one_line, short_age, width};
 use transcript::{SessionView, State as Activity};
 
 use super::{BOLD, DIM, SELECTED, transcript as transcript_view};
-use crate::workbench::actions::Action;
+use crate::keymap::Action;
 use crate::workbench::graph::Row;
-use crate::workbench::state::{Scope, State};
+use crate::workbench::state::{Scope, Sort, State};
 
 pub(super) const ACTIONS: &[Action] = &[
     Action::Open,
@@ -40,7 +40,8 @@ pub(super) fn header(state: &State) -> Line<'static> {
         (Some(_), 1) => "1 session".to_owned(),
         (Some(_), count) => format!("{count} sessions"),
     };
-    Line::from(vec![Span::styled(" tine", BOLD), Span::raw(format!("   {scope}   {agent}   {shown}"))])
+    let sort = if state.sort == Sort::Age { String::new() } else { format!("   {}", state.sort.name()) };
+    Line::from(vec![Span::styled(" tine", BOLD), Span::raw(format!("   {scope}   {agent}   {shown}{sort}"))])
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State) {

@@ -7,7 +7,7 @@ use ratatui::widgets::Paragraph;
 use transcript::text::one_line;
 
 use super::{BOLD, DIM};
-use crate::workbench::actions::Action;
+use crate::keymap::Action;
 use crate::workbench::state::Reader;
 
 pub(super) const ACTIONS: &[Action] = &[
@@ -43,6 +43,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, reader: &Reader) {
         if document.turn_at(number) == reader.turn() {
             frame.render_widget(Line::styled("▎", DIM), Rect { width: row.width.min(1), ..row });
         }
-        frame.render_widget(line, Rect { x: row.x + 1, width: row.width.saturating_sub(1), ..row });
+        let text = Rect { x: row.x + 1, width: row.width.saturating_sub(1), ..row };
+        frame.render_widget(line, text);
+        if reader.found == Some(number) {
+            frame.buffer_mut().set_style(text, super::SELECTED);
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::keys::Key;
+mod key;
+
+pub(crate) use key::Key;
 
 /// Where a key works. A key that means nothing there may mean something everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,15 +75,15 @@ pub(crate) struct ActionInfo {
 
 actions! {
     Quit Everywhere "quit" ["ctrl+c"] "quit"
-    Help Everywhere "help" ["f1", "?"] "help"
-    Palette Everywhere "palette" ["ctrl+p", "f2"] "all actions"
+    Help Everywhere "help" ["?", "f1"] "help"
+    Palette Everywhere "palette" ["ctrl+p", "f2"] "find an action"
     CommandLine Everywhere "command-line" [":"] "command line"
     NextTab Everywhere "next-tab" ["alt+right", "alt+n"] "next tab"
     PreviousTab Everywhere "previous-tab" ["alt+left", "alt+p"] "previous tab"
     NextWaiting Everywhere "next-waiting" ["alt+w"] "next session that needs you"
     NewChat Everywhere "new-chat" ["alt+t"] "new chat"
 
-    Open Sessions "open" ["enter"] "read"
+    Open Sessions "open" ["enter"] "open"
     Chat Sessions "chat" ["c"] "chat"
     Fork Sessions "fork" ["f", "alt+shift+f"] "fork"
     Search Sessions "search" ["/"] "search"
@@ -118,7 +120,7 @@ actions! {
     Find Transcript "find" ["/"] "search within"
     FindNext Transcript "find-next" [","] "next match"
     FindPrevious Transcript "find-previous" [";"] "previous match"
-    Copy Transcript "copy" ["y"] "copy the turn"
+    Copy Transcript "copy" ["y"] "copy the turn as Markdown"
     ScrollDown Transcript "scroll-down" ["down", "j"] "down"
     ScrollUp Transcript "scroll-up" ["up", "k"] "up"
     ScrollPageDown Transcript "scroll-page-down" ["pagedown", "space"] "page down"
@@ -145,6 +147,7 @@ actions! {
     ChatUp Chat "chat-up" ["pageup"] "scroll up"
     ChatDown Chat "chat-down" ["pagedown"] "scroll down"
     ToSessions Chat "to-sessions" ["alt+s"] "sessions"
+    CopyAnswer Chat "copy-answer" ["alt+y"] "copy the last answer"
     CloseTab Chat "close-tab" ["ctrl+w"] "close the tab"
 
     Allow Request "allow" ["y"] "allow"
@@ -201,6 +204,15 @@ impl Default for Keymap {
     fn default() -> Self {
         Keymap::new(&BTreeMap::new()).expect("the table has no key twice")
     }
+}
+
+/// What `tine config keys` prints: each action with its keys, where it works, and its name in the configuration.
+pub(crate) fn table(keymap: &Keymap) -> Vec<[String; 4]> {
+    let row = |info: &ActionInfo| {
+        let keys: Vec<String> = keymap.keys(info.action).map(|key| key.to_string()).collect();
+        [info.context.name().to_owned(), info.name.to_owned(), keys.join(" "), info.what.to_owned()]
+    };
+    ACTIONS.iter().map(row).collect()
 }
 
 /// What is known about an action.
