@@ -26,7 +26,7 @@ use super::{Entry, TurnKeys};
 use crate::private;
 
 /// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
-const MAGIC: &[u8; 8] = b"tinecatN";
+const MAGIC: &[u8; 8] = b"tinecatO";
 const HEADER: u64 = 40;
 
 /// What stands before the facts of a session.
