@@ -64,6 +64,8 @@ pub struct Summary {
     /// Whether records stand before others that they follow. Some versions of Claude Code write such files and do not read
     /// all of them back.
     pub disordered: bool,
+    /// Whether the agent itself would go on from another record than the history's last, and not find what was said.
+    pub tip_differs: bool,
     /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
@@ -105,6 +107,7 @@ impl Summary {
             missing_base: None,
             plain: None,
             disordered: false,
+            tip_differs: false,
             mid_turn: false,
             compacted: false,
             branches: 0,

@@ -377,9 +377,10 @@ impl Pass {
         summary.version = utf8(&self.version);
         let may_have_title = summary.version.as_deref().is_some_and(summaries::are_written_by);
         let latest = if may_have_title { builder.latest() } else { Vec::new() };
-        let Worked { history, broken, branches, lost_roots } =
+        let Worked { history, broken, branches, lost_roots, tip_differs } =
             builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
         summary.disordered = !history.spans().is_empty();
+        summary.tip_differs = tip_differs;
         summary.plain = (history.is_whole() && !by_pending && broken.is_empty()).then_some(size);
         summary.layout = self.layout.map(|layout| Arc::new(layout.finish()));
         let mut latest: Vec<(u32, u64)> = latest.into_iter().filter(|(index, _)| history.is_active(*index)).collect();

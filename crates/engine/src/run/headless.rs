@@ -21,6 +21,17 @@ pub(crate) fn check_format(session: &Session) -> Result<()> {
     }
 }
 
+/// Warns where the agent itself would not find what was said.
+pub(crate) fn warn_of_other_tip(ctx: &Ctx, session: &Session) {
+    if session.details.tip_differs {
+        let (agent, label) = (session.view.agent.product_name(), session.view.label());
+        ctx.warn(format!(
+            "{agent} resumes this session at a later record, without the conversation; \
+             `tine fork {label}` creates a session that has all of it"
+        ));
+    }
+}
+
 /// Sends a message to a session without a terminal, and returns the answer.
 pub(crate) fn resume_headless(
     ctx: &Ctx,
@@ -31,6 +42,7 @@ pub(crate) fn resume_headless(
 ) -> Result<String> {
     let view = &session.view;
     check_format(session)?;
+    warn_of_other_tip(ctx, session);
     moved::check_directory(ctx, session, directory)?;
     // Only the daemon can continue a session that it has open.
     if session.holder() == Some(Holder::Daemon) {

@@ -18,12 +18,13 @@ mod claude {
         what_claude_wrote_too_early_is_not_lost,
         a_model_that_claude_does_not_know_is_no_obstacle,
         what_stands_before_a_missing_record_is_not_lost,
+        a_conversation_before_a_local_command_is_not_lost,
         claude_resumes_what_older_versions_wrote,
     ]);
     use super::{
-        a_model_that_claude_does_not_know_is_no_obstacle, claude_resumes_what_older_versions_wrote,
-        claude_resumes_what_was_forked, what_claude_wrote_too_early_is_not_lost,
-        what_stands_before_a_missing_record_is_not_lost,
+        a_conversation_before_a_local_command_is_not_lost, a_model_that_claude_does_not_know_is_no_obstacle,
+        claude_resumes_what_older_versions_wrote, claude_resumes_what_was_forked,
+        what_claude_wrote_too_early_is_not_lost, what_stands_before_a_missing_record_is_not_lost,
     };
 }
 
@@ -215,6 +216,36 @@ fn claude_resumes_what_older_versions_wrote(version: &str) {
         assert_eq!(expected(&seen.prompts, &prompts), prompts, "{}: {:?}", session.quirk, seen.prompts);
         assert_eq!(expected(&seen.answers, &answers), answers, "{}: {:?}", session.quirk, seen.answers);
     }
+}
+
+/// The client goes on from the last record of the file, which 1.0.5x hung below the first caveat.
+fn a_conversation_before_a_local_command_is_not_lost(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let mut session = every().into_iter().find(|session| session.versions == "1.0.5x").unwrap();
+    // The client looks for it in the folder of the project.
+    let cwd = project.canonicalize().unwrap().to_string_lossy().into_owned();
+    let folder: String = cwd.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    session.path = format!("projects/{folder}/{}.jsonl", session.id).into();
+    session.lines.iter_mut().for_each(|line| line["cwd"] = json!(cwd));
+    session.write(&sandbox.claude_home());
+    let id = &*session.id;
+    let plan = tine_json(&sandbox, &project, &["fork", id, "--in", "headless", "--prompt", "go", "--plan", "--json"]);
+    assert_eq!(plan["method"], "copy", "{plan:#}");
+    let copy = fork(&sandbox, &project, &[id]);
+    claude.resume(&project, &copy, "in the fork");
+    let seen = Conversation::from_request(&model.last_turn());
+    let prompts = session.turns.iter().map(|turn| turn.0).chain(["in the fork"]);
+    for prompt in prompts {
+        assert!(seen.prompts.iter().any(|seen| seen == prompt), "{prompt}: {seen:#?}");
+    }
+    assert!(session.turns.iter().all(|turn| seen.answers.iter().any(|seen| seen == turn.1)), "{seen:#?}");
+    // This is why.
+    claude.resume(&project, id, "in the source");
+    let seen = Conversation::from_request(&model.last_turn());
+    assert!(!session.turns.iter().any(|turn| seen.prompts.iter().any(|seen| seen == turn.0)), "{seen:#?}");
+    assert_eq!(seen.prompts.last().map(String::as_str), Some("in the source"), "{seen:#?}");
 }
 
 fn codex_resumes_what_was_forked(version: &str) {
