@@ -66,6 +66,8 @@ pub struct Summary {
     pub disordered: bool,
     /// Whether the agent itself would go on from another record than the history's last, and not find what was said.
     pub tip_differs: bool,
+    /// The turn of each record on the history that names a missing parent and follows another record instead.
+    pub gaps: Vec<u32>,
     /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
@@ -108,6 +110,7 @@ impl Summary {
             plain: None,
             disordered: false,
             tip_differs: false,
+            gaps: Vec::new(),
             mid_turn: false,
             compacted: false,
             branches: 0,

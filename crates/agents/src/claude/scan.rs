@@ -394,6 +394,10 @@ impl Pass {
         summary.defects.add_all(DefectKind::MissingSubagent, missing(&summary.path, &self.subagents));
         let mut prompts: Vec<Mark> = prompts.into_iter().filter(|mark| history.is_active(mark.index)).collect();
         prompts.sort_by_key(|mark| history.rank(mark.index));
+        let linked = broken.iter().filter(|broken| broken.parent.is_some() && !broken.is_boundary);
+        let turn = |index: u32| prompts.partition_point(|mark| history.rank(mark.index) <= history.rank(index)) as u32;
+        summary.gaps =
+            linked.filter(|broken| history.is_active(broken.child)).map(|broken| turn(broken.child)).collect();
         summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         summary.branches = u32::try_from(branches.len()).unwrap_or(u32::MAX);
         summary.turn_keys = prompts.iter().map(|mark| turn_key(path, mark)).collect();

@@ -332,6 +332,25 @@ fn a_prompt_from_the_sdk_is_a_turn_if_it_is_answered() {
 }
 
 #[test]
+fn only_links_that_a_copy_makes_are_gaps() {
+    let boundary = |uuid: &str, logical: &str| {
+        json!({"type": "system", "subtype": "compact_boundary", "uuid": uuid, "parentUuid": null,
+            "logicalParentUuid": logical, "timestamp": "2026-11-10T12:00:00.000Z"})
+    };
+    let gaps = |lines: &[Value]| Lab::new(lines).summary().gaps;
+    let said = [user("a", Some("gone"), json!("first")), answer("b", "a", "m1", text("yes"))];
+    assert_eq!(gaps(&said), [0; 0], "nothing stands before it");
+    let more = [user("c", Some("lost"), json!("second")), answer("d", "c", "m2", text("yes"))];
+    assert_eq!(gaps(&[&said[..], &more].concat()), [2]);
+    let answered = [answer("c", "lost", "m2", text("also")), user("d", Some("c"), json!("second"))];
+    assert_eq!(gaps(&[&said[..], &answered].concat()), [1]);
+    let compacted = [boundary("c", "lost"), user("d", Some("c"), json!("second"))];
+    assert_eq!(gaps(&[&said[..], &compacted].concat()), [0; 0], "the clients don't follow it");
+    let given_up = [user("c", Some("lost"), json!("second")), user("d", Some("b"), json!("third"))];
+    assert_eq!(gaps(&[&said[..], &given_up].concat()), [0; 0], "it is on another branch");
+}
+
+#[test]
 fn another_conversation_in_the_file_is_counted() {
     let lab = Lab::new(&[
         user("a", None, json!("first")),

@@ -98,7 +98,7 @@ fn along(mut session: Session, branch: Branch) -> Session {
     details.branch = Some(handle(&branch.id).to_owned());
     (details.model, details.tokens) = (summary.model, summary.tokens);
     (details.mid_turn, details.disordered) = (summary.mid_turn, summary.disordered);
-    details.tip_differs = summary.tip_differs;
+    (details.tip_differs, details.gaps) = (summary.tip_differs, summary.gaps);
     details.defects = summary.defects;
     session
 }

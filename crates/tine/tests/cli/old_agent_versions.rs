@@ -130,3 +130,15 @@ fn a_session_that_the_client_resumes_at_a_local_command_is_copied_and_warned_of(
     let resumed = world.run(["resume", fork, "--in", "none"]);
     assert!(!resumed.err.contains("warning"), "{resumed:?}");
 }
+
+#[test]
+fn a_fork_that_ends_before_a_missing_record_does_not_warn_of_it() {
+    let world = World::empty();
+    let session = every().into_iter().find(|session| session.defects == ["broken-link"]).unwrap();
+    session.write(&world.sandbox.claude_home());
+    for (turns, warns) in [(1, false), (2, true), (3, true)] {
+        let spec = format!("{}@{turns}", session.id);
+        let plan = world.json(["fork", &spec, "--to", ".", "--plan", "--json"]);
+        assert_eq!(plan["warnings"].to_string().contains("a parent that isn't in the source"), warns, "{plan:#}");
+    }
+}
