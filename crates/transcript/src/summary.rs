@@ -26,6 +26,8 @@ pub struct Summary {
     pub agent_title: Option<String>,
     /// The first thing that was asked, shortened to what a title needs.
     pub first_prompt: Option<String>,
+    /// A fingerprint of the titles that its file holds for other sessions of its folder; 0 where there are none.
+    pub titles_of_others: u64,
     /// The directory it works in.
     pub cwd: Option<PathBuf>,
     /// The git branch it was last seen on.
@@ -92,6 +94,7 @@ impl Summary {
             custom_title: None,
             agent_title: None,
             first_prompt: None,
+            titles_of_others: 0,
             cwd: None,
             branch: None,
             earlier_branches: Vec::new(),

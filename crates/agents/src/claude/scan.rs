@@ -386,6 +386,8 @@ impl Pass {
         let mut latest: Vec<(u32, u64)> = latest.into_iter().filter(|(index, _)| history.is_active(*index)).collect();
         latest.sort_by_key(|(index, _)| history.rank(*index));
         let latest: Vec<u64> = latest.into_iter().map(|(_, key)| key).collect();
+        let titles = self.summaries.iter().map(|(key, title)| key ^ crate::files::fingerprint(title.as_bytes()));
+        summary.titles_of_others = titles.fold(0, |all, title| all ^ title);
         let own_title = || latest.iter().rev().find_map(|key| self.summaries.remove(key));
         summary.agent_title = summary.agent_title.or_else(own_title);
         summary.defects.add_all(DefectKind::BrokenLink, broken.len() as u64);
