@@ -324,6 +324,9 @@ fn turns_to_keep(request: &Request) -> Result<u32> {
     }
     let unfinished = request.now && details.mid_turn && turns == view.turns;
     let turns = if unfinished { turns.saturating_sub(1) } else { turns };
+    if view.turns == 0 {
+        run::headless::check_format(&request.source)?;
+    }
     if turns == 0 {
         return Err(Error::NothingToFork(view.label().to_owned()));
     }

@@ -15,9 +15,11 @@ use crate::sessions::session::Session;
 
 /// Refuses sessions in a format that the agent no longer reads.
 pub(crate) fn check_format(session: &Session) -> Result<()> {
+    let view = &session.view;
     match session.details.defects.count(DefectKind::OldFormat) {
         0 => Ok(()),
-        _ => Err(Error::OldFormat(session.view.agent)),
+        _ if view.turns == 0 => Err(Error::EmptyOldFormat { session: view.label().to_owned(), agent: view.agent }),
+        _ => Err(Error::OldFormat(view.agent)),
     }
 }
 
