@@ -433,3 +433,62 @@ fn turns_with_ids_that_are_no_uuids_are_told_apart_by_what_was_said() {
     assert_eq!(one.turn_keys, keys("plant a pear").turn_keys);
     assert_eq!(one.plain, None, "a copy has to look at the prompts");
 }
+
+/// A record of a sidechain inside of the session's file.
+fn aside(mut record: Value) -> Value {
+    record["isSidechain"] = json!(true);
+    record
+}
+
+fn task(id: &str, prompt: &str) -> Value {
+    json!({"type": "tool_use", "id": id, "name": "Task", "input": {"prompt": prompt}})
+}
+
+#[test]
+fn a_sidechain_without_a_result_is_read() {
+    let interrupted = "[Request interrupted by user for tool use]";
+    let check = |lines: &[Value], expected: &[&str]| assert_eq!(Lab::new(lines).shown(), expected);
+    let asked = [user("a", None, json!("first")), answer("b", "a", "m1", task("c1", "look"))];
+    let looks = [aside(user("x", None, json!("look"))), aside(answer("y", "x", "m2", text("seen")))];
+    let begun = [&asked[..], &looks].concat();
+    // The file ends while the subagent works.
+    check(&begun, &["1. first", "call c1", "subagent x", "  1. look", "  seen"]);
+    // Somebody interrupted it.
+    let ended = [user("c", Some("b"), json!(interrupted)), user("d", Some("c"), json!("second"))];
+    let shown = ["1. first", "call c1", "notice [Request interrupted by user for tool use]", "subagent x"];
+    check(&[&begun[..], &ended].concat(), &[&shown[..], &["  1. look", "  seen", "2. second"]].concat());
+    // Nobody called it.
+    let said = [user("a", None, json!("first")), answer("b", "a", "m1", text("yes"))];
+    check(&[&said[..], &looks].concat(), &["1. first", "yes", "subagent x", "  1. look", "  seen"]);
+    // It belongs to a branch that was given up.
+    let given_up = [user("c", Some("a"), json!("second")), answer("d", "c", "m3", text("no"))];
+    check(&[&begun[..], &given_up].concat(), &["1. first", "2. second", "no"]);
+    let again = [answer("c", "a", "m3", task("c2", "look")), aside(user("u", None, json!("look")))];
+    check(&[&begun[..], &again].concat(), &["1. first", "call c2", "subagent u", "  1. look"]);
+}
+
+#[test]
+fn an_interrupted_subagent_beside_the_session_is_the_one_that_was_asked_then() {
+    let second = |mut record: Value, second: u32| {
+        record["timestamp"] = json!(format!("2025-11-10T12:00:{second:02}.000Z"));
+        record
+    };
+    let mut named = second(result("f", "e", &["c2"]), 9);
+    named["toolUseResult"] = json!({"status": "completed", "agentId": "1a"});
+    let lab = Lab::new(&[
+        second(user("a", None, json!("first")), 0),
+        second(answer("b", "a", "m1", task("c1", "look")), 1),
+        second(result("c", "b", &["c1"]), 3),
+        second(user("d", Some("c"), json!("second")), 5),
+        second(answer("e", "d", "m2", task("c2", "look")), 6),
+        named,
+    ]);
+    for (id, began, session) in [("2b", 2, "1"), ("1a", 7, "1"), ("0c", 1, "2")] {
+        let session = "11111111-1111-4111-8111-111111111111".replace('1', session);
+        let mut line = second(aside(user(id, None, json!("look"))), began);
+        line["sessionId"] = json!(session);
+        fs::write(lab.path.with_file_name(format!("agent-{id}.jsonl")), format!("{line}\n")).unwrap();
+    }
+    let shown = ["1. first", "call c1", "output c1", "subagent 2b", "  1. look", "2. second", "call c2", "output c2"];
+    assert_eq!(lab.shown(), [&shown[..], &["subagent 1a", "  2. look"]].concat());
+}
