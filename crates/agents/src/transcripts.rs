@@ -27,6 +27,10 @@ pub trait Transcripts {
     fn recognizes_line(&self, line: Raw<'_>) -> bool;
     /// Reads one session from its first byte to its last and summarises it.
     fn scan(&self, path: &Path) -> Summary;
+    /// Whether the title of a session may stand in another file of its folder, and so change while its own file doesn't.
+    fn is_titled_elsewhere(&self, _summary: &Summary) -> bool {
+        false
+    }
     /// Reads the conversation block by block, up to and including turn `until`. Without the result of an earlier scan, it
     /// scans the file first.
     fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {

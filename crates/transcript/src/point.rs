@@ -1,5 +1,6 @@
 //! Points in a session: `SESSION@N` is the point after turn N is complete, `SESSION@-1` leaves out the last turn. `SESSION@ID`
-//! is another branch of the session, named by the beginning of the id of its last record, and `SESSION@ID@N` a point in it.
+//! is another branch of the session, named by hexadecimal digits and dashes, usually the beginning of the id of its last record,
+//! and `SESSION@ID@N` a point in it.
 
 use std::fmt;
 
@@ -57,7 +58,7 @@ impl fmt::Display for At {
 pub struct Spec<'a> {
     /// The session.
     pub session: &'a str,
-    /// The beginning of the id of the branch's last record.
+    /// The beginning of the branch's name.
     pub branch: Option<&'a str>,
     /// The point.
     pub at: At,

@@ -26,6 +26,8 @@ pub struct Summary {
     pub agent_title: Option<String>,
     /// The first thing that was asked, shortened to what a title needs.
     pub first_prompt: Option<String>,
+    /// A fingerprint of the titles that its file holds for other sessions of its folder; 0 where there are none.
+    pub titles_of_others: u64,
     /// The directory it works in.
     pub cwd: Option<PathBuf>,
     /// The git branch it was last seen on.
@@ -66,6 +68,10 @@ pub struct Summary {
     /// Whether records stand before others that they follow. Some versions of Claude Code write such files and do not read
     /// all of them back.
     pub disordered: bool,
+    /// Whether the agent itself would go on from another record than the history's last, and not find what was said.
+    pub tip_differs: bool,
+    /// The turn of each record on the history that names a missing parent and follows another record instead.
+    pub gaps: Vec<u32>,
     /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
@@ -90,6 +96,7 @@ impl Summary {
             custom_title: None,
             agent_title: None,
             first_prompt: None,
+            titles_of_others: 0,
             cwd: None,
             branch: None,
             earlier_branches: Vec::new(),
@@ -108,6 +115,8 @@ impl Summary {
             missing_base: None,
             plain: None,
             disordered: false,
+            tip_differs: false,
+            gaps: Vec::new(),
             mid_turn: false,
             compacted: false,
             branches: 0,

@@ -5,7 +5,8 @@
 //! - The tip is the last leaf in file order whose branch says something of its own; but if the last `last-prompt` names a
 //!   record that is in the file and is no ancestor of that tip, that record is the tip. A branch without a prompt, an
 //!   answer or a result is no conversation: 1.0.5x hung the records of `/export`, `#memory` and `!command` below the first
-//!   caveat, at the end of the file.
+//!   caveat, at the end of the file. The clients (2.1.325, 2.1.197) take the last leaf all the same and send only what is
+//!   there, so it is noted where their tip is another one.
 //! - A compaction boundary has no parent but a logical one; what lies before it stays part of the history that people
 //!   see, so the walk goes on there. 1.0.x wrote no boundary, only a summary without a parent: it follows the tip of
 //!   what stands before it.
@@ -44,6 +45,8 @@ pub(super) struct Worked {
     pub branches: Vec<u32>,
     /// How many beginnings of other conversations, with something said after them, are not part of the history.
     pub lost_roots: u64,
+    /// Whether the client would go on from another record, after which nothing was said.
+    pub tip_differs: bool,
 }
 
 /// A record whose parent is not in the file.
@@ -255,12 +258,14 @@ impl HistoryBuilder {
             return Worked { history, broken, ..Worked::default() };
         }
         let said_below = self.said_below();
-        let mut walk = self.walk(self.last_tip(&said_below));
-        if let Some(leaf) = self.leaf.and_then(|leaf| leaf.at)
-            && (self.is_chosen || !walk.active.get(leaf))
-        {
+        let mut tip = self.last_tip(&said_below);
+        let mut walk = self.walk(tip);
+        let leaf = self.leaf.and_then(|leaf| leaf.at);
+        if let Some(leaf) = leaf.filter(|leaf| self.is_chosen || !walk.active.get(*leaf)) {
+            tip = leaf;
             walk = self.walk(leaf);
         }
+        let tip_differs = !self.is_chosen && tip != self.client_tip(leaf);
         self.rejoin(&mut walk);
         let is_lost = |root: u32| !walk.active.get(root) && (self.talks.get(root) || said_below.get(root));
         let roots = self.jumps.iter().filter(|(_, parent)| *parent == Parent::Root);
@@ -268,7 +273,7 @@ impl HistoryBuilder {
         let branches = self.branches(&walk, &said_below);
         let spans = if walk.is_ordered() { Vec::new() } else { walk.spans };
         let whole = spans.is_empty() && (0..self.count).all(|index| walk.active.get(index));
-        Worked { history: History { active: walk.active, whole, spans }, broken, lost_roots, branches }
+        Worked { history: History { active: walk.active, whole, spans }, broken, lost_roots, branches, tip_differs }
     }
 
     /// The records below which something is said.
@@ -321,9 +326,22 @@ impl HistoryBuilder {
             }
             self.talks.get(at) && !said_below.get(at)
         };
-        let mut leaves = (0..self.count).rev().filter(|index| !self.parents.get(*index));
-        let last = leaves.clone().next().unwrap_or(self.count - 1);
-        leaves.find(|leaf| says_its_own(*leaf)).unwrap_or(last)
+        self.leaves().find(|leaf| says_its_own(*leaf)).unwrap_or_else(|| self.last_leaf())
+    }
+
+    /// Where the clients go on: the last leaf, whatever is said on its branch, unless `last-prompt` names a record of another.
+    fn client_tip(&self, leaf: Option<u32>) -> u32 {
+        let last = self.last_leaf();
+        leaf.filter(|leaf| !self.walk(last).active.get(*leaf)).unwrap_or(last)
+    }
+
+    fn last_leaf(&self) -> u32 {
+        self.leaves().next().unwrap_or(self.count - 1)
+    }
+
+    /// The records that no other follows, the last one first.
+    fn leaves(&self) -> impl Iterator<Item = u32> {
+        (0..self.count).rev().filter(|index| !self.parents.get(*index))
     }
 
     /// Finds the parents that are still unknown. Returns the records whose parents are nowhere.

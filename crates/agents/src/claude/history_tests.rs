@@ -100,6 +100,20 @@ fn a_branch_without_a_conversation_is_not_the_tip() {
 }
 
 #[test]
+fn a_tip_other_than_the_clients_is_noted() {
+    let check = |file: &str, expected: bool| assert_eq!(worked(file).1.tip_differs, expected, "{file}");
+    check("a b<a c<b", false);
+    check("a b<a c<b d<a", false);
+    check("a b<a c<b d<a >c", false);
+    check("a b<a s<b- t<b-", false);
+    check("a- b<a- c<a-", false);
+    // The clients go on with `/export`, and where `last-prompt` tells them to.
+    check("a- b<a- c<b d<c e<a-", true);
+    check("a- b<a- c<b d<c >c e<a-", true);
+    check("a- b<a- c<b d<c >d e<a-", false);
+}
+
+#[test]
 fn an_old_compaction_keeps_what_stands_before_it() {
     let check = |file: &str, expected: &str| assert_eq!(history(file), expected, "{file}");
     check("a b<a s= c<s d<c", "a b s c d");

@@ -1,6 +1,6 @@
 //! Which records of a source become part of a copy, in which order, and which links between them are mended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use super::history::Broken;
@@ -8,6 +8,7 @@ use super::layout::Chain;
 use super::order::Order;
 use super::record::{Kind, Record, UserPart, key_of};
 use super::scan::{Scan, scan};
+use super::sidechains::Sidechains;
 use crate::Known;
 use crate::copy::CopyRequest;
 use crate::fields::Raw;
@@ -24,6 +25,27 @@ pub(super) struct Kept {
     /// The chain record that was looked at last.
     pub last: u32,
     pub links: Links,
+    elsewhere: Elsewhere,
+}
+
+/// The sidechains inside the file that calls on other branches started.
+#[derive(Default)]
+struct Elsewhere {
+    calls: Sidechains,
+    /// Their records.
+    records: HashSet<u64>,
+}
+
+impl Elsewhere {
+    /// Notes a record of a sidechain; whether it is of such a one.
+    fn pass(&mut self, record: &Record<'_>) -> bool {
+        let begins = self.calls.pass(record, 0);
+        let is_elsewhere = begins || record.parent.is_some_and(|parent| self.records.contains(&parent));
+        if is_elsewhere {
+            self.records.extend(record.uuid);
+        }
+        is_elsewhere
+    }
 }
 
 /// The links that are mended.
@@ -90,6 +112,7 @@ impl Kept {
                 past_cut: false,
                 last: 0,
                 links: Links::default(),
+                elsewhere: Elsewhere::default(),
             };
         }
         let scan = scan(source, order.source_id.clone(), order.tip);
@@ -100,7 +123,7 @@ impl Kept {
         let links = if order.relink { Links::of(&scan.broken) } else { Links::default() };
         let order = Order::new(scan.history.spans());
         let rule = Rule::Scanned { scan: Box::new(scan), cut, index: 0, order };
-        Kept { end, turn_keys, rule, past_cut: false, last: 0, links }
+        Kept { end, turn_keys, rule, past_cut: false, last: 0, links, elsewhere: Elsewhere::default() }
     }
 
     /// The next record that had to wait and need not any longer.
@@ -139,6 +162,9 @@ impl Kept {
 
     pub(super) fn takes(&mut self, record: &Record<'_>, line: &Line<'_>) -> Takes {
         if !record.is_chain() {
+            if record.sidechain && self.elsewhere.pass(record) {
+                return Takes::No;
+            }
             return if self.past_cut || is_of_the_source(record) { Takes::No } else { Takes::Yes };
         }
         match &mut self.rule {
@@ -155,6 +181,9 @@ impl Kept {
                 *index += 1;
                 self.last = own;
                 if !scan.history.is_active(own) {
+                    if record.kind == Kind::Assistant {
+                        self.elsewhere.calls.call_elsewhere(record);
+                    }
                     return Takes::No;
                 }
                 let is_kept = cut.is_none_or(|cut| scan.history.rank(own) < cut);

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use aho_corasick::AhoCorasick;
+use transcript::SessionId;
 
-use super::subagents::Meta;
+use super::subagents::{First, Meta};
 use crate::files::open_regular;
 
 /// A file, and the words by one of which it is mentioned.
@@ -15,9 +16,15 @@ struct Candidate {
     words: Vec<String>,
 }
 
-/// Leaves out of the `files` below `folder` what neither `transcript` mentions nor a subagent that stays.
-pub(super) fn mentioned(folder: &Path, files: Vec<PathBuf>, transcript: &Path) -> io::Result<Vec<PathBuf>> {
-    let candidate = |file: PathBuf| Candidate { words: words(folder, &file), file };
+/// Leaves out of the `files` below `folder` what neither `transcript` mentions nor a subagent that stays. They are those of
+/// `session`, if not of others as well.
+pub(super) fn mentioned(
+    folder: &Path,
+    files: Vec<PathBuf>,
+    session: &SessionId,
+    transcript: &Path,
+) -> io::Result<Vec<PathBuf>> {
+    let candidate = |file: PathBuf| Candidate { words: words(folder, &file, session), file };
     let mut rest: Vec<Candidate> = files.into_iter().map(candidate).collect();
     let mut unread = vec![transcript.to_owned()];
     let mut stay = Vec::new();
@@ -41,8 +48,9 @@ pub(super) fn mentioned(folder: &Path, files: Vec<PathBuf>, transcript: &Path) -
     Ok(stay)
 }
 
-/// A subagent is mentioned by its id or by the call that started it, anything else by its name.
-fn words(folder: &Path, file: &Path) -> Vec<String> {
+/// A subagent is mentioned by its id, by the call that started it, or, where no meta file names that, by what it was asked;
+/// anything else by its name.
+fn words(folder: &Path, file: &Path, session: &SessionId) -> Vec<String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.strip_suffix(".meta.json").or_else(|| name.strip_suffix(".jsonl"));
     let Some(id) = stem.and_then(|stem| stem.strip_prefix("agent-")) else {
@@ -51,6 +59,11 @@ fn words(folder: &Path, file: &Path) -> Vec<String> {
     };
     let meta = Meta::read(&folder.join(file).with_file_name(format!("agent-{id}.meta.json")));
     let call = meta.and_then(|meta| meta.tool_use_id);
+    let asked = || {
+        let first = First::read(&folder.join(file))?;
+        first.quoted.filter(|_| first.session.as_deref() == Some(session.as_str()))
+    };
+    let call = call.or_else(asked);
     [id.to_owned()].into_iter().chain(call).filter(|word| !word.is_empty()).collect()
 }
 

@@ -15,7 +15,7 @@ use super::long_record::huge_record;
 use super::order::Order;
 use super::record::{Kind, Record, UserPart};
 use super::scan::Scan;
-use super::sidechains::{Root, Sidechains};
+use super::sidechains::{Root, Sidechains, Task, input_of_task};
 use super::subagents::Subagents;
 use super::tool_result;
 use super::words::{prompt_text, string};
@@ -52,8 +52,13 @@ pub(super) struct ClaudeBlocks {
     calls: HashMap<String, String>,
     subagents: Subagents,
     sidechains: Sidechains,
-    /// Where the line that was read last begins.
+    /// The subagents that were handed out.
+    shown: HashSet<String>,
+    /// Those of them that were handed out before the result of the call.
+    shown_early: HashSet<String>,
+    /// Where the line that was read last begins and ends.
     offset: u64,
+    end: u64,
     /// What the last answer says of the tokens.
     tokens: Option<TokenUse>,
     defects: Defects,
@@ -125,7 +130,7 @@ impl ClaudeBlocks {
 
     /// Reads a subagent that stands inside the session's own file, up to where that was read.
     fn sidechain(root: &Root, parent: &ClaudeBlocks) -> io::Result<Self> {
-        let lines = LineReader::open(&parent.path, root.offset, Some(parent.offset))?;
+        let lines = LineReader::open(&parent.path, root.offset, Some(parent.end))?;
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
         let new = Self::new(&parent.path, lines, Which::Inline(HashSet::new()), parent.subagents.clone());
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
@@ -149,7 +154,10 @@ impl ClaudeBlocks {
             calls: HashMap::new(),
             subagents,
             sidechains: Sidechains::default(),
+            shown: HashSet::new(),
+            shown_early: HashSet::new(),
             offset: 0,
+            end: 0,
             tokens: None,
             defects: Defects::default(),
             ended: false,
@@ -173,6 +181,7 @@ impl ClaudeBlocks {
                         self.defects.add(DefectKind::BrokenLink);
                         continue;
                     }
+                    self.end_turn();
                     return false;
                 }
                 Err(_) => {
@@ -181,7 +190,7 @@ impl ClaudeBlocks {
                 }
             };
             let offset = line.offset;
-            self.offset = offset;
+            (self.offset, self.end) = (offset, offset + line.len + u64::from(line.terminated));
             let (piece, takes, index) = match line.bytes {
                 Some(bytes) => {
                     let record = Record::of(bytes);
@@ -189,6 +198,9 @@ impl ClaudeBlocks {
                     let takes = record.complete && takes(&mut self.history, &mut self.index, &record);
                     if self.depth == 0 && record.complete {
                         self.sidechains.pass(&record, offset);
+                        if !takes && record.is_chain() && record.kind == Kind::Assistant {
+                            self.sidechains.call_elsewhere(&record);
+                        }
                     }
                     // The line is given up before the next is read, so an active one is copied.
                     (if takes { Piece::Line(bytes.to_vec()) } else { Piece::Huge(0) }, takes, index)
@@ -232,6 +244,9 @@ impl ClaudeBlocks {
         };
         let record = Record::of(bytes);
         let opens = self.opens_turn(index, &record);
+        if opens {
+            self.end_turn();
+        }
         if opens && self.until.is_some_and(|until| self.turn >= until) {
             return false;
         }
@@ -330,29 +345,80 @@ impl ClaudeBlocks {
         }
     }
 
-    /// Begins the transcript of the subagent that `call` started, if there is one.
-    fn nest(&mut self, call: &str, agent: Option<&str>, at: Option<Timestamp>) {
-        if self.depth >= DEEPEST {
+    /// Hands out the subagents of the turn whose calls have no result, and those that nobody called.
+    fn end_turn(&mut self) {
+        if self.depth > 0 {
             return;
         }
-        let inline = self.sidechains.started_by(call);
-        let (kind, nested) = if let Some(found) = self.subagents.started_by(call, agent) {
-            let kind = BlockKind::Subagent { id: found.id, role: found.role, description: found.description };
-            (kind, ClaudeBlocks::subagent(&found.path, self))
-        } else if let Some((root, task)) = inline {
+        for (call, task) in self.sidechains.unfinished() {
+            if let Some(id) = self.nest_task(&call, None, Some(task), None) {
+                self.shown_early.insert(id);
+            }
+        }
+        for root in self.sidechains.rest() {
+            let kind = BlockKind::Subagent { id: root.id.clone(), role: None, description: None };
             let nested = ClaudeBlocks::sidechain(&root, self);
-            (BlockKind::Subagent { id: root.id, role: task.role, description: task.description }, nested)
-        } else {
+            self.begin_subagent(root.id, kind, nested, None);
+        }
+    }
+
+    /// Begins the transcript of the subagent that `call` started, if there is one.
+    fn nest(&mut self, call: &str, agent: Option<&str>, at: Option<Timestamp>) {
+        if self.depth < DEEPEST {
+            let task = self.sidechains.task(call);
+            self.nest_task(call, agent, task, at);
+        }
+    }
+
+    /// The same, where it is known what the call says. Returns the subagent's id.
+    fn nest_task(
+        &mut self,
+        call: &str,
+        agent: Option<&str>,
+        task: Option<Task>,
+        at: Option<Timestamp>,
+    ) -> Option<String> {
+        let found = self.subagents.started_by(call, agent).or_else(|| {
+            // The result of a call that was interrupted doesn't name the subagent.
+            let task = task.as_ref().filter(|_| agent.is_none())?;
+            self.subagents.asked(task.prompt, task.at, &self.shown)
+        });
+        if let Some(found) = found {
+            if self.shown_early.contains(&found.id) {
+                return None;
+            }
+            let told = task.map_or((None, None), |task| (task.role, task.description));
+            let (role, description) = (found.role.or(told.0), found.description.or(told.1));
+            let kind = BlockKind::Subagent { id: found.id.clone(), role, description };
+            let nested = ClaudeBlocks::subagent(&found.path, self);
+            return Some(self.begin_subagent(found.id, kind, nested, at));
+        }
+        let Some((task, root)) = task.and_then(|task| self.sidechains.started_by(&task).map(|root| (task, root)))
+        else {
             if agent.is_some() {
                 self.defects.add(DefectKind::MissingSubagent);
             }
-            return;
+            return None;
         };
+        let kind = BlockKind::Subagent { id: root.id.clone(), role: task.role, description: task.description };
+        let nested = ClaudeBlocks::sidechain(&root, self);
+        Some(self.begin_subagent(root.id, kind, nested, at))
+    }
+
+    fn begin_subagent(
+        &mut self,
+        id: String,
+        kind: BlockKind,
+        nested: io::Result<ClaudeBlocks>,
+        at: Option<Timestamp>,
+    ) -> String {
         self.push(at, None, kind);
         match nested {
             Ok(nested) => self.ready.push_back(Item::Subagent(Box::new(nested))),
             Err(_) => self.defects.add(DefectKind::MissingSubagent),
         }
+        self.shown.insert(id.clone());
+        id
     }
 
     fn assistant(&mut self, record: &Record<'_>, at: Option<Timestamp>) {
@@ -376,10 +442,9 @@ impl ClaudeBlocks {
         }
         for element in content.elements() {
             if self.depth == 0
-                && let Some(b"Task" | b"Agent") = element.get(b"name").and_then(Raw::plain)
-                && let (Some(call), Some(input)) = (string(element.get(b"id")), element.get(b"input"))
+                && let (Some(call), Some(input)) = (string(element.get(b"id")), input_of_task(element))
             {
-                self.sidechains.call(&call, input, self.offset);
+                self.sidechains.call(&call, input, at, self.offset);
             }
             let kind = match element.get(b"type").and_then(Raw::plain) {
                 Some(b"text") => {
@@ -479,10 +544,11 @@ impl Blocks for ClaudeBlocks {
                 },
                 None => {}
             }
-            if self.ended || !self.advance() {
-                self.ended = true;
+            if self.ended {
                 return None;
             }
+            // What is ready at the end is still handed out.
+            self.ended = !self.advance();
         }
     }
 

@@ -200,9 +200,9 @@ pub(super) enum UserPart {
 }
 
 impl UserPart {
-    /// Tells by the start of the text, which is still JSON-escaped.
+    /// Tells by the start of the text, which is still JSON-escaped and ends with a quotation mark.
     pub(super) fn of_text(text: &[u8]) -> UserPart {
-        const STARTS: [(&[u8], UserPart); 15] = [
+        const STARTS: [(&[u8], UserPart); 17] = [
             (b"<command-name>", UserPart::Command),
             (b"<command-message>", UserPart::Command),
             (b"<local-command-stdout>", UserPart::CommandOutput),
@@ -213,6 +213,9 @@ impl UserPart {
             (b"<bash-input>", UserPart::CommandOutput),
             (b"<bash-stdout>", UserPart::CommandOutput),
             (b"<bash-stderr>", UserPart::CommandOutput),
+            // `#memory`, whose output is empty; the client writes that as a text (1.0.5x).
+            (b"<user-memory-input>", UserPart::CommandOutput),
+            (b"(no content)\"", UserPart::CommandOutput),
             (b"<task-notification>", UserPart::Injected),
             (b"<system-reminder>", UserPart::Injected),
             (b"<teammate-message", UserPart::Injected),
@@ -308,6 +311,10 @@ mod tests {
         check(&user(r#""<command-name>/cost</command-name>""#, ""), UserPart::Command);
         check(&user(r#""<local-command-stdout>1$</local-command-stdout>""#, ""), UserPart::CommandOutput);
         check(&user(r#""<local-command-caveat>Caveat""#, r#""isMeta":true,"#), UserPart::Caveat);
+        check(&user(r#""<user-memory-input>Use tabs</user-memory-input>""#, ""), UserPart::CommandOutput);
+        check(&user(r#""(no content)""#, ""), UserPart::CommandOutput);
+        check(&user(r#"[{"type":"text","text":"(no content)"}]"#, ""), UserPart::CommandOutput);
+        check(&user(r#""(no content) is what I see""#, ""), UserPart::Prompt);
         check(
             &user(r#"[{"type":"text","text":"<ide_opened_file>x"},{"type":"text","text":"go"}]"#, ""),
             UserPart::Prompt,

@@ -378,14 +378,17 @@ impl Pass {
         summary.version = utf8(&self.version);
         let may_have_title = summary.version.as_deref().is_some_and(summaries::are_written_by);
         let latest = if may_have_title { builder.latest() } else { Vec::new() };
-        let Worked { history, broken, branches, lost_roots } =
+        let Worked { history, broken, branches, lost_roots, tip_differs } =
             builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
         summary.disordered = !history.spans().is_empty();
+        summary.tip_differs = tip_differs;
         summary.plain = (history.is_whole() && !by_pending && broken.is_empty()).then_some(size);
         summary.layout = self.layout.map(|layout| Arc::new(layout.finish()));
         let mut latest: Vec<(u32, u64)> = latest.into_iter().filter(|(index, _)| history.is_active(*index)).collect();
         latest.sort_by_key(|(index, _)| history.rank(*index));
         let latest: Vec<u64> = latest.into_iter().map(|(_, key)| key).collect();
+        let titles = self.summaries.iter().map(|(key, title)| key ^ crate::files::fingerprint(title.as_bytes()));
+        summary.titles_of_others = titles.fold(0, |all, title| all ^ title);
         let own_title = || latest.iter().rev().find_map(|key| self.summaries.remove(key));
         summary.agent_title = summary.agent_title.or_else(own_title);
         summary.defects.add_all(DefectKind::BrokenLink, broken.len() as u64);
@@ -394,6 +397,10 @@ impl Pass {
         summary.defects.add_all(DefectKind::MissingSubagent, missing(&summary.path, &self.subagents));
         let mut prompts: Vec<Mark> = prompts.into_iter().filter(|mark| history.is_active(mark.index)).collect();
         prompts.sort_by_key(|mark| history.rank(mark.index));
+        let linked = broken.iter().filter(|broken| broken.parent.is_some() && !broken.is_boundary);
+        let turn = |index: u32| prompts.partition_point(|mark| history.rank(mark.index) <= history.rank(index)) as u32;
+        summary.gaps =
+            linked.filter(|broken| history.is_active(broken.child)).map(|broken| turn(broken.child)).collect();
         summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         summary.branches = u32::try_from(branches.len()).unwrap_or(u32::MAX);
         summary.turn_keys = prompts.iter().map(|mark| turn_key(path, mark)).collect();

@@ -55,7 +55,7 @@ pub(super) fn prepare(source: &Path, piece: &SideFile, order: &CopyRequest, cut:
     if piece.from.is_file() {
         return copy_file(&piece.from, &piece.prepared);
     }
-    for file in of_cut(&piece.from, files_below(&piece.from), cut)? {
+    for file in of_cut(&piece.from, files_below(&piece.from), order, cut)? {
         copy_file(&piece.from.join(&file), &piece.prepared.join(&file))?;
     }
     Ok(())
@@ -67,7 +67,7 @@ pub(super) fn copy_side(source: &Path, order: &CopyRequest, to: &Path, cut: Opti
     let is_known = |file: &PathBuf| ["subagents", "tool-results"].iter().any(|folder| file.starts_with(folder));
     let (known, unknown): (Vec<PathBuf>, Vec<PathBuf>) = files_below(&side).into_iter().partition(is_known);
     // Nobody knows to which turns the rest belongs.
-    for file in of_cut(&side, known, cut)?.into_iter().chain(unknown) {
+    for file in of_cut(&side, known, order, cut)?.into_iter().chain(unknown) {
         let (from, to) = (side.join(&file), to.join(&file));
         if file.starts_with("subagents") && file.extension().is_some_and(|extension| extension == "jsonl") {
             let mut out = private_file(&to)?;
@@ -88,7 +88,7 @@ fn copy_subagents_beside(source: &Path, order: &CopyRequest, to: &Path, cut: Opt
     }
     // They are those of all sessions of the project.
     let folder = source.parent().unwrap_or(Path::new("."));
-    for file in mentioned(folder, files, cut.unwrap_or(source))? {
+    for file in mentioned(folder, files, &order.source_id, cut.unwrap_or(source))? {
         let to = to.join("subagents").join(&file);
         if !to.exists() {
             let mut out = private_file(&to)?;
@@ -106,9 +106,9 @@ fn config_of(transcript: &Path) -> Option<&Path> {
 }
 
 /// Those of a folder's files that come along.
-fn of_cut(folder: &Path, files: Vec<PathBuf>, cut: Option<&Path>) -> io::Result<Vec<PathBuf>> {
+fn of_cut(folder: &Path, files: Vec<PathBuf>, order: &CopyRequest, cut: Option<&Path>) -> io::Result<Vec<PathBuf>> {
     match cut {
-        Some(transcript) if !files.is_empty() => mentioned(folder, files, transcript),
+        Some(transcript) if !files.is_empty() => mentioned(folder, files, &order.source_id, transcript),
         _ => Ok(files),
     }
 }

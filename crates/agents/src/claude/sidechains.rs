@@ -1,7 +1,10 @@
 //! Subagents that stand inside the session's own file, as 1.0.x wrote them: records with `isSidechain`, among those of the
-//! session, from the call to its result. Nothing but the prompt tells which call started which of them.
+//! session, from the call to its result. Nothing but the prompt tells which call started which of them. There may be no
+//! result, where a person interrupted the call or the file ends, and no call.
 
 use std::collections::HashMap;
+
+use jiff::Timestamp;
 
 use super::record::Record;
 use super::words::{prompt_text, string};
@@ -13,6 +16,8 @@ use crate::files::fingerprint;
 pub(super) struct Sidechains {
     roots: Vec<Root>,
     tasks: HashMap<String, Task>,
+    /// The prompts of calls on other branches, whose sidechains are still to come.
+    elsewhere: Vec<u64>,
 }
 
 /// The first record of a sidechain.
@@ -30,39 +35,77 @@ pub(super) struct Root {
 pub(super) struct Task {
     pub role: Option<String>,
     pub description: Option<String>,
-    prompt: u64,
+    /// [`fingerprint`] of what the subagent is asked.
+    pub prompt: u64,
+    /// When it was called.
+    pub at: Option<Timestamp>,
     /// Where the call stands.
     offset: u64,
 }
 
 impl Sidechains {
-    /// Notes a record if a sidechain begins with it.
-    pub(super) fn pass(&mut self, record: &Record<'_>, offset: u64) {
+    /// Notes a record if a sidechain begins with it. Returns whether one begins that belongs to another branch.
+    pub(super) fn pass(&mut self, record: &Record<'_>, offset: u64) -> bool {
         if !record.sidechain || record.parent.is_some() {
-            return;
+            return false;
         }
         let content = record.message.and_then(|message| message.get(b"content"));
-        if let (Some(id), Some(content)) = (string(record.id), content) {
-            self.roots.push(Root { id, offset, prompt: fingerprint(prompt_text(content).as_bytes()) });
+        let (Some(id), Some(content)) = (string(record.id), content) else { return false };
+        let prompt = fingerprint(prompt_text(content).as_bytes());
+        if let Some(found) = self.elsewhere.iter().position(|elsewhere| *elsewhere == prompt) {
+            self.elsewhere.remove(found);
+            return true;
         }
+        self.roots.push(Root { id, offset, prompt });
+        false
     }
 
     /// Notes a call that starts a subagent.
-    pub(super) fn call(&mut self, call: &str, input: Raw<'_>, offset: u64) {
+    pub(super) fn call(&mut self, call: &str, input: Raw<'_>, at: Option<Timestamp>, offset: u64) {
         let Some(prompt) = string(input.get(b"prompt")) else { return };
         let (role, description) = (string(input.get(b"subagent_type")), string(input.get(b"description")));
-        let task = Task { role, description, prompt: fingerprint(prompt.as_bytes()), offset };
+        let task = Task { role, description, prompt: fingerprint(prompt.as_bytes()), at, offset };
         self.tasks.insert(call.to_owned(), task);
     }
 
+    /// Notes the calls in a record of another branch.
+    pub(super) fn call_elsewhere(&mut self, record: &Record<'_>) {
+        let content = record.message.and_then(|message| message.get(b"content"));
+        for input in content.into_iter().flat_map(Raw::elements).filter_map(input_of_task) {
+            self.elsewhere.extend(string(input.get(b"prompt")).map(|prompt| fingerprint(prompt.as_bytes())));
+        }
+    }
+
+    /// What a call says of the subagent that it starts, once.
+    pub(super) fn task(&mut self, call: &str) -> Option<Task> {
+        self.tasks.remove(call)
+    }
+
+    /// The calls that have no result yet, in their order, each once.
+    pub(super) fn unfinished(&mut self) -> Vec<(String, Task)> {
+        let mut tasks: Vec<(String, Task)> = self.tasks.drain().collect();
+        tasks.sort_by_key(|(_, task)| task.offset);
+        tasks
+    }
+
     /// The sidechain that a call started, once: the one with the call's own prompt, or the only one since the call.
-    pub(super) fn started_by(&mut self, call: &str) -> Option<(Root, Task)> {
-        let task = self.tasks.remove(call)?;
+    pub(super) fn started_by(&mut self, task: &Task) -> Option<Root> {
         let same = self.roots.iter().position(|root| root.prompt == task.prompt);
         let found = same.or_else(|| {
             let mut since = (0..self.roots.len()).filter(|root| self.roots[*root].offset > task.offset);
             since.next().filter(|_| since.next().is_none())
         });
-        Some((self.roots.remove(found?), task))
+        Some(self.roots.remove(found?))
     }
+
+    /// The sidechains that no call started, each once.
+    pub(super) fn rest(&mut self) -> Vec<Root> {
+        std::mem::take(&mut self.roots)
+    }
+}
+
+/// What an element of an answer asks a subagent, if it is a call that starts one.
+pub(super) fn input_of_task(element: Raw<'_>) -> Option<Raw<'_>> {
+    let name = element.get(b"name").and_then(Raw::plain);
+    matches!(name, Some(b"Task" | b"Agent")).then(|| element.get(b"input")).flatten()
 }

@@ -1,17 +1,22 @@
 //! The transcripts of a session's subagents: `<session>/subagents/agent-<id>.jsonl` with a `.meta.json` beside each. 2.0.x
-//! kept them beside the session's own file, as `agent-<id>.jsonl`, all sessions' together.
+//! kept them beside the session's own file, as `agent-<id>.jsonl`, all sessions' together and without a `.meta.json`. The
+//! call's result names the one that it started, unless it was interrupted; then only the prompt tells.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use jiff::Timestamp;
 use serde::Deserialize;
 use transcript::SessionId;
 
 use super::home;
+use super::record::Record;
+use super::words::prompt_text;
 use crate::fields::Raw;
-use crate::files::read_regular;
+use crate::files::{fingerprint, read_regular};
 use crate::lines::LineReader;
 
 /// A subagent that was found on disk.
@@ -26,8 +31,56 @@ pub(super) struct Subagent {
 /// All subagents of one session, by the call that started each.
 #[derive(Debug, Clone)]
 pub(super) struct Subagents {
+    transcript: PathBuf,
     side: PathBuf,
     by_call: Rc<HashMap<String, Subagent>>,
+    /// Those of which no meta file tells, once somebody asked for one.
+    untold: Rc<OnceCell<Vec<Untold>>>,
+}
+
+/// A subagent of which no meta file tells.
+#[derive(Debug)]
+struct Untold {
+    id: String,
+    path: PathBuf,
+    /// [`fingerprint`] of what it was asked.
+    prompt: u64,
+    began: Option<Timestamp>,
+}
+
+impl Untold {
+    fn read(path: PathBuf) -> Option<Untold> {
+        let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
+        let first = First::read(&path)?;
+        Some(Untold { id, prompt: fingerprint(first.prompt.as_bytes()), began: first.at, path })
+    }
+}
+
+/// What the first record of a subagent's transcript says.
+#[derive(Debug)]
+pub(super) struct First {
+    /// The session that it works for.
+    pub session: Option<String>,
+    /// What it was asked.
+    pub prompt: String,
+    /// The same as it stands in the file, with its quotation marks, if it is a string.
+    pub quoted: Option<String>,
+    pub at: Option<Timestamp>,
+}
+
+impl First {
+    pub(super) fn read(path: &Path) -> Option<First> {
+        let mut lines = LineReader::open(path, 0, None).ok()?;
+        let record = Record::of(lines.next_line().ok()??.bytes?);
+        let content = record.message?.get(b"content")?;
+        let is_string = content.0.starts_with(b"\"");
+        Some(First {
+            session: record.session.and_then(Raw::string).map(|id| id.into_owned()),
+            prompt: prompt_text(content),
+            quoted: std::str::from_utf8(content.0).ok().filter(|_| is_string).map(str::to_owned),
+            at: record.timestamp.and_then(Raw::plain).and_then(|at| std::str::from_utf8(at).ok()?.parse().ok()),
+        })
+    }
 }
 
 /// The transcripts of a session's subagents, with their ids.
@@ -101,7 +154,7 @@ impl Subagents {
             let found = Subagent { id: id.to_owned(), role: meta.agent_type, description: meta.description, path };
             by_call.insert(call, found);
         }
-        Subagents { side, by_call: Rc::new(by_call) }
+        Subagents { transcript: transcript.to_owned(), side, by_call: Rc::new(by_call), untold: Rc::default() }
     }
 
     pub(super) fn side_folder(&self) -> PathBuf {
@@ -115,6 +168,29 @@ impl Subagents {
         }
         let id = agent?;
         Some(Subagent { id: id.to_owned(), role: None, description: None, path: file_of(&self.side, id)? })
+    }
+
+    /// A subagent that was asked the same as in a call, and of which neither a meta file nor a result tells: the first since
+    /// the call, else the last before. `shown` are those of other calls.
+    pub(super) fn asked(&self, prompt: u64, since: Option<Timestamp>, shown: &HashSet<String>) -> Option<Subagent> {
+        let all = self.untold.get_or_init(|| self.find_untold()).iter();
+        let mut same = all.filter(|untold| untold.prompt == prompt && !shown.contains(&untold.id));
+        let is_later = |untold: &&Untold| untold.began.zip(since).is_none_or(|(began, since)| began >= since);
+        let found = same.clone().find(is_later).or_else(|| same.next_back())?;
+        Some(Subagent { id: found.id.clone(), role: None, description: None, path: found.path.clone() })
+    }
+
+    /// Looks for subagents of which no meta file tells, beside the session's file and in its side folder.
+    fn find_untold(&self) -> Vec<Untold> {
+        let name = self.transcript.file_name().unwrap_or_default().to_string_lossy();
+        let session = home::session_id_of_name(&name);
+        let beside = session.into_iter().flat_map(|session| files_beside_of(&session, &self.transcript));
+        let told: HashSet<&Path> = self.by_call.values().map(|told| told.path.as_path()).collect();
+        let within = transcripts(&self.transcript).into_iter().map(|(_, path)| path);
+        let paths = beside.chain(within).filter(|path| !told.contains(path.as_path()));
+        let mut found: Vec<Untold> = paths.filter_map(Untold::read).collect();
+        found.sort_by(|a, b| a.began.cmp(&b.began).then_with(|| a.id.cmp(&b.id)));
+        found
     }
 }
 

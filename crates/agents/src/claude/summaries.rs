@@ -34,6 +34,14 @@ impl Summaries {
         records.iter().rev().find_map(|key| titles.get(key)).cloned()
     }
 
+    /// Takes in the titles in the beginning of a file, which may have got them after its folder was looked at.
+    pub(super) fn learn(&self, path: &Path) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, titles)) = path.parent().and_then(|folder| known.get_mut(folder)) {
+            read_beginning(path, Arc::make_mut(titles));
+        }
+    }
+
     fn of_folder(&self, folder: &Path) -> Option<Arc<Titles>> {
         let changed = fs::metadata(folder).and_then(|metadata| metadata.modified()).ok()?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use transcript::{SessionId, Summary};
 
 use super::home;
-use super::{Claude, notes, read, record, scan, subagents};
+use super::{Claude, notes, read, record, scan, subagents, summaries};
 use crate::files::{head_of, is_commit, open_regular};
 use crate::{Blocks, Branch, Discovery, Known, Notes, Part, Raw, Transcripts, Writer};
 
@@ -30,10 +30,17 @@ impl Transcripts for Claude {
 
     fn scan(&self, path: &Path) -> Summary {
         let scan::Scan { mut summary, latest, .. } = Self::scan_file(path, None);
+        if summary.titles_of_others != 0 {
+            self.summaries.learn(path);
+        }
         if summary.agent_title.is_none() && !latest.is_empty() {
             summary.agent_title = self.summaries.title(path, &latest);
         }
         summary
+    }
+
+    fn is_titled_elsewhere(&self, summary: &Summary) -> bool {
+        summary.version.as_deref().is_some_and(summaries::are_written_by)
     }
 
     fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {

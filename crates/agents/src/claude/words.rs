@@ -45,10 +45,13 @@ fn unwrap_command(text: String) -> String {
             return inside(tag).unwrap_or_default().to_owned();
         }
     }
-    if text.starts_with("<bash-input>") {
-        return inside("bash-input").map(|command| format!("! {command}")).unwrap_or_default();
+    for (tag, typed) in [("bash-input", "!"), ("user-memory-input", "#")] {
+        if text.starts_with(&format!("<{tag}>")) {
+            return inside(tag).map(|words| format!("{typed} {words}")).unwrap_or_default();
+        }
     }
-    text
+    // The output of `#memory` (1.0.5x).
+    if text == "(no content)" { String::new() } else { text }
 }
 
 /// A string value.

@@ -68,7 +68,7 @@ fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
         // What the source gets while it is copied is not the fork's; where its size is not known, turns are counted.
         turns: (!plan.whole || plan.known.is_none()).then_some(plan.turns),
         tip: plan.tip,
-        relink: plan.relinked > 0,
+        relink: plan.relinks,
         cwd: plan.workspace.path.clone(),
         branch: plan.workspace.branch.clone(),
         title: Some(plan.name.to_string()),

@@ -50,6 +50,10 @@ pub(super) fn choose_method(
             let what = "the agent's own fork drops everything before a record whose parent is missing".to_owned();
             Err(Error::NativeDiffers { agent, what })
         }
+        Some(Method::Native) if request.source.details.tip_differs => {
+            let what = "the agent's own fork goes on from the last record of the file, after which nothing was said";
+            Err(Error::NativeDiffers { agent, what: what.to_owned() })
+        }
         Some(Method::Native) => Ok((Method::Native, "asked for".into())),
         Some(Method::Copy) => Ok((Method::Copy, "asked for".into())),
         None => Ok(best_method(ctx, request, agent, whole, workspace)),
@@ -74,6 +78,9 @@ fn best_method(ctx: &Ctx, request: &Request, agent: Agent, whole: bool, workspac
         }
         WorkspaceKind::Same if has_gaps(request) => {
             copy("a copy keeps what stands before a record whose parent is missing")
+        }
+        WorkspaceKind::Same if request.source.details.tip_differs => {
+            copy("a copy goes on from what was said last, which the agent itself doesn't find")
         }
         WorkspaceKind::Same if !is_about_to_run => copy("a copy needs no start of the agent"),
         WorkspaceKind::Same if program::program(ctx, agent).is_err() => copy("a copy needs no agent that is installed"),

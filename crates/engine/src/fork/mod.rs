@@ -261,8 +261,10 @@ pub struct Plan {
     pub lacks_beginning: bool,
     /// The last record of the branch that is forked, where that is not the source's history.
     pub(crate) tip: Option<u64>,
-    /// How many records of the source name a parent that is missing; a copy links them to the record that they follow.
-    pub relinked: u64,
+    /// Whether records of the source name a parent that is missing; a copy links them to the record that they follow.
+    pub(crate) relinks: bool,
+    /// How many such records the fork gets.
+    pub relinked: usize,
     /// Model requests that are sent while the fork is made or opened.
     pub requests: Vec<String>,
     /// Model requests that are sent when it is resumed for the first time.

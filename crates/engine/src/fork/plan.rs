@@ -113,7 +113,8 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
         after_compaction,
         lacks_beginning: request.source.details.defects.count(DefectKind::MissingBase) > 0,
         tip: request.source.details.tip,
-        relinked: request.source.details.defects.count(DefectKind::BrokenLink),
+        relinks: request.source.details.defects.count(DefectKind::BrokenLink) > 0,
+        relinked: request.source.details.gaps.iter().filter(|turn| **turn <= turns).count(),
         requests: Vec::new(),
         later_requests: Vec::new(),
         losses: Vec::new(),
@@ -327,6 +328,9 @@ fn turns_to_keep(request: &Request) -> Result<u32> {
     }
     let unfinished = request.now && details.mid_turn && turns == view.turns;
     let turns = if unfinished { turns.saturating_sub(1) } else { turns };
+    if view.turns == 0 {
+        run::headless::check_format(&request.source)?;
+    }
     if turns == 0 {
         return Err(Error::NothingToFork(view.label().to_owned()));
     }

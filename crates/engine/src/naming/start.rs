@@ -19,7 +19,7 @@ use crate::registry;
 use crate::registry::{Launcher, NewStart, Process, SessionKey, StartId};
 use crate::run;
 use crate::run::drive::Opening;
-use crate::run::headless::check_format;
+use crate::run::headless::{check_format, warn_of_other_tip};
 use crate::run::launch;
 use crate::run::place::{Place, PlaceView};
 use crate::run::places::Pane;
@@ -188,6 +188,7 @@ pub(crate) fn resume(
 ) -> Result<(Vec<String>, Command)> {
     let view = &session.view;
     check_format(session)?;
+    warn_of_other_tip(ctx, session);
     moved::check_directory(ctx, session, directory)?;
     let resumed = SessionRef { id: &view.id, path: &view.path };
     let prompt = launch.prompt.as_deref();

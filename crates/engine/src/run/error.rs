@@ -129,6 +129,14 @@ pub enum Error {
     /// The agent no longer reads the session's format.
     #[error("{} no longer reads the format of this session", .0.product_name())]
     OldFormat(Agent),
+    /// The same, and the session has no turn that could be handed over.
+    #[error("nothing was said in session `{session}`, and {} no longer reads its format", .agent.product_name())]
+    EmptyOldFormat {
+        /// The session.
+        session: String,
+        /// The agent.
+        agent: Agent,
+    },
     /// `--in auto` outside a terminal with panes.
     #[error("not in tmux, WezTerm, kitty or Zellij")]
     NoTerminal,
@@ -275,6 +283,7 @@ impl Error {
                 Advice::new("unreadable", "the command line or the profile in the configuration file names it")
             }
             Error::OldFormat(_) => Advice::new("old_format", "`tine fork --method seed` gives it the transcript"),
+            Error::EmptyOldFormat { .. } => Advice::new("old_format", "start a new session with `tine start`"),
             Error::NoTerminal => {
                 Advice::new("no_terminal", "choose one with `--in tmux`, or run without a terminal: `--in headless`")
             }
@@ -351,6 +360,7 @@ pub(crate) fn samples() -> Vec<Error> {
         ProfileOfOther { name: "fast".into(), agent: Agent::Codex },
         NoLaunchFile { path: "settings.json".into(), source: io::Error::from(io::ErrorKind::NotFound) },
         OldFormat(Agent::Codex),
+        EmptyOldFormat { session: session(), agent: Agent::Codex },
         NoTerminal,
         NoTerminalProgram(Terminal::Tmux),
         Terminal { terminal: Terminal::Tmux, message: "no server running on /tmp/tmux-1000/default".into() },

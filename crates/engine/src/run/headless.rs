@@ -16,9 +16,22 @@ use crate::sessions::session::Session;
 
 /// Refuses sessions in a format that the agent no longer reads.
 pub(crate) fn check_format(session: &Session) -> Result<()> {
+    let view = &session.view;
     match session.details.defects.count(DefectKind::OldFormat) {
         0 => Ok(()),
-        _ => Err(Error::OldFormat(session.view.agent)),
+        _ if view.turns == 0 => Err(Error::EmptyOldFormat { session: view.label().to_owned(), agent: view.agent }),
+        _ => Err(Error::OldFormat(view.agent)),
+    }
+}
+
+/// Warns where the agent itself would not find what was said.
+pub(crate) fn warn_of_other_tip(ctx: &Ctx, session: &Session) {
+    if session.details.tip_differs {
+        let (agent, label) = (session.view.agent.product_name(), session.view.label());
+        ctx.warn(format!(
+            "{agent} resumes this session at a later record, without the conversation; \
+             `tine fork {label}` creates a session that has all of it"
+        ));
     }
 }
 
@@ -33,6 +46,7 @@ pub(crate) fn resume_headless(
     let view = &session.view;
     ctx.registry().check_writable()?;
     check_format(session)?;
+    warn_of_other_tip(ctx, session);
     moved::check_directory(ctx, session, directory)?;
     // Only the daemon can continue a session that it has open.
     if session.holder() == Some(Holder::Daemon) {

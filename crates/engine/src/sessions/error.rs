@@ -51,13 +51,23 @@ pub enum Error {
         /// What was asked for.
         source: PointError,
     },
-    /// The session has no such branch, or several whose ids start that way.
+    /// The session has no such branch.
     #[error("session `{session}` has no branch `{branch}`")]
     NoBranch {
         /// The session.
         session: String,
         /// What was asked for.
         branch: String,
+    },
+    /// Several branches of the session begin that way.
+    #[error("several branches of session `{session}` begin with `{branch}`")]
+    AmbiguousBranch {
+        /// The session.
+        session: String,
+        /// What was asked for.
+        branch: String,
+        /// How each of them is named.
+        handles: Vec<String>,
     },
     /// The text after `@` is not a turn.
     #[error(transparent)]
@@ -162,6 +172,10 @@ impl Error {
             Error::NoBranch { session, .. } => {
                 Advice::new("no_such_branch", format!("`tine show {session} --branches` lists its branches"))
             }
+            Error::AmbiguousBranch { session, handles, .. } => {
+                let specs: Vec<String> = handles.iter().map(|handle| format!("`{session}@{handle}`")).collect();
+                Advice::new("ambiguous_branch", format!("use one of {}", specs.join(", ")))
+            }
             Error::BadName(_) => Advice::new("bad_name", "for example `auth-fix`"),
             Error::Unreadable { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Advice::new("unreadable", "text with a `/` is the path of a transcript; names and ids have none")
@@ -257,6 +271,11 @@ pub(crate) fn samples() -> Vec<Error> {
         NoTurn { session: session(), source: beyond(31) },
         NoTurn { session: session(), source: beyond(0) },
         NoBranch { session: session(), branch: "9c1".into() },
+        AmbiguousBranch {
+            session: session(),
+            branch: "9c1d".into(),
+            handles: vec!["9c1d44e0-7".into(), "9c1d44e0-8".into()],
+        },
         BadPoint(PointError::NotATurn("x".into())),
         BadName(SessionName::new("Auth fix".to_owned()).expect_err("a bad name")),
         Unreadable { path: "./auth-fix".into(), source: failed(io::ErrorKind::NotFound) },

@@ -60,6 +60,10 @@ pub struct Details {
     pub known: Option<Known>,
     /// Whether records stand before others that they follow.
     pub disordered: bool,
+    /// Whether the agent itself would go on from another record than the history's last, and not find what was said.
+    pub tip_differs: bool,
+    /// The turn of each record on the history that names a missing parent and follows another record instead.
+    pub gaps: Vec<u32>,
     /// How many other branches of the transcript say something.
     pub branches: u32,
     /// The last record of the branch that is meant, where that is not the one that the agent would resume.
@@ -413,6 +417,8 @@ impl Knowledge {
             mid_turn: summary.mid_turn,
             compacted: summary.compacted,
             disordered: summary.disordered,
+            tip_differs: summary.tip_differs,
+            gaps: summary.gaps,
             branches: summary.branches,
             tip: None,
             branch: None,

@@ -125,10 +125,14 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         writeln!(out, "{}", show::in_directory(&directory, &variables, &words))?;
     }
     out.flush()?;
-    match place {
-        Place::Here => become_program(command),
-        _ => Ok(ExitCode::SUCCESS),
+    if place != Place::Here {
+        return Ok(ExitCode::SUCCESS);
     }
+    // Nobody can print them later.
+    for warning in desk.tine.take_warnings() {
+        ui::warn(&warning);
+    }
+    become_program(command)
 }
 
 /// Starts a fork that has not started; any other session is as it was.

@@ -107,3 +107,38 @@ fn every_dialect_is_forked_after_its_first_turn() {
         }
     }
 }
+
+#[test]
+fn a_session_that_the_client_resumes_at_a_local_command_is_copied_and_warned_of() {
+    let world = World::with_agents();
+    let mut session = every().into_iter().find(|session| session.versions == "1.0.5x").unwrap();
+    session.lines.iter_mut().for_each(|line| line["cwd"] = world.shop.to_string_lossy().into());
+    session.write(&world.sandbox.claude_home());
+    let id = &*session.id;
+    let plan = world.json(["fork", id, "--in", "headless", "--prompt", "go", "--plan", "--json"]);
+    assert_eq!(plan["method"], "copy", "{plan:#}");
+    assert!(plan["why"].as_str().unwrap().contains("which the agent itself doesn't find"), "{plan:#}");
+    let native = world.run(["fork", id, "--method", "native"]);
+    assert_eq!(native.code, 1, "{native:?}");
+    assert!(native.err.contains("after which nothing was said"), "{native:?}");
+    assert!(native.err.contains("`--method copy` keeps the whole history"), "{native:?}");
+    let resumed = world.run(["resume", id, "--in", "none"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert!(resumed.err.contains("warning: Claude Code resumes this session at a later record"), "{resumed:?}");
+    let fork = world.json(["fork", id, "--yes", "--json"]);
+    let fork = fork["session"]["id"].as_str().unwrap();
+    let resumed = world.run(["resume", fork, "--in", "none"]);
+    assert!(!resumed.err.contains("warning"), "{resumed:?}");
+}
+
+#[test]
+fn a_fork_that_ends_before_a_missing_record_does_not_warn_of_it() {
+    let world = World::empty();
+    let session = every().into_iter().find(|session| session.defects == ["broken-link"]).unwrap();
+    session.write(&world.sandbox.claude_home());
+    for (turns, warns) in [(1, false), (2, true), (3, true)] {
+        let spec = format!("{}@{turns}", session.id);
+        let plan = world.json(["fork", &spec, "--to", ".", "--plan", "--json"]);
+        assert_eq!(plan["warnings"].to_string().contains("a parent that isn't in the source"), warns, "{plan:#}");
+    }
+}

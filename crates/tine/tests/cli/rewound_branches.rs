@@ -92,3 +92,51 @@ fn what_was_said_on_another_branch_is_found_and_marked() {
     assert_eq!(found["results"].as_array().unwrap().len(), 1, "{found:#}");
     assert_eq!((&found["results"][0]["branch"], &found["results"][0]["turn"]), (&Value::Null, &1.into()));
 }
+
+/// Records with ids that are no UUIDs, or UUIDs that begin alike: tools that write transcripts make them up.
+#[test]
+fn branches_with_odd_ids_are_named_by_what_is_printed() {
+    for prefix in ["", "msg-", "0ddba11e-0000-4000-8000-00000000000"] {
+        let world = World::empty();
+        let record = |kind: &str, id: u32, parent: u32, text: &str| {
+            let parent = (parent > 0).then(|| format!("{prefix}{parent}"));
+            let content = match kind {
+                "user" => Value::from(text),
+                _ => serde_json::json!([{"type": "text", "text": text}]),
+            };
+            serde_json::json!({"type": kind, "uuid": format!("{prefix}{id}"), "parentUuid": parent, "sessionId": ID,
+                "cwd": world.shop, "timestamp": format!("2026-11-10T12:00:0{id}.000Z"),
+                "message": {"role": kind, "id": format!("m{id}"), "content": content}})
+        };
+        let lines = [
+            record("user", 1, 0, "Peel the pears"),
+            record("assistant", 2, 1, "They are peeled."),
+            record("user", 3, 2, "Bake them"),
+            record("assistant", 4, 3, "They are baked."),
+            record("user", 5, 2, "Stew them"),
+            record("assistant", 6, 5, "They are stewed."),
+            record("user", 7, 2, "Eat them"),
+            record("assistant", 8, 7, "They are eaten."),
+        ];
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        world.sandbox.write(world.sandbox.claude_home().join(format!("projects/-x/{ID}.jsonl")), &text);
+        let branches = world.json(["show", ID, "--branches", "--json"]);
+        let handles: Vec<&str> =
+            branches.as_array().unwrap().iter().map(|branch| branch["handle"].as_str().unwrap()).collect();
+        assert_eq!(handles.len(), 2, "{branches:#}");
+        for (handle, last) in handles.iter().zip(["Stew them", "Bake them"]) {
+            assert_eq!(prompts(&world, &format!("{ID}@{handle}")), ["Peel the pears", last]);
+            let fork = world.json(["fork", &format!("{ID}@{handle}"), "--json"]);
+            assert_eq!(fork["parent"]["turn"], 2, "{fork:#}");
+        }
+        if prefix.starts_with("0ddba11e") {
+            let several = world.run(["show", &format!("{ID}@0ddba11e-0000")]);
+            assert_eq!(several.code, 1, "{several:?}");
+            assert!(
+                several.err.contains("several branches of session `0ddba11e` begin with `0ddba11e-0000`"),
+                "{several:?}"
+            );
+            assert!(handles.iter().all(|handle| several.err.contains(&format!("`0ddba11e@{handle}`"))), "{several:?}");
+        }
+    }
+}

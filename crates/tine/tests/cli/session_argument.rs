@@ -152,9 +152,12 @@ fn a_thread_that_lists_leave_out_is_found_by_its_id() {
     // A file of 2025 in which nobody asked anything is a session, however it is named.
     for word in [empty, &path.to_string_lossy()] {
         assert_eq!(world.json(["info", word, "--json"])["turns"], 0);
-        let forked = world.run(["fork", word]);
-        assert_eq!(forked.code, 1, "{forked:?}");
-        assert!(forked.err.contains("has no complete turn to fork at"), "{}", forked.err);
+        // It can't be sent a message first, and there is no transcript to give to a new session.
+        for refused in [world.run(["fork", word]), world.run(["resume", word, "--to", ".", "--in", "none"])] {
+            let said = "error: nothing was said in session `5973b6c0`, and Codex no longer reads its format\n\
+                        hint: start a new session with `tine start`\n";
+            assert_eq!((refused.code, refused.err.as_str()), (1, said), "{refused:?}");
+        }
     }
     assert_eq!(world.run(["show", "019b5786-ffff"]).code, 1);
 }

@@ -18,12 +18,13 @@ mod claude {
         what_claude_wrote_too_early_is_not_lost,
         a_model_that_claude_does_not_know_is_no_obstacle,
         what_stands_before_a_missing_record_is_not_lost,
+        a_conversation_before_a_local_command_is_not_lost,
         claude_resumes_what_older_versions_wrote,
     ]);
     use super::{
-        a_model_that_claude_does_not_know_is_no_obstacle, claude_resumes_what_older_versions_wrote,
-        claude_resumes_what_was_forked, what_claude_wrote_too_early_is_not_lost,
-        what_stands_before_a_missing_record_is_not_lost,
+        a_conversation_before_a_local_command_is_not_lost, a_model_that_claude_does_not_know_is_no_obstacle,
+        claude_resumes_what_older_versions_wrote, claude_resumes_what_was_forked,
+        what_claude_wrote_too_early_is_not_lost, what_stands_before_a_missing_record_is_not_lost,
     };
 }
 
@@ -207,14 +208,48 @@ fn claude_resumes_what_older_versions_wrote(version: &str) {
         // What was said before a compaction stays in the file; the model gets the summary.
         let is_compacted = session.lines.iter().any(|line| line["isCompactSummary"] == true);
         let turns = if is_compacted { &session.turns[1..] } else { &session.turns[..] };
-        let (mut prompts, answers): (Vec<&str>, Vec<&str>) = turns.iter().copied().unzip();
+        let (mut prompts, mut answers): (Vec<&str>, Vec<&str>) = turns.iter().copied().unzip();
+        // An interrupted turn has none.
+        answers.retain(|answer| !answer.is_empty());
         prompts.push("in the fork");
         let expected = |words: &[String], all: &[&str]| -> Vec<String> {
-            words.iter().filter(|words| all.contains(&words.as_str())).cloned().collect()
+            // The client ends a prompt with a newline where another follows at once.
+            let words = words.iter().map(|words| words.trim_end());
+            words.filter(|words| all.contains(words)).map(str::to_owned).collect()
         };
         assert_eq!(expected(&seen.prompts, &prompts), prompts, "{}: {:?}", session.quirk, seen.prompts);
         assert_eq!(expected(&seen.answers, &answers), answers, "{}: {:?}", session.quirk, seen.answers);
     }
+}
+
+/// The client goes on from the last record of the file, which 1.0.5x hung below the first caveat.
+fn a_conversation_before_a_local_command_is_not_lost(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let mut session = every().into_iter().find(|session| session.versions == "1.0.5x").unwrap();
+    // The client looks for it in the folder of the project.
+    let cwd = project.canonicalize().unwrap().to_string_lossy().into_owned();
+    let folder: String = cwd.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
+    session.path = format!("projects/{folder}/{}.jsonl", session.id).into();
+    session.lines.iter_mut().for_each(|line| line["cwd"] = json!(cwd));
+    session.write(&sandbox.claude_home());
+    let id = &*session.id;
+    let plan = tine_json(&sandbox, &project, &["fork", id, "--in", "headless", "--prompt", "go", "--plan", "--json"]);
+    assert_eq!(plan["method"], "copy", "{plan:#}");
+    let copy = fork(&sandbox, &project, &[id]);
+    claude.resume(&project, &copy, "in the fork");
+    let seen = Conversation::from_request(&model.last_turn());
+    let prompts = session.turns.iter().map(|turn| turn.0).chain(["in the fork"]);
+    for prompt in prompts {
+        assert!(seen.prompts.iter().any(|seen| seen == prompt), "{prompt}: {seen:#?}");
+    }
+    assert!(session.turns.iter().all(|turn| seen.answers.iter().any(|seen| seen == turn.1)), "{seen:#?}");
+    // This is why.
+    claude.resume(&project, id, "in the source");
+    let seen = Conversation::from_request(&model.last_turn());
+    assert!(!session.turns.iter().any(|turn| seen.prompts.iter().any(|seen| seen == turn.0)), "{seen:#?}");
+    assert_eq!(seen.prompts.last().map(String::as_str), Some("in the source"), "{seen:#?}");
 }
 
 fn codex_resumes_what_was_forked(version: &str) {

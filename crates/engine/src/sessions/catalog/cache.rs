@@ -204,6 +204,13 @@ impl Cache {
         })
     }
 
+    /// What was known of a file that has changed since.
+    pub(super) fn former(&self, file: u64, stamp: &Stamp) -> Option<Facts> {
+        let place = *self.by_inode.get(&stamp.inode)? as usize;
+        let head = self.heads.get(place)?.as_ref().filter(|head| head.outline.file == file)?;
+        self.facts(head)
+    }
+
     /// What was not taken: files that are gone, or that belong to other homes than those looked at.
     pub(super) fn untaken(&self) -> impl Iterator<Item = PathBuf> {
         self.heads.iter().flatten().filter_map(|head| Some(self.facts(head)?.path.clone()))

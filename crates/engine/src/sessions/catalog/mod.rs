@@ -169,7 +169,9 @@ pub fn refresh(adapters: &[Box<dyn Adapter>], cache_folder: &Path, progress: &dy
             _ => changed.push((agent, file)),
         }
     }
-    let fresh = scan_all(adapters, &changed, progress);
+    let mut fresh = scan_all(adapters, &changed, progress);
+    let retitled = take_retitled(adapters, &cache, &mut catalog.entries, &fresh);
+    fresh.extend(scan_all(adapters, &retitled, progress));
     catalog.scanned = fresh.iter().filter(|entry| entry.is_readable()).count();
     catalog.entries.extend(fresh);
     // What belongs to a home that is not looked at now, or to a folder that cannot be, is kept for when it is.
@@ -191,6 +193,32 @@ pub fn refresh(adapters: &[Box<dyn Adapter>], cache_folder: &Path, progress: &dy
 fn still_holds(summary: &Summary, returned: &HashSet<String>) -> bool {
     summary.bases.iter().all(|base| base.exists())
         && summary.missing_base.as_ref().is_none_or(|missing| !returned.contains(missing))
+}
+
+/// Takes out the sessions that may have titles in files that were just read. A file that only grew has those that it had.
+fn take_retitled(
+    adapters: &[Box<dyn Adapter>],
+    cache: &Cache,
+    entries: &mut Vec<Entry>,
+    fresh: &[Entry],
+) -> Vec<(Agent, SessionFile)> {
+    let has_new_titles = |entry: &&Entry| {
+        let titles = entry.summary.titles_of_others;
+        let former = || cache.former(entry.file(), &entry.stamp);
+        titles != 0 && former().is_none_or(|former| former.titles_of_others != titles)
+    };
+    let folders: HashSet<&Path> =
+        fresh.iter().filter(has_new_titles).filter_map(|entry| entry.summary.path.parent()).collect();
+    if folders.is_empty() {
+        return Vec::new();
+    }
+    let is_retitled = |entry: &mut Entry| {
+        let mut own = adapters.iter().filter(|adapter| adapter.agent() == entry.agent());
+        entry.summary.path.parent().is_some_and(|folder| folders.contains(folder))
+            && own.any(|adapter| adapter.is_titled_elsewhere(&entry.summary))
+    };
+    let taken = entries.extract_if(.., is_retitled);
+    taken.map(|entry| (entry.agent(), SessionFile { path: entry.summary.path.clone(), stamp: entry.stamp })).collect()
 }
 
 /// Reads the given files with as many threads as there are cores.
@@ -234,4 +262,45 @@ fn scan_all(adapters: &[Box<dyn Adapter>], changed: &[(Agent, SessionFile)], pro
     // In the order in which they were found, in which they will be asked for as well.
     fresh.sort_unstable_by_key(|(index, _)| *index);
     fresh.into_iter().map(|(_, entry)| entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+
+    use agents::Surroundings;
+    use testkit::build::versions::every;
+
+    use super::*;
+
+    #[test]
+    fn a_title_that_another_file_brings_later_is_found_in_a_warm_cache() {
+        let (home, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let session = every().into_iter().find(|session| session.title == "Hoopoes in hiding").unwrap();
+        let adapters = agents::all(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
+        let looked = || {
+            let catalog = refresh(&adapters, cache.path(), &Quiet);
+            let own = catalog.entries.iter().find(|entry| entry.summary.id.as_str() == session.id).unwrap();
+            (own.summary.title().unwrap().to_owned(), catalog.scanned)
+        };
+        let mut alone = session.clone();
+        let beside = std::mem::take(&mut alone.beside);
+        let claude = home.path().join(".claude");
+        alone.write(&claude);
+        assert_eq!(looked(), ("Hide the hoopoes".to_owned(), 1));
+        assert_eq!(looked(), ("Hide the hoopoes".to_owned(), 0));
+        let mut other = alone.clone();
+        (other.path, other.lines) = beside[0].clone();
+        other.write(&claude);
+        // Its own file is read again, although it is as it was.
+        assert_eq!(looked(), ("Hoopoes in hiding".to_owned(), 2));
+        // Nothing is read where nothing changed, and nothing else where a file only grows.
+        assert_eq!(looked(), ("Hoopoes in hiding".to_owned(), 0));
+        let mut next = OpenOptions::new().append(true).open(claude.join(&beside[0].0)).unwrap();
+        writeln!(next, "{}", beside[0].1.last().unwrap()).unwrap();
+        assert_eq!(looked(), ("Hoopoes in hiding".to_owned(), 1));
+        fs::remove_dir_all(cache.path()).unwrap();
+        assert_eq!(looked(), ("Hoopoes in hiding".to_owned(), 2));
+    }
 }
