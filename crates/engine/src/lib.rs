@@ -39,7 +39,8 @@ pub use agents::{Cancel, HookEvent, Scope};
 pub use config::error::Error as ConfigError;
 pub use config::notes_for;
 pub use config::{
-    AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, Template, WorkbenchConfig, WorktreeConfig, keys as config_keys,
+    AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, Template, WorkbenchConfig, WorktreeConfig,
+    keys as config_keys,
 };
 pub use context::MARK as FORK_MARK;
 pub use context::{Clock, Context, Environment, Paths};

@@ -5,8 +5,9 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, config, control, delete, demo, doctor, editor, events, export, fork, hook, index, info, list,
-    log, pane, read, rename, resume, search, send, setup, show, smart_fork, start, status, tree, undo, wait, worker,
+    adopt, clone, completions, config, control, delete, demo, doctor, editor, events, export, fork, hook, index, info,
+    list, log, pane, read, rename, resume, search, send, setup, show, smart_fork, start, status, tree, undo, wait,
+    worker,
 };
 
 /// Branch any conversation with a coding agent

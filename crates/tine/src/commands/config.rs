@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, ValueEnum};
 
 use super::Desk;
 use crate::Outcome;
@@ -12,15 +12,17 @@ use crate::ui;
 
 /// Show the configuration
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "Examples:\n  tine config keys            list the workbench's actions and their keys\n  tine config keys | grep fork")]
+#[command(
+    after_help = "Examples:\n  tine config keys               # the workbench's actions and their keys\n  tine config keys | grep fork"
+)]
 pub(crate) struct Args {
-    #[command(subcommand)]
+    /// What to show
     what: What,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum What {
-    /// List the actions of the workbench with their keys
+    /// The actions of the workbench with their keys
     Keys,
 }
 

@@ -8,11 +8,11 @@ use testkit::Sandbox;
 use testkit::build::ClaudeSession;
 
 use super::event::{Effect, Event, Hit};
-use crate::keymap::Key;
 use super::state::State;
 use super::update::update;
 use super::view;
 use super::worker;
+use crate::keymap::Key;
 
 const LOGIN: &str = "1f3a5c60-0000-4000-8000-000000000000";
 
@@ -112,7 +112,7 @@ fn the_list_and_its_preview() {
                                                                │
                                                                │
                                                                │
-    enter open   f fork   / search   i filter   tab scope   a agent   r rename   u undo   q quit   ? help
+    enter open   c chat   f fork   / search   i filter   tab scope   a agent   r rename   u undo   q quit   ? help
     ");
 }
 
@@ -129,7 +129,7 @@ fn a_narrow_terminal_has_no_preview() {
 
 
 
-    enter open   f fork   / search   i filter   tab scope   a agent   ? help
+    enter open   c chat   f fork   / search   i filter   tab scope   ? help
     ");
 }
 
@@ -139,12 +139,12 @@ fn a_transcript_opens_at_its_last_turn() {
     bench.press(&[Key::Enter]);
     insta::assert_snapshot!(bench.screen(), @r"
      1f3a5c60 · Claude Code · turn 2 of 2 · Why do users land on /undefined?
+
     ▎── turn 2 · 10:00 · 2026-11-14 ───────────────────────────────────────────────
     ▎❯ Fix it, please.
     ▎
     ▎Done, in a hidden field.
-
-     esc back   ↑↓ scroll   [ ] turn   f fork at this turn   t tools   ? help
+     esc back   ] next turn   [ previous turn   f fork at this turn   ? help
     ");
     bench.press(&[Key::Char('[')]);
     assert!(bench.screen().contains("turn 1 of 2"), "{}", bench.screen());
@@ -256,7 +256,23 @@ fn every_action_is_in_the_palette_and_runs_from_there() {
 fn a_chat_opens_with_what_was_said_and_starts_no_agent() {
     let mut bench = Bench::new(100, 16);
     bench.press(&[Key::Char('c')]);
-    insta::assert_snapshot!(bench.screen(), @"");
+    insta::assert_snapshot!(bench.screen(), @r"
+     Sessions │ 1 1f3a5c60
+     1f3a5c60 · Claude Code · idle                                                      claude-opus-5-5
+
+     ── turn 1 · 10:00 · 2026-11-14 ───────────────────────────────────────────────────────────────────
+     ❯ Why do users land on /undefined?
+
+     The form drops it.
+
+     ── turn 2 · 10:00 · 2026-11-14 ───────────────────────────────────────────────────────────────────
+     ❯ Fix it, please.
+
+     Done, in a hidden field.
+    ────────────────────────────────────────────────────────────────────────────────────────────────────
+     ❯
+     enter send   ctrl+j new line   esc interrupt   alt+shift+f fork   f1 help
+    ");
     bench.type_text("now");
     assert!(bench.screen().contains("❯ now"), "{}", bench.screen());
     bench.press(&[Key::Ctrl('w')]);
@@ -280,13 +296,18 @@ fn a_permission_is_asked_in_place_and_only_a_key_answers_it() {
     let request = AgentRequest { id: "r1".into(), call: None, by_subagent: false, ask };
     update(&mut bench.state, Event::Chat { tab, event: ChatEvent::Request(request) });
     let screen = bench.screen();
-    assert!(screen.contains("Wants to run Bash") && screen.contains("npm test") && screen.contains("y allow"), "{screen}");
+    assert!(
+        screen.contains("Wants to run Bash") && screen.contains("npm test") && screen.contains("y allow"),
+        "{screen}"
+    );
     // Letters that mean nothing here answer nothing, and neither does Enter.
     for key in [Key::Char('x'), Key::Enter, Key::Char(' '), Key::Tab] {
         assert!(update(&mut bench.state, Event::Key(key)).is_empty());
     }
     assert!(update(&mut bench.state, Event::Paste("y\n".into())).is_empty());
     let effects = update(&mut bench.state, Event::Key(Key::Char('n')));
-    let [Effect::Act { action: Action::Answer { request, answer }, .. }] = effects.as_slice() else { panic!("an answer") };
+    let [Effect::Act { action: Action::Answer { request, answer }, .. }] = effects.as_slice() else {
+        panic!("an answer")
+    };
     assert_eq!((request.as_str(), answer), ("r1", &Answer::Deny { reason: None, interrupt: false }));
 }

@@ -7,7 +7,6 @@
 //!
 //! The workbench makes no decision of its own that another front end makes too: it asks the engine.
 
-
 mod chat;
 mod document;
 mod event;

@@ -6,11 +6,11 @@ use engine::{Clock, Plan, Project, Request, Session};
 use jiff::tz::TimeZone;
 use transcript::{Agent, SessionView};
 
-use crate::keymap::{Context, Keymap};
 use super::chat::ChatTab;
 use super::document::Document;
 use super::event::{Effect, Hit, Trouble};
 use super::graph::{self, Row};
+use crate::keymap::{Context, Keymap};
 
 /// Everything that is shown, and everything that decides what a key does.
 pub(crate) struct State {

@@ -356,7 +356,11 @@ impl Worker {
     /// What could complete the last word of a command, as the shell's completion says.
     fn complete_command(&self, words: &[String]) -> Vec<(String, String)> {
         let mut command = Command::new(&self.tine.context().program);
-        command.env(crate::environment::COMPLETE_VARIABLE, "fish").args(["--", "tine"]).args(words).stdin(Stdio::null());
+        command
+            .env(crate::environment::COMPLETE_VARIABLE, "fish")
+            .args(["--", "tine"])
+            .args(words)
+            .stdin(Stdio::null());
         let output = command.current_dir(&self.tine.context().cwd).output().or_log("complete a command");
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
         let choice = |line: &str| {

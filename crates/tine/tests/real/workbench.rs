@@ -64,6 +64,13 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     new_chat(&pane, "Claude Code");
     pane.submit("claude: make two files");
     new_chat(&pane, "Codex");
+    pane.submit("codex: hello");
+    pane.wait_for_text("Codex says hello.");
+    // The test's configuration lets it do everything; from here on it asks.
+    pane.send_keys(["BTab"]);
+    pane.wait_for(|screen| screen.contains("Permission mode") && screen.contains("read-only"));
+    pane.send_keys(["Up", "Up", "Enter"]);
+    pane.wait_for_text("read-only mode");
     pane.submit("codex: make two files");
     let asks = |pane: &Pane<'_>, file: &str| {
         pane.wait_for(|screen| screen.contains("Wants to run") && screen.contains(&format!("touch {file}")))
@@ -112,7 +119,7 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     pane.send_keys(["M-n"]);
     pane.send_keys(["M-n"]);
     pane.wait_for_text("Codex made them.");
-    fork_and_continue(&pane, &model, "codex", 1);
+    fork_and_continue(&pane, &model, "codex", 2);
 
     // After a restart, the tabs are there again, from the agents' own files.
     pane.send_keys(["C-c"]);
@@ -125,7 +132,7 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     pane.submit("codex: after the restart");
     pane.wait_for_text("Restarted.");
     let prompts = model.last_turn().prompts();
-    assert_eq!(prompts, ["codex: make two files", "codex: in the fork", "codex: after the restart"]);
+    assert_eq!(prompts, ["codex: hello", "codex: make two files", "codex: in the fork", "codex: after the restart"]);
     pane.send_keys(["C-c"]);
     pane.wait_for_end();
 }
@@ -136,9 +143,7 @@ fn script(model: &Model, gate: &Gate) {
     let colours = json!({ "questions": [{ "question": "Which colour?", "header": "Colour", "multiSelect": false,
         "options": [{ "label": "Red", "description": "Warm" }, { "label": "Blue", "description": "Cold" }] }] });
     let touch = |agent: &str, file: &str| match agent {
-        "claude" => {
-            Reply::tool("Bash", json!({ "command": format!("touch {file}"), "description": "Touch a file" }))
-        }
+        "claude" => Reply::tool("Bash", json!({ "command": format!("touch {file}"), "description": "Touch a file" })),
         _ => Reply::tool(
             "exec_command",
             json!({ "cmd": format!("touch {file}"), "sandbox_permissions": "require_escalated", "justification": "It writes." }),
@@ -150,6 +155,7 @@ fn script(model: &Model, gate: &Gate) {
         let (agent, rest) = prompt.split_once(": ")?;
         let name = if agent == "claude" { "Claude" } else { "Codex" };
         Some(match (rest, results) {
+            ("hello", _) => Reply::text(format!("{name} says hello.")),
             ("make two files", 0) => touch(agent, &format!("{agent}-allowed")),
             ("make two files", 1) => touch(agent, &format!("{agent}-denied")),
             ("make two files", _) => Reply::text(format!("{name} made them.")),

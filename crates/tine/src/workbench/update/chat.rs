@@ -5,10 +5,10 @@ use engine::{ChatRequest, LaunchRequest, Request, Session};
 use transcript::{Agent, SessionName, State as Activity};
 
 use super::fork;
+use crate::keymap::Key;
 use crate::keymap::{Action, Context};
 use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, Log};
 use crate::workbench::event::Effect;
-use crate::keymap::Key;
 use crate::workbench::state::{Choice, Choose, Popup, Screen, State};
 
 /// Shows the tab of a session, and makes one if there is none.

@@ -6,8 +6,8 @@ use engine::{Forked, Method, Plan, Request, Session, Where};
 use transcript::SessionName;
 
 use super::{chat, sessions};
-use crate::workbench::event::{Effect, Trouble};
 use crate::keymap::Key;
+use crate::workbench::event::{Effect, Trouble};
 use crate::workbench::state::{ForkDialog, Message, Popup, State};
 
 /// Opens the dialog. `edit` is the turn whose prompt is to be changed in the fork.

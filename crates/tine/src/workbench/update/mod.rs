@@ -11,8 +11,8 @@ use crate::keymap::{Action, Context};
 pub(super) use popup::offered;
 
 use super::event::{Effect, Event, Trouble};
-use crate::keymap::Key;
 use super::state::{Message, Popup, Screen, State};
+use crate::keymap::Key;
 
 /// Takes in an event and returns what is to be done.
 pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {

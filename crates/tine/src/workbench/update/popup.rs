@@ -4,8 +4,8 @@ use transcript::SessionName;
 use transcript::text::{clean, one_line};
 
 use super::{chat, fork};
-use crate::workbench::event::{Effect, Trouble};
 use crate::keymap::{ACTIONS, ActionInfo, Context, Key};
+use crate::workbench::event::{Effect, Trouble};
 use crate::workbench::state::{Message, Palette, Popup, State};
 
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
@@ -63,7 +63,9 @@ pub(super) fn open_palette(state: &mut State, text: &str) -> Vec<Effect> {
 /// The actions that the palette offers here: those of this screen first.
 pub(in crate::workbench) fn offered(context: Context, text: &str) -> Vec<&'static ActionInfo> {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
-    let fits = |info: &&ActionInfo| words.iter().all(|word| info.what.contains(word.as_str()) || info.name.contains(word.as_str()));
+    let fits = |info: &&ActionInfo| {
+        words.iter().all(|word| info.what.contains(word.as_str()) || info.name.contains(word.as_str()))
+    };
     let of = |context: Context| ACTIONS.iter().filter(move |info| info.context == context);
     of(context).chain(of(Context::Everywhere)).filter(fits).collect()
 }

@@ -4,8 +4,8 @@ use engine::Request;
 
 use super::{fork, transcript};
 use crate::keymap::Action;
-use crate::workbench::event::Effect;
 use crate::keymap::Key;
+use crate::workbench::event::Effect;
 use crate::workbench::state::{Screen, State};
 
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {

@@ -5,8 +5,8 @@ use transcript::Agent;
 
 use super::{chat, fork, transcript as transcript_view};
 use crate::keymap::Action;
-use crate::workbench::event::Effect;
 use crate::keymap::Key;
+use crate::workbench::event::Effect;
 use crate::workbench::state::{Popup, Reader, Scope, Screen, SearchState, State};
 
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {

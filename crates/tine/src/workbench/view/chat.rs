@@ -244,10 +244,7 @@ fn request_lines(asked: &Asked, keymap: &Keymap, columns: u16) -> Vec<Line<'stat
         let mut spans = vec![Span::raw(" ")];
         for action in actions {
             let key = keymap.keys(*action).next().map(|key| key.to_string()).unwrap_or_default();
-            spans.extend([
-                Span::styled(key, BOLD),
-                Span::raw(format!(" {}   ", crate::keymap::info(*action).what)),
-            ]);
+            spans.extend([Span::styled(key, BOLD), Span::raw(format!(" {}   ", crate::keymap::info(*action).what))]);
         }
         Line::from(spans)
     };

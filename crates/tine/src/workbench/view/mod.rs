@@ -12,8 +12,8 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use crate::keymap::{Action, Key, Keymap};
 use super::state::{Message, Popup, Screen, State};
+use crate::keymap::{Action, Key, Keymap};
 
 /// The looks of the workbench. Only those that every theme of a terminal has.
 pub(crate) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
