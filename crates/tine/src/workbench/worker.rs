@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use engine::chat::ChatEvent;
 use engine::{
@@ -15,7 +15,7 @@ use engine::{
 };
 use jiff::tz::TimeZone;
 use transcript::render::{Part, Renderer, Style, Terminal, Tools};
-use transcript::{Block, BlockKind};
+use transcript::{Block, BlockKind, State};
 
 use diagnostics::OrLog;
 
@@ -25,6 +25,9 @@ use crate::environment::Surface;
 
 /// How many hits a search shows.
 const HITS: usize = 50;
+
+/// How long the last turn of a session may take to be written.
+const SETTLES_WITHIN: Duration = Duration::from_millis(1500);
 
 /// How many files a completion offers.
 const FILES: usize = 50;
@@ -259,7 +262,8 @@ impl Worker {
                 let choices = self.complete_command(&words);
                 Ok(Event::CommandCompletions { words, choices })
             }
-            Effect::Plan { ticket, request } => {
+            Effect::Plan { ticket, mut request } => {
+                self.settle(&mut request.source);
                 let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
                 Ok(Event::Planned { ticket, plan })
             }
@@ -415,6 +419,21 @@ impl Worker {
             block.turn <= last && !(hide_acknowledgement && is_acknowledgement)
         })?;
         Ok((document, prompts))
+    }
+
+    /// Looks at a session again. An agent may write the end of a turn a moment after it has said so.
+    fn settle(&self, session: &mut Session) {
+        let begun = Instant::now();
+        loop {
+            match self.tine.refresh(session).or_log("look at the source of a fork") {
+                Some(now) => *session = now,
+                None => return,
+            }
+            if session.view.state != State::Busy || begun.elapsed() > SETTLES_WITHIN {
+                return;
+            }
+            thread::sleep(LOOK / 10);
+        }
     }
 
     /// Makes a fork, and takes the prompt that is to be changed from its source.

@@ -107,6 +107,13 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     pane.wait_for(|screen| !screen.contains("queued:") && screen.contains("❯ claude: go on"));
     pane.send_keys(["Enter"]);
     pane.wait_for_text("queued: claude: go on");
+    // A fork waits for the agent, too, if that is wanted.
+    pane.send_keys(["M-F"]);
+    pane.wait_for_text("the agent is busy");
+    pane.send_keys(["M-F"]);
+    pane.wait_for_text("The fork dialog opens when the agent is idle.");
+    pane.send_keys(["M-F"]);
+    pane.wait_for(|screen| !screen.contains("The fork dialog opens"));
     pane.send_keys(["Escape"]);
     gate.open();
     pane.wait_for_text("Gone on.");
@@ -116,8 +123,7 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     let fork = tine_json(&sandbox, &project, &["info", "claude-fork", "--json"]);
     let worktree = fork["cwd"].as_str().expect("a directory");
     assert!(worktree.ends_with("app.worktrees/claude-fork"), "{fork:#}");
-    pane.send_keys(["M-n"]);
-    pane.send_keys(["M-n"]);
+    pane.send_keys(["M-p"]);
     pane.wait_for_text("Codex made them.");
     fork_and_continue(&pane, &model, "codex", 2);
 
@@ -172,6 +178,7 @@ fn script(model: &Model, gate: &Gate) {
 
 /// Forks the chat on the screen with one key and continues in the fork, whose first request carries all of its turns.
 fn fork_and_continue(pane: &Pane<'_>, model: &Model, agent: &str, turns: usize) {
+    pane.wait_for_text("· idle");
     pane.send_keys(["M-F"]);
     pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Method"));
     pane.send_text(&format!("{agent}-fork"));

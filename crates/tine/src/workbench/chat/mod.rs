@@ -60,6 +60,8 @@ pub(crate) struct ChatTab {
     pub note: Option<String>,
     /// Whether the first answer acknowledges a seed, and is hidden in this view.
     pub hides_acknowledgement: bool,
+    /// Whether a fork is wanted once the agent is idle.
+    pub fork: ForkWish,
     /// Whether something happened since the tab was last looked at.
     pub has_news: bool,
 }
@@ -81,6 +83,16 @@ pub(crate) enum Driver {
     Ended(ChatEnd),
 }
 
+/// Whether a fork of a busy chat is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ForkWish {
+    None,
+    /// The person was told that the agent is busy, and may ask once more.
+    Offered,
+    /// The dialog opens when the agent is idle.
+    Waiting,
+}
+
 /// What the agent of a tab does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
@@ -96,6 +108,8 @@ pub(crate) enum Followup {
     Act(Action),
     /// Look at the session's transcript again.
     Refresh,
+    /// Open the fork dialog, which was waited for.
+    Fork,
 }
 
 impl ChatTab {
@@ -132,6 +146,7 @@ impl ChatTab {
             turn: 0,
             note: None,
             hides_acknowledgement: false,
+            fork: ForkWish::None,
             has_news: false,
         }
     }
@@ -292,7 +307,7 @@ impl ChatTab {
         let failed = match end.outcome {
             TurnOutcome::Completed => false,
             TurnOutcome::Interrupted => {
-                self.notice(NoticeKind::Interrupted, "interrupted".to_owned());
+                self.notice(NoticeKind::Interrupted, String::new());
                 false
             }
             TurnOutcome::Failed(why) => {
@@ -302,6 +317,9 @@ impl ChatTab {
         };
         self.hides_acknowledgement = false;
         let mut followups = vec![Followup::Refresh];
+        if std::mem::replace(&mut self.fork, ForkWish::None) == ForkWish::Waiting {
+            followups.push(Followup::Fork);
+        }
         if failed {
             // Whatever made this one fail would fail the next one, too.
             self.give_back();

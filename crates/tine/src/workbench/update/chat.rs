@@ -7,9 +7,9 @@ use transcript::{Agent, SessionName, State as Activity};
 use super::fork;
 use crate::keymap::Key;
 use crate::keymap::{Action, Context};
-use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, Log};
+use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, ForkWish, Log};
 use crate::workbench::event::Effect;
-use crate::workbench::state::{Choice, Choose, Popup, Screen, State};
+use crate::workbench::state::{Choice, Choose, Message, Popup, Screen, State};
 
 /// Shows the tab of a session, and makes one if there is none.
 pub(super) fn open(state: &mut State, session: Session) -> Vec<Effect> {
@@ -360,12 +360,31 @@ fn request_for(tab: &ChatTab) -> ChatRequest {
 fn fork_chat(state: &mut State) -> Vec<Effect> {
     let Some(tab) = state.chat() else { return Vec::new() };
     if !tab.is_settled() {
-        let (message, hint) = ("the agent is busy", "fork when it is idle; esc interrupts it");
-        return super::refuse(state, message, Some(hint));
+        return wish_fork(state);
     }
     match tab.session.clone() {
         Some(session) => fork::open(state, Request::of(session), None),
         None => super::refuse(state, "nothing was said in this chat yet", None),
+    }
+}
+
+/// The agent is busy: the first time, that is said; the second time, the fork waits; the third time, it doesn't.
+fn wish_fork(state: &mut State) -> Vec<Effect> {
+    let Some(tab) = state.chat_mut() else { return Vec::new() };
+    tab.fork = match tab.fork {
+        ForkWish::None => ForkWish::Offered,
+        ForkWish::Offered => ForkWish::Waiting,
+        ForkWish::Waiting => ForkWish::None,
+    };
+    match tab.fork {
+        ForkWish::Offered => {
+            super::refuse(state, "the agent is busy", Some("again: fork when it is idle; esc interrupts it"))
+        }
+        ForkWish::Waiting => {
+            state.message = Some(Message::Done("The fork dialog opens when the agent is idle.".to_owned()));
+            Vec::new()
+        }
+        ForkWish::None => Vec::new(),
     }
 }
 
@@ -439,6 +458,12 @@ fn carry_on(state: &mut State, number: u64, followups: Vec<Followup>) -> Vec<Eff
         match followup {
             Followup::Act(action) => effects.push(Effect::Act { tab: number, action }),
             Followup::Refresh => effects.extend(refresh(state, number)),
+            Followup::Fork => {
+                let session = state.tab_mut(number).and_then(|tab| tab.session.clone());
+                if let Some(session) = session.filter(|_| state.popup.is_none()) {
+                    effects.extend(fork::open(state, Request::of(session), None));
+                }
+            }
         }
     }
     effects
@@ -453,7 +478,8 @@ fn refresh(state: &mut State, number: u64) -> Vec<Effect> {
 /// The session of a tab, as it is now.
 pub(super) fn refreshed(state: &mut State, number: u64, session: Session) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
-    tab.turn = session.view.turns;
+    // The file may lag behind what was said.
+    tab.turn = tab.turn.max(session.view.turns);
     tab.label = session.view.label().to_owned();
     tab.model = tab.model.take().or_else(|| session.details.model.clone());
     let is_new = tab.session.is_none();

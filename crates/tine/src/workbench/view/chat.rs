@@ -88,6 +88,7 @@ fn gauge(tab: &ChatTab) -> Option<String> {
 pub(super) fn thousands(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
+        1_000_000.. if tokens % 1_000_000 < 100_000 => format!("{} M", tokens / 1_000_000),
         _ => format!("{} k", tokens / 1_000),
     }
 }
