@@ -45,13 +45,14 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
-    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, Opened, Part, Plan, PlannedSession, Preparation,
-    Request, SeedNote, SeedPlan, Where, WindowSource, Workspace, WorkspaceKind, WorkspaceView,
+    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, Part, Plan, PlannedSession, Preparation, Request,
+    SeedNote, SeedPlan, Where, WindowSource, Workspace, WorkspaceKind, WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use jobs::BackgroundStart;
 pub use naming::error::Error as NamingError;
 pub use naming::start::{Start, StartView};
+pub use operations::delete::DeletionPlan;
 pub use operations::error::Error as OperationsError;
 pub use operations::leftovers::OwnWorktree;
 pub use program::error::Error as AgentProgramError;
@@ -63,7 +64,8 @@ pub use registry::operations::{
 pub use registry::{Lineage, Registry, SessionKey};
 pub use reported::ReportedError;
 pub use run::drive::{
-    Delivery, Opening, Sent, Target, check_message, fetch_message, pane_command, record_launch_failure, users_editor,
+    Delivery, LastAnswer, OpenAt, Opened, Sent, Target, check_message, fetch_message, pane_command,
+    record_launch_failure, users_editor,
 };
 pub use run::error::Error as RunError;
 pub use run::events::EventCursor;
@@ -72,9 +74,11 @@ pub use run::place::{Place, PlaceView, UnknownPlace};
 pub use run::places::{Pane, Spot, Terminal, Unit};
 pub use run::profile::{KeptFile, Launch, LaunchRequest, Profile, launch_variables, shown_variables};
 pub use run::status::{StartedSession, Status, StatusSession};
+pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
 pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
+pub use search::upkeep::{IndexPart, IndexRequest};
 pub use search::{
     Answer, Asking, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError, FILTERS, Found, Grounds,
     IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView, Snippet, SuggestionsView,
@@ -95,5 +99,5 @@ pub use workspace::directory::{CopyProgress, DirectoryCopy, size_of};
 pub use workspace::error::Error as WorkspaceError;
 pub use workspace::git::Worktree;
 
-pub use sessions::survey::Filter;
+pub use sessions::survey::{Filter, SeedText};
 pub use tine::{Tine, run_worker};

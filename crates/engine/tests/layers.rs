@@ -138,6 +138,28 @@ fn only_the_registry_contains_sql() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A façade with too many methods is an object that knows everything. What a value can decide alone is its own method.
+#[test]
+fn the_facade_stays_thin() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut elsewhere = Vec::new();
+    let mut methods = 0;
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a text");
+        let has_impl = text.lines().any(|line| line.starts_with("impl") && line.ends_with(" Tine {"));
+        if path == root.join("tine.rs") {
+            assert!(has_impl, "the façade is in another file");
+            methods = text.lines().filter(|line| line.starts_with("    pub fn ")).count();
+        } else if has_impl {
+            elsewhere.push(path.display().to_string());
+        }
+    }
+    assert!(elsewhere.is_empty(), "methods of `Tine` outside its own file: {}", elsewhere.join(", "));
+    assert!((1..60).contains(&methods), "`Tine` has {methods} public methods");
+}
+
 #[test]
 fn paths_are_found_in_braces_too() {
     let text = "use crate::{a::{B, C}, d};\nuse crate::e::F; crate::g::h()";

@@ -34,7 +34,6 @@ pub use crate::registry::SeedNote;
 pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
 pub use empty::EmptyClone;
-pub use open::Opened;
 pub use seed::SeedPlan;
 pub use several::Part;
 pub use view::{ForkParent, ForkSession, ForkView, PlannedSession, WorkspaceView};

@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
-use super::{EmptyClone, Forked, Method, Opened, Plan, WindowSource, Workspace, WorkspaceKind};
+use super::{EmptyClone, Forked, Method, Plan, WindowSource, Workspace, WorkspaceKind};
+use crate::run::drive::Opened;
 use crate::run::place::{Place, PlaceView};
 use crate::run::profile::{Profile, shown_variables};
 

@@ -24,6 +24,21 @@ use crate::workspace::directory;
 /// Within so many milliseconds after a `/clear`, an agent may still write to what was cleared.
 const WRITTEN_AFTER_CLEAR: i64 = 60_000;
 
+/// What goes into the trash with a session, and what could.
+#[derive(Debug)]
+pub struct DeletionPlan {
+    /// The number of conversations from before a `/clear` that are deleted with it.
+    pub previous: usize,
+    /// The worktree in which it works, if tine made it and it is still there.
+    pub worktree: Option<OwnWorktree>,
+}
+
+/// Decides what a deletion takes along. Nothing is touched.
+pub(crate) fn plan_deletion(ctx: &Ctx, session: &Session) -> Result<DeletionPlan> {
+    let previous = goes_along(ctx, session)?.len();
+    Ok(DeletionPlan { previous, worktree: leftovers::worktree_of(ctx, session)? })
+}
+
 /// Moves a session into the trash, with the worktree in which it works if one is given, and returns the operation that
 /// `undo` reverses.
 pub(crate) fn delete(ctx: &Ctx, session: &Session, worktree: Option<&OwnWorktree>) -> Result<i64> {
@@ -146,7 +161,7 @@ fn give_name_back(ctx: &Ctx, deletion: &Deletion) -> Result<()> {
 
 /// What was said before a `/clear` is the same session to people, and is deleted with it; unless somebody went on
 /// with it since, or has it open.
-pub(crate) fn goes_along(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
+fn goes_along(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
     let live = ctx.adapter(session.view.agent).live();
     let previous = ctx.registry().previous_ids(&session.key())?;
     let is_left = |id: &SessionId, path: &Path, since: i64| {

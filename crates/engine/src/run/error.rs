@@ -72,6 +72,9 @@ pub enum Error {
     /// The message is longer than a command line may be.
     #[error("the prompt is too long for a command line")]
     PromptTooLongHere,
+    /// An agent that runs without a terminal ends when it has answered, so it has to be asked something.
+    #[error("a headless session needs a prompt")]
+    NoPrompt,
     /// There is no message.
     #[error("the prompt is empty")]
     EmptyPrompt,
@@ -259,6 +262,7 @@ impl Error {
             Error::PromptTooLongHere => {
                 Advice::new("bad_prompt", "use `--in headless`, which sends it on standard input")
             }
+            Error::NoPrompt => Advice::new("no_prompt", "pass one with `--prompt`"),
             Error::EmptyPrompt => Advice::new("bad_prompt", "write a message"),
             Error::BadPrompt(_) => Advice::new("bad_prompt", "use plain text in UTF-8"),
             Error::NoSuchOption { .. } => Advice::new("no_such_option", "pass the agent's own options after `--`"),
@@ -342,6 +346,7 @@ pub(crate) fn samples() -> Vec<Error> {
         NotAnswered { session: None, source: failed() },
         PromptTooLong { agent: Agent::Codex, length: 2_000_000, most: 1_048_576 },
         PromptTooLongHere,
+        NoPrompt,
         EmptyPrompt,
         BadPrompt("contains a NUL character"),
         NoSuchOption { agent: Agent::Codex, what: "a settings file" },

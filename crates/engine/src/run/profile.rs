@@ -20,6 +20,7 @@ use crate::context::NAME_VARIABLE;
 use crate::ctx::Ctx;
 use crate::private;
 pub use crate::registry::{KeptFile, Profile};
+use crate::run::place::Place;
 use crate::run::{Error, Result};
 use crate::sessions::project;
 
@@ -61,6 +62,14 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// Refuses a launch without a prompt where an agent without a terminal would have nothing to answer.
+    pub fn check_prompt(&self, place: Place) -> Result<()> {
+        match (place, &self.prompt) {
+            (Place::Headless, None) => Err(Error::NoPrompt),
+            _ => Ok(()),
+        }
+    }
+
     /// The arguments.
     pub(crate) fn options(&self) -> Vec<String> {
         [self.profile.args.as_slice(), &self.once].concat()

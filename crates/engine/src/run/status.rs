@@ -1,6 +1,6 @@
 //! What sessions are doing now.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agents::Screen;
 use diagnostics::OrLog;
@@ -67,6 +67,14 @@ impl Status {
         match &self.session {
             StatusSession::Session(view) => view.state,
             StatusSession::Started(started) => started.state,
+        }
+    }
+
+    /// Where it works.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.session {
+            StatusSession::Session(view) => view.cwd.as_deref(),
+            StatusSession::Started(started) => started.cwd.as_deref().map(Path::new),
         }
     }
 

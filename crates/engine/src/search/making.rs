@@ -474,7 +474,8 @@ mod tests {
         let tine = world.tine();
         let cache = tine.context().paths.cache.clone();
         let watcher = Watcher { cache: cache.clone(), seen: Mutex::new(None) };
-        let status = tine.update_vectors(None, false, &Quiet, &watcher).unwrap().vectors.unwrap();
+        let request = crate::IndexRequest { part: crate::IndexPart::Vectors, time: None, rebuild: false };
+        let status = tine.update_index(request, &Quiet, &watcher).unwrap().vectors.unwrap();
         // Prompts and last answers; then one more each. The first session of the second pass may be written already.
         let (vectors, priority) = watcher.seen.lock().unwrap().expect("a second pass");
         assert_eq!((vectors, status.vectors, status.missing), (6, 9, 0));
@@ -488,7 +489,7 @@ mod tests {
         write_table(&table, &table_path(&cache)).unwrap();
         let partial = tine.index_status(&Quiet).unwrap().vectors.unwrap();
         assert_eq!((partial.vectors, partial.missing), (9, 3));
-        let status = tine.update_vectors(None, false, &Quiet, &Quiet).unwrap().vectors.unwrap();
+        let status = tine.update_index(request, &Quiet, &Quiet).unwrap().vectors.unwrap();
         assert_eq!((status.vectors, status.missing), (9, 0));
     }
 }

@@ -196,6 +196,9 @@ pub struct Asking<'a> {
 /// damaged is built anew. Where a phrase is nowhere, its words are looked for, and that is said.
 pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     let query = asking.query;
+    if let Some(collection) = &query.collection {
+        return qmd::search_qmd(ctx, query, asking.limits, collection, asking.limit, asking.progress);
+    }
     let answer = search_whole(ctx, asking)?;
     let Some(looser) = query.with_phrases_as_words().filter(|_| answer.results.is_empty()) else {
         return Ok(answer);

@@ -28,6 +28,8 @@ pub struct Query {
     pub text: String,
     /// What is to answer it.
     pub engine: Engine,
+    /// The qmd collection that is to answer it instead.
+    pub collection: Option<String>,
     /// What was said in it, without filters and what must not be there.
     pub(super) said: String,
     /// What was typed without filters, for an engine that has signs of its own.

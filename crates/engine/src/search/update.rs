@@ -542,7 +542,14 @@ mod tests {
         let session = session.turn(|turn| turn.prompt("a plum").text("yes"));
         session.write(&world.claude_home());
         let missing = |time: Option<Duration>| {
-            let status = world.tine().update_index(time, false, &Quiet, &Quiet).unwrap();
+            let status = world
+                .tine()
+                .update_index(
+                    crate::IndexRequest { part: crate::IndexPart::Words, time, rebuild: false },
+                    &Quiet,
+                    &Quiet,
+                )
+                .unwrap();
             status.missing.sessions
         };
         assert_eq!(missing(Some(Duration::ZERO)), 1);

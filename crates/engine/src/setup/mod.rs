@@ -32,7 +32,7 @@ use file::Edit;
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct SetupRequest {
-    /// In which agents.
+    /// In which agents; if there are none, in those that have the scope, or whose program or folder exists.
     pub agents: Vec<Agent>,
     /// For whom; nothing for wherever it is, or else the person.
     pub scope: Option<Scope>,
@@ -145,21 +145,33 @@ pub struct SetupEvent {
     pub last: Option<Timestamp>,
 }
 
-/// The agents to set up where none is named: those that have the scope, or else those whose program or folder is there.
-pub(crate) fn agents_for_setup(ctx: &Ctx, scope: Option<Scope>) -> Vec<Agent> {
+impl SetupPlan {
+    /// The agents that it is for.
+    pub fn agents(&self) -> &[Agent] {
+        &self.request.agents
+    }
+}
+
+/// The agents that were named, or if there are none, those that have the scope or whose program or folder exists.
+fn agents_for_setup(ctx: &Ctx, named: &[Agent], scope: Option<Scope>) -> Result<Vec<Agent>> {
+    if !named.is_empty() {
+        return Ok(named.to_vec());
+    }
     let is_here = |agent: Agent| program::program(ctx, agent).is_ok() || ctx.adapter(agent).home().is_dir();
     let is_meant = |agent: &Agent| match scope {
         Some(scope) => ctx.adapter(*agent).has_scope(scope),
         None => is_here(*agent),
     };
-    Agent::ALL.into_iter().filter(is_meant).collect()
+    let meant: Vec<Agent> = Agent::ALL.into_iter().filter(is_meant).collect();
+    if meant.is_empty() { Err(Error::NoAgent) } else { Ok(meant) }
 }
 
 /// Decides what has to be changed.
 pub(crate) fn plan_setup(ctx: &Ctx, request: &SetupRequest) -> Result<SetupPlan> {
+    let request = SetupRequest { agents: agents_for_setup(ctx, &request.agents, request.scope)?, ..request.clone() };
     let mut plan = SetupPlan { request: request.clone(), steps: Vec::new(), notes: Vec::new() };
     for agent in &request.agents {
-        plan::plan_agent(ctx, *agent, request, &mut plan)?;
+        plan::plan_agent(ctx, *agent, &request, &mut plan)?;
     }
     Ok(plan)
 }
@@ -221,8 +233,12 @@ fn add_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     file::apply(&mut ctx.registry(), &edit, ctx.context().clock.now())
 }
 
-/// How things stand in an agent.
-pub(crate) fn setup_status(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
+/// How things stand in these agents, or if there are none, in those whose program or folder exists.
+pub(crate) fn setup_status(ctx: &Ctx, agents: &[Agent]) -> Result<Vec<SetupStatus>> {
+    agents_for_setup(ctx, agents, None)?.into_iter().map(|agent| status_of(ctx, agent)).collect()
+}
+
+fn status_of(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
     let places = setup_places(ctx, agent, true)?;
     let adapter = ctx.adapter(agent);
     let events = adapter.hook_events().iter().map(|(event, _)| {

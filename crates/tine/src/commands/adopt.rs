@@ -56,7 +56,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         }
         let filter = Filter { agent: None, directory: Some(directory) };
         let mut taken = HashSet::new();
-        for session in desk.tine.sessions(&filter, &Bar::new())? {
+        for session in desk.tine.listing(&filter, &Bar::new())? {
             if session.view.name.is_some() {
                 continue;
             }

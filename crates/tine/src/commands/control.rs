@@ -94,13 +94,10 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
 
 /// Ends one, and says who it was.
 fn end(desk: &Desk, target: &Target) -> Result<(String, Value), Failure> {
+    desk.tine.stop(target)?;
     match target {
-        Target::Unbegun(name) => {
-            desk.tine.stop_unbegun(name)?;
-            Ok((name.to_string(), json!({"name": name, "state": State::Stopped, "turns": 0})))
-        }
+        Target::Unbegun(name) => Ok((name.to_string(), json!({"name": name, "state": State::Stopped, "turns": 0}))),
         Target::Session(session) => {
-            desk.tine.stop(session)?;
             let now = desk.tine.refresh(session)?;
             Ok((now.view.label().to_owned(), json!(now.view)))
         }
@@ -110,15 +107,16 @@ fn end(desk: &Desk, target: &Target) -> Result<(String, Value), Failure> {
 pub(crate) fn focus(desk: &Desk, args: &FocusArgs) -> Outcome {
     match desk.select(&args.session) {
         Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => {
-            desk.tine.focus_unbegun(&name)?;
+            let target = Target::Unbegun(name.clone());
+            desk.tine.focus(&target)?;
             if args.json {
-                let state = desk.tine.status(&Target::Unbegun(name.clone()))?.state();
+                let state = desk.tine.status(&target)?.state();
                 ui::print_json(&json!({"name": name, "state": state, "turns": 0}))?;
             }
         }
         selection => {
             let session = selection?.session;
-            desk.tine.focus(&session)?;
+            desk.tine.focus(&session.clone().into())?;
             desk.tine.remember_use(&session);
             if args.json {
                 ui::print_json(&json!(session.view))?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{IndexStatus, Missing};
+use engine::{IndexPart, IndexRequest, IndexStatus, Missing};
 use transcript::render::to_json_pretty;
 use transcript::text;
 
@@ -50,11 +50,15 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut status = match args.status {
         true => desk.tine.index_status(&Bar::new())?,
         false => {
-            let words = desk.tine.update_index(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
+            let update = |part| {
+                let request = IndexRequest { part, time: None, rebuild: args.rebuild };
+                desk.tine.update_index(request, &Bar::new(), &IndexBar::new())
+            };
+            let words = update(IndexPart::Words)?;
             match args.words {
                 true => words,
                 false => {
-                    let mut all = desk.tine.update_vectors(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
+                    let mut all = update(IndexPart::Vectors)?;
                     all.notices.splice(0..0, words.notices);
                     all.notices.dedup();
                     all.failed = words.failed.or(all.failed);

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use diagnostics::OrLog;
-use engine::{Cancel, Context, Plan, Project, Quiet, Tine};
+use engine::{Cancel, Context, IndexPart, IndexRequest, Plan, Project, Quiet, Tine};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ElicitRequestParams, ElicitationAction, ElicitationSchema,
     ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
@@ -59,7 +59,8 @@ impl Shared {
         let context = self.context.clone();
         let complete = move || {
             if let Ok(tine) = Tine::open(context) {
-                tine.update_vectors(Some(AFTERWARDS), false, &Quiet, &Quiet).or_log("complete the vectors");
+                let request = IndexRequest { part: IndexPart::Vectors, time: Some(AFTERWARDS), rebuild: false };
+                tine.update_index(request, &Quiet, &Quiet).or_log("complete the vectors");
             }
         };
         *completing = std::thread::Builder::new().spawn(complete).or_log("start a thread for the vectors");

@@ -139,7 +139,7 @@ impl Worker {
     }
 
     fn read(&self, session: &Session, width: u16, full: bool) -> Result<Document, engine::Error> {
-        let mut blocks = self.tine.read(session, None)?;
+        let mut blocks = self.tine.read(session, None, engine::SeedText::Folded)?;
         let tools = if full { Tools::Full } else { Tools::Brief };
         let style = Style { color: self.color, width: width.into(), zone: self.zone.clone() };
         let mut document = Document::default();

@@ -52,6 +52,12 @@ pub enum Target {
     Unbegun(SessionName),
 }
 
+impl From<Session> for Target {
+    fn from(session: Session) -> Self {
+        Target::Session(Box::new(session))
+    }
+}
+
 impl Target {
     /// Its name, or the beginning of its id.
     pub(super) fn label(&self) -> String {

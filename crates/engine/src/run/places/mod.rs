@@ -73,6 +73,11 @@ impl Spot {
         Some(Spot { terminal, unit })
     }
 
+    /// Checks that the place exists, before anything is done that needs it.
+    pub fn check(self, context: &Context) -> Result<()> {
+        find(context, self).map(drop)
+    }
+
     /// Every word for a place in a terminal: `tmux`, `tmux:pane`, `tmux:window` and so on.
     pub fn words() -> Vec<String> {
         let mut words = Vec::new();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use diagnostics::OrLog;
-use engine::{Context, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit, WorkerProcess};
+use engine::{Context, LaunchRequest, OpenAt, Place, Plan, Quiet, Request, Session, Tine, Unit, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ impl Arguments for SpawnWorkers {
             });
         }
         if call.cancel.is_cancelled() {
-            call.tine.cancel_workers(&background);
+            WorkerProcess::cancel_all(&background);
         }
         let started = told.iter().filter(|worker| worker["started"] == true).count();
         let answer = json!({"workers": told, "started": started, "failed": told.len() - started});
@@ -158,7 +158,7 @@ impl Layout {
             Layout::Panes => Unit::Pane,
             Layout::Auto | Layout::Tabs => Unit::Tab,
         };
-        match (call.tine.place_beside(unit), self) {
+        match (Place::beside(call.tine.context(), unit), self) {
             (Some(place), _) => Ok(place),
             (None, Layout::Auto) => Ok(Place::Headless),
             (None, _) => {
@@ -219,10 +219,7 @@ impl Worker {
             let agent: Agent = self.agent_type.map(Agent::from).unwrap_or_default();
             let directory = directory.unwrap_or_else(|| call.tine.context().cwd.clone());
             call.policy.check_start(&directory, &format!("start {}", agent.product_name()))?;
-            call.tine.program(agent)?;
-            if let Some(name) = &chosen_name {
-                call.tine.check_name(name)?;
-            }
+            call.tine.check_start(agent, chosen_name.as_ref())?;
             let mut context = call.tine.context().clone();
             context.cwd = directory;
             let request = LaunchRequest {
@@ -308,7 +305,7 @@ impl Worker {
         }
         let directory = directory.unwrap_or(own);
         call.policy.check_start(&directory, &format!("resume {}", session.view.label()))?;
-        call.tine.program(session.view.agent)?;
+        call.tine.check_start(session.view.agent, None)?;
         let options = self.skipping(session.view.agent);
         Ok(Ready::Resumed { session: Box::new(session), directory, prompt: self.prompt.clone(), options })
     }
@@ -329,8 +326,8 @@ impl Ready {
                 let said = if plan.place == Place::Headless { plan.prompt.take() } else { None };
                 let (made, opened) = fork::apply(call, &plan)?;
                 if let (Some(said), Some(id)) = (said, made.session.id()) {
-                    let fork = call.tine.resolve(id.as_str(), &Quiet)?.session;
-                    background.extend(call.tine.send_in_background(&fork, &said)?.worker);
+                    let fork = call.tine.resolve_among(&call.sessions()?, id.as_str())?.session;
+                    background.extend(call.tine.send(&fork.into(), &said, false, None)?.worker);
                 }
                 Ok(json!({
                     "name": made.session.name(), "id": made.session.id(), "agent": made.session.agent(),
@@ -383,25 +380,14 @@ fn resume(
     let session = &call.tine.start_fork(session.clone(), Some(directory))?;
     let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
-        Place::In(spot) => {
+        Place::In(_) => {
             let launch = tine.launch_of(view, options, prompt)?;
-            let (words, _) = tine.resume(session, directory, &launch)?;
-            let opening = Opening {
-                agent: view.agent,
-                id: Some(&view.id),
-                name: view.name.as_ref(),
-                label: view.label(),
-                directory,
-                words: &words,
-                profile: &launch.profile,
-                focus: false,
-                ready_within: READY_WITHIN,
-                turns_before_prompt: launch.prompt.as_ref().map(|_| view.turns),
-            };
-            Some(tine.open_in(spot, &opening)?)
+            let at = OpenAt { place, focus: false, ready_within: READY_WITHIN };
+            tine.open_session(session, directory, &launch, at)?.pane
         }
         _ => {
-            background.extend(tine.send_in_background(session, prompt.as_deref().unwrap_or_default())?.worker);
+            let target = session.clone().into();
+            background.extend(tine.send(&target, prompt.as_deref().unwrap_or_default(), false, None)?.worker);
             None
         }
     };
@@ -421,7 +407,7 @@ fn begin(
     background: &mut Vec<WorkerProcess>,
 ) -> Result<Value, Trouble> {
     let tine = Tine::open(context)?;
-    let Place::In(spot) = place else {
+    let Place::In(_) = place else {
         let started = tine.start_in_background(agent, name, request)?;
         background.push(started.worker);
         let view = &started.session.view;
@@ -430,13 +416,13 @@ fn begin(
             "working_directory": tine.context().cwd.to_string_lossy(),
         }));
     };
-    let start = tine.begin(agent, name, &tine.launch_for(agent, request)?, false)?;
-    let opening = Opening::of_start(&start, false, READY_WITHIN);
-    let pane = tine.open_in(spot, &opening)?;
-    // Codex makes up its ids; what has begun is found by its name.
-    let id = start.id.clone().or_else(|| Some(tine.resolve(start.name.as_str(), &Quiet).ok()?.session.view.id));
+    let start = tine.begin(agent, name, request, place)?;
+    let opened = tine.open_start(&start, None, OpenAt { place, focus: false, ready_within: READY_WITHIN })?;
+    // Some agents choose the id themselves. Then the session is found by its name.
+    let found = || tine.resolve_among(&tine.all_sessions(&Quiet)?, start.name.as_str());
+    let id = start.id.clone().or_else(|| Some(found().ok()?.session.view.id));
     Ok(json!({
-        "name": start.name, "id": id, "agent": agent, "terminal_id": terminal_id(Some(&pane)),
+        "name": start.name, "id": id, "agent": agent, "terminal_id": terminal_id(opened.pane.as_ref()),
         "working_directory": start.directory.to_string_lossy(),
     }))
 }
