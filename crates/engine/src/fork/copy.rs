@@ -1,7 +1,7 @@
 //! The method `copy`: tine writes the new session file, beside its final name, and reads it back.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,13 @@ impl Files {
                 self.brought.borrow_mut().push(piece.place.clone());
             }
         }
-        Ok(fs::rename(&self.transcript, &self.target).map_err(failed)?)
+        // One flush for each folder and the one above it, which may be new as well.
+        let places = self.beside.iter().map(|piece| piece.place.as_path()).chain([self.target.as_path()]);
+        let folders: BTreeSet<&Path> = places.flat_map(|place| place.ancestors().skip(1).take(2)).collect();
+        for folder in folders {
+            private::sync_folder(folder).map_err(failed)?;
+        }
+        Ok(private::rename(&self.transcript, &self.target).map_err(failed)?)
     }
 }
 

@@ -196,7 +196,7 @@ fn relocate(from: &Path, to: &Path) -> Result<()> {
         let path = path.to_owned();
         |source| FileError::Write { path, source }
     };
-    match fs::rename(from, to) {
+    match private::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let part = unfinished(to);
             directory::remove_tree(&part).map_err(failed(&part))?;
@@ -204,8 +204,16 @@ fn relocate(from: &Path, to: &Path) -> Result<()> {
                 true => directory::copy(from, &part, &Quiet).map(drop),
                 false => Ok(directory::copy_one(from, &part).map_err(failed(to))?),
             };
-            let copied = copied.and_then(|()| Ok(fs::rename(&part, to).map_err(failed(to))?));
-            copied.inspect_err(|_| drop(directory::remove_tree(&part)))?;
+            // The source is removed after this, so the copy has to be on the disk, and so has its name.
+            let copied = copied.and_then(|()| {
+                let folder = to.parent().unwrap_or(Path::new("/"));
+                directory::flush(folder).map_err(failed(folder))?;
+                Ok(private::rename(&part, to).map_err(failed(to))?)
+            });
+            if copied.is_err() {
+                directory::remove_tree(&part).or_log(format_args!("remove {}", part.display()));
+            }
+            copied?;
             Ok(drop_whole(from).map_err(failed(from))?)
         }
         other => Ok(other.map_err(failed(to))?),

@@ -217,8 +217,13 @@ fn keep_file(ctx: &Ctx, option: &str, path: &Path) -> Result<KeptFile> {
     if !copy.exists() {
         private::create_folder(copy.parent().unwrap_or(copy)).map_err(failed)?;
         let new = copy.with_extension("tine-new");
-        private::open_file(&new).and_then(|mut file| file.write_all(&content)).map_err(failed)?;
-        fs::rename(&new, copy).map_err(failed)?;
+        let write = || {
+            let mut file = private::open_file(&new)?;
+            file.write_all(&content)?;
+            file.sync_all()?;
+            private::rename(&new, copy)
+        };
+        write().map_err(failed)?;
     }
     Ok(kept)
 }

@@ -227,7 +227,7 @@ fn change(
     mode: Option<&fs::Permissions>,
 ) -> io::Result<()> {
     if let Some(backup) = receipt.backup.as_ref().filter(|_| is_new_backup) {
-        fs::copy(path, backup)?;
+        private::copy(path, backup)?;
     }
     match &edit.after {
         Some(after) => {
@@ -259,7 +259,7 @@ pub(super) fn begin_change(
         Receipt { before: before.as_deref().map(hash), backup: backup.clone(), kept, begun, ..Receipt::default() };
     registry.keep_receipt(path, Some(&receipt))?;
     if let Some(backup) = &backup {
-        fs::copy(real(path), backup).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })?;
+        private::copy(&real(path), backup).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })?;
     }
     Ok(before.zip(backup))
 }
@@ -287,7 +287,7 @@ pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_sh
             file.set_permissions(mode.clone())?;
         }
         file.sync_all()?;
-        fs::rename(&beside, path)
+        private::rename(&beside, path)
     };
     let written = write();
     if written.is_err() {
