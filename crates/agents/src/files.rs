@@ -25,11 +25,12 @@ pub fn stamp(metadata: &Metadata) -> Stamp {
     }
 }
 
-/// Writes the names in a folder to the disk. A file that was created or renamed survives a power cut only after that. File
-/// systems that cannot do it do it by themselves, or never.
+/// Writes the names in a folder to the disk. A file that was created or renamed survives a power cut only after that. Some
+/// file systems can't do it, and neither can anybody who may write to a folder but not read it.
 #[cfg(unix)]
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
         synced => synced,
     }

@@ -14,7 +14,7 @@ use crate::naming::{Error, Result};
 use crate::operations::free_names;
 use crate::program;
 use crate::registry;
-use crate::registry::{Launcher, NewStart, Process, SessionKey, StartId};
+use crate::registry::{Launcher, NewStart, Process, SessionKey};
 use crate::run;
 use crate::run::drive::open::open_in;
 use crate::run::drive::{OpenAt, Opened, Opening};
@@ -87,7 +87,7 @@ pub(crate) fn plan_start_in(
     let key = match adapter.accepts_ids() {
         true => SessionKey { agent, id: id.clone(), path: adapter.path_for(&id, &directory, now) },
         // The agent chooses the id when it starts.
-        false => SessionKey { agent, id: StartId::pending(&id).recorded().clone(), path: PathBuf::new() },
+        false => SessionKey { agent, id: id.clone(), path: PathBuf::new() },
     };
     let id = adapter.accepts_ids().then_some(id);
     let Launch { profile, prompt, .. } = launch;
@@ -129,8 +129,8 @@ pub(crate) fn register_start(ctx: &Ctx, start: &Start, becomes_agent: bool) -> R
     free_names::release_name(ctx, &start.name)?;
     let process = becomes_agent.then(Process::current).flatten();
     let launcher = process.map_or(Launcher::Anybody, Launcher::Process);
-    let Start { agent, key, name, directory, profile, .. } = start;
-    let new = NewStart { agent: *agent, key, name, directory, profile };
+    let Start { agent, id, key, name, directory, profile, .. } = start;
+    let new = NewStart { agent: *agent, key, id_is_pending: id.is_none(), name, directory, profile };
     if !ctx.registry().register_start(&new, &launcher, now)? {
         return Err(registry::Error::NameTaken(start.name.clone()).into());
     }

@@ -148,16 +148,13 @@ pub(crate) fn remember_use(ctx: &Ctx, session: &Session) {
 }
 
 pub(crate) fn last_used(ctx: &Ctx) -> Result<Option<SessionKey>> {
-    let Some(value) = ctx.registry.borrow().recall("last-session")? else {
-        return Ok(None);
-    };
     #[derive(serde::Deserialize)]
     struct Used {
         agent: Agent,
         id: transcript::SessionId,
         path: PathBuf,
     }
-    let used: Option<Used> = serde_json::from_str(&value).ok();
+    let used: Option<Used> = ctx.registry.borrow().recall_value("last-session")?;
     Ok(used.map(|used| SessionKey { agent: used.agent, id: used.id, path: used.path }))
 }
 

@@ -224,7 +224,7 @@ fn add_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     let before = file::read(&path)?;
     let (mark, text) = file::split_mark(before.as_deref().unwrap_or_default());
     let after = adapter.add_server(text, &hook_program(ctx)?).map_err(|problem| bad(&path, problem))?;
-    let kept = match ctx.registry().receipt(&path) {
+    let kept = match ctx.registry().receipt(&path)? {
         Some(receipt) => receipt.kept,
         None => adapter.server_containers(text),
     };

@@ -47,7 +47,7 @@ pub struct UnreadableOperation {
     /// What it did, in words.
     pub what: String,
     /// When.
-    pub at: Timestamp,
+    pub at: Option<Timestamp>,
     /// The state, as it is recorded.
     pub state: String,
     /// Always nothing.
@@ -115,17 +115,17 @@ pub(super) struct LogRow {
 
 impl LogRow {
     pub(super) fn parse(self) -> LogEntry {
-        let at = Timestamp::from_millisecond(self.at).unwrap_or(Timestamp::UNIX_EPOCH);
+        let at = Timestamp::from_millisecond(self.at).map_err(|error| error.to_string());
         let state = OperationState::from_record(&self.state, self.undo.as_deref());
-        let read = state.and_then(|state| Ok((state, Effects::from_record(&self.kind, &self.effects)?)));
+        let read = state.and_then(|state| Ok((state, Effects::from_record(&self.kind, &self.effects)?, at.clone()?)));
         let LogRow { id, kind, what, state, part_of, .. } = self;
         match read {
-            Ok((state, effects)) => {
+            Ok((state, effects, at)) => {
                 let operation = Operation { id, what, at, state, effects, part_of, parts: Vec::new() };
                 LogEntry::Operation(Box::new(operation))
             }
             Err(unreadable) => {
-                let effects = ();
+                let (effects, at) = ((), at.ok());
                 LogEntry::Unreadable(UnreadableOperation { id, kind, what, at, state, effects, unreadable, part_of })
             }
         }
