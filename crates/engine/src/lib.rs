@@ -50,8 +50,9 @@ pub use fork::{
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use jobs::BackgroundStart;
+pub use naming::adopt::AdoptedView;
 pub use naming::error::Error as NamingError;
-pub use naming::start::{Start, StartView};
+pub use naming::start::{ResumeView, Start, StartView};
 pub use operations::delete::DeletionPlan;
 pub use operations::error::Error as OperationsError;
 pub use operations::leftovers::OwnWorktree;
@@ -74,11 +75,12 @@ pub use run::place::{Place, PlaceView, UnknownPlace};
 pub use run::places::{Pane, Spot, Terminal, Unit};
 pub use run::profile::{KeptFile, Launch, LaunchRequest, Profile, launch_variables, shown_variables};
 pub use run::status::{StartedSession, Status, StatusSession};
+pub use run::view::{AnswerView, ReadText, ReadView, SentView, TargetView};
 pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
 pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
-pub use search::upkeep::{IndexPart, IndexRequest};
+pub use search::upkeep::{IndexPart, IndexRequest, IndexView};
 pub use search::{
     Answer, Asking, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError, FILTERS, Found, Grounds,
     IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView, Snippet, SuggestionsView,
@@ -89,12 +91,12 @@ pub use sessions::catalog::{Progress, Quiet};
 pub use sessions::error::Error as SessionsError;
 pub use sessions::export::{ExportRequest, Exported};
 pub use sessions::project::Project;
-pub use sessions::resolve::Selection;
+pub use sessions::resolve::{Selection, newest_in};
 pub use sessions::session::{Details, Listing, Session};
 pub use sessions::tree::{Known, Node, Trees};
 pub use setup::doctor::{Check, Report, Verdict};
 pub use setup::error::Error as SetupError;
-pub use setup::{Change, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupServer, SetupStatus, Step};
+pub use setup::{Change, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupServer, SetupStatus, SetupView, Step};
 pub use workspace::directory::{CopyProgress, DirectoryCopy, size_of};
 pub use workspace::error::Error as WorkspaceError;
 pub use workspace::git::Worktree;

@@ -142,6 +142,7 @@ impl Asked {
 
 /// How a fork is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// The agent's own fork.
@@ -171,6 +172,7 @@ pub struct Workspace {
 
 /// What sort of directory a fork works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WorkspaceKind {
     /// The source's own.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use agents::{Message, SessionRef};
 use diagnostics::OrLog;
 use serde::Serialize;
-use transcript::{Agent, SessionId, SessionName};
+use transcript::{Agent, SessionId, SessionName, SessionView};
 
 use crate::ctx::Ctx;
 use crate::names;
@@ -243,6 +243,7 @@ pub(crate) fn open_session(
 
 /// A session that was started, in JSON.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartView {
     agent: Agent,
     id: Option<SessionId>,
@@ -253,6 +254,47 @@ pub struct StartView {
     command: Vec<String>,
     environment: BTreeMap<String, String>,
     answer: Option<String>,
+}
+
+/// A session that was resumed, in JSON.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum ResumeView {
+    /// It answered without a terminal.
+    Answered {
+        /// The session.
+        session: Box<SessionView>,
+        /// The answer.
+        answer: String,
+    },
+    /// It runs in a terminal, or can.
+    Opened {
+        /// The session.
+        session: Box<SessionView>,
+        /// Where it runs.
+        place: PlaceView,
+        /// The command that resumes it, without secrets.
+        command: Vec<String>,
+        /// The variables for that command, except those that hold a password.
+        environment: BTreeMap<String, String>,
+    },
+}
+
+impl ResumeView {
+    /// The JSON of a session that was resumed in `place`.
+    pub fn new(session: &Session, launch: &Launch, place: Place, opened: &Opened) -> Self {
+        let (view, profile) = (Box::new(session.view.clone()), &launch.profile);
+        match &opened.answer {
+            Some(answer) => ResumeView::Answered { session: view, answer: answer.clone() },
+            None => ResumeView::Opened {
+                place: place.view(opened.pane.as_ref()),
+                command: profile.shown_words(&opened.command),
+                environment: shown_variables(&profile.variables(session.view.name.as_ref())),
+                session: view,
+            },
+        }
+    }
 }
 
 impl Start {

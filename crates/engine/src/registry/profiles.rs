@@ -12,6 +12,7 @@ use crate::registry::Result;
 
 /// How a session is launched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Profile {
     /// What it is called in the configuration.
@@ -32,6 +33,7 @@ pub struct Profile {
 
 /// A file that was given at launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptFile {
     /// The option that it stands behind.
     pub option: String,

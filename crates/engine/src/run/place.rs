@@ -77,6 +77,7 @@ pub struct UnknownPlace;
 
 /// A place in JSON: the pane that was opened, or the kind of place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum PlaceView {
     /// A pane, with its terminal as the kind.

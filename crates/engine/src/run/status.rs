@@ -17,6 +17,7 @@ use crate::sessions::survey;
 
 /// What a session is doing. Its JSON is a contract: the session, with more fields.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Status {
     /// The session.
     #[serde(flatten)]
@@ -33,6 +34,7 @@ pub struct Status {
 
 /// Whose status it is.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum StatusSession {
     /// A session with a transcript.
@@ -43,6 +45,7 @@ pub enum StatusSession {
 
 /// A session that was started and has no transcript yet, in the shape of one that has. The agent may choose its id later.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartedSession {
     /// Its agent.
     pub agent: Agent,

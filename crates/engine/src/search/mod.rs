@@ -127,6 +127,7 @@ impl std::fmt::Debug for Remains {
 
 /// Why an engine did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineError {
     /// The engine, or the step of it.
     pub engine: &'static str,
@@ -145,6 +146,7 @@ pub struct Grounds {
 
 /// What there is of vectors.
 #[derive(Debug, Clone, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VectorStatus {
     /// Vectors.
     pub vectors: usize,

@@ -167,6 +167,7 @@ impl Work {
 
 /// What is not in the index yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
     /// Sessions of which something that was said is missing.
     pub sessions: usize,

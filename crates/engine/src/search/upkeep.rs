@@ -10,6 +10,7 @@ use diagnostics::OrLog;
 use super::index::{self, Trouble, Words, WriteLock};
 use super::update::{self, Budget, IndexProgress, Missing, Updated, Work};
 use super::{BEFORE, VectorStatus, hybrid, stumble};
+use crate::reported::ReportedError;
 use crate::search::{Error, IndexTrouble, Result};
 use crate::sessions::catalog::{Catalog, Progress};
 use crate::sessions::session::Knowledge;
@@ -20,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What there is of an index.
 #[derive(Debug, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IndexStatus {
     /// Where it is.
     pub path: String,
@@ -46,6 +48,24 @@ pub struct IndexStatus {
     /// Why not everything could be kept.
     #[serde(skip)]
     pub failed: Option<Error>,
+}
+
+/// The JSON of an index.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IndexView<'a> {
+    #[serde(flatten)]
+    status: &'a IndexStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ReportedError>,
+}
+
+impl IndexStatus {
+    /// Its JSON, with the reason if not everything could be kept.
+    pub fn view(&self) -> IndexView<'_> {
+        let error = self.failed.as_ref().map(|error| ReportedError::new(error, error.advice()));
+        IndexView { status: self, error }
+    }
 }
 
 /// The index and the world that it is about, in one look.

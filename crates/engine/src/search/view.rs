@@ -10,6 +10,7 @@ use crate::sessions::session::Session;
 
 /// What a search found.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchView {
     query: String,
     engine: &'static str,
@@ -19,6 +20,7 @@ pub struct SearchView {
 
 /// One result.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResultView {
     rank: usize,
     score: f64,
@@ -72,6 +74,7 @@ pub fn rounded(score: f32) -> f64 {
 
 /// The sessions that suit an intent, and the fork of one of them.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SuggestionsView {
     intent: String,
     query: String,
@@ -95,6 +98,7 @@ impl SuggestionsView {
 
 /// A session that stands in where nothing suits.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RecentSession {
     #[serde(flatten)]
     view: SessionView,

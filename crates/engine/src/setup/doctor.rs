@@ -19,6 +19,7 @@ use crate::setup::repair;
 
 /// How one thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// As it should be.
@@ -31,6 +32,7 @@ pub enum Verdict {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// What it is about.
     pub subject: String,
@@ -45,6 +47,7 @@ pub struct Check {
 
 /// Everything that was looked at.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     /// The version of tine.
     pub version: &'static str,

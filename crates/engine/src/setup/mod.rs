@@ -60,10 +60,12 @@ pub struct Step {
 
 /// What happens to one file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// Whose it is.
     pub agent: Agent,
     /// For whom.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file or folder.
     pub path: PathBuf,
@@ -82,6 +84,7 @@ enum Action {
 
 /// How things stand in one agent.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupStatus {
     /// The agent.
     pub agent: Agent,
@@ -95,10 +98,40 @@ pub struct SetupStatus {
     pub events: Vec<SetupEvent>,
 }
 
+/// How things stand in all agents that were asked for, and what was changed.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetupView<'a> {
+    agents: &'a [SetupStatus],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Vec<&'a Change>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<Vec<SetupNote<'a>>>,
+}
+
+/// What is worth knowing about an agent.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SetupNote<'a> {
+    agent: Agent,
+    note: &'a str,
+}
+
+impl<'a> SetupView<'a> {
+    /// The JSON of these agents, after `plan` was carried out if there is one.
+    pub fn new(agents: &'a [SetupStatus], plan: Option<&'a SetupPlan>) -> Self {
+        let changes = plan.map(|plan| plan.steps.iter().map(|step| &step.change).collect());
+        let note = |(agent, note): &'a (Agent, String)| SetupNote { agent: *agent, note };
+        SetupView { agents, changes, notes: plan.map(|plan| plan.notes.iter().map(note).collect()) }
+    }
+}
+
 /// Entries in one place.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupPlace {
     /// For whom.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
@@ -125,8 +158,10 @@ impl SetupPlace {
 
 /// The MCP server in one place.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupServer {
     /// For whom.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
@@ -138,6 +173,7 @@ pub struct SetupServer {
 
 /// One thing that an agent tells.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupEvent {
     /// What it is called on the command line.
     pub event: &'static str,

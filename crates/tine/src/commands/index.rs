@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{IndexPart, IndexRequest, IndexStatus, Missing};
+use engine::{IndexPart, IndexRequest, Missing};
 use transcript::render::to_json_pretty;
 use transcript::text;
 
@@ -37,15 +37,6 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// What programs are told.
-#[derive(serde::Serialize)]
-struct Told<'a> {
-    #[serde(flatten)]
-    status: &'a IndexStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<serde_json::Value>,
-}
-
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut status = match args.status {
         true => desk.tine.index_status(&Bar::new())?,
@@ -67,11 +58,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             }
         }
     };
-    let failure = status.failed.take().map(Failure::from);
     let mut out = ui::out();
     if args.json {
-        let error = failure.as_ref().map(|failure| failure.as_json()["error"].take());
-        writeln!(out, "{}", to_json_pretty(&Told { status: &status, error }))?;
+        writeln!(out, "{}", to_json_pretty(&status.view()))?;
     } else {
         for notice in &status.notices {
             ui::say(&text::one_line(notice));
@@ -104,7 +93,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         writeln!(out, "{path}{}", if status.is_written { " (update in progress)" } else { "" })?;
     }
     out.flush()?;
-    match failure {
+    match status.failed.take().map(Failure::from) {
         None => Ok(ExitCode::SUCCESS),
         // Programs have it with everything else.
         Some(_) if args.json => Ok(ExitCode::FAILURE),

@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Error, LastAnswer, SessionsError, Target};
-use serde_json::json;
+use engine::{Error, LastAnswer, ReadText, SessionsError, Target};
 use transcript::render::to_json_pretty;
 
 use super::Desk;
@@ -35,30 +34,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let session = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) if args.screen => {
-            let screen = desk.tine.screen(&Target::Unbegun(name.clone()))?;
-            let mut out = ui::out();
-            match args.json {
-                true => writeln!(out, "{}", to_json_pretty(&json!({"session": {"name": name}, "screen": screen})))?,
-                false => writeln!(out, "{}", transcript::text::clean(screen.trim_end()))?,
-            }
-            out.flush()?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        selection => selection?.session,
+    let target = match desk.select(&args.session) {
+        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) if args.screen => Target::Unbegun(name),
+        selection => selection?.session.into(),
     };
-    let (what, text) = match args.screen {
-        true => ("screen", desk.tine.screen(&session.clone().into())?),
-        false => match desk.tine.last_answer(&session)? {
-            LastAnswer::Answer { text, .. } => ("answer", text),
-            other => return Err(no_answer(&session, &other)),
+    let read = match &target {
+        Target::Session(session) if !args.screen => match desk.tine.last_answer(session)? {
+            LastAnswer::Answer { text, .. } => ReadText::Answer(text),
+            other => return Err(no_answer(session, &other)),
         },
+        target => ReadText::Screen(desk.tine.screen(target)?),
     };
     let mut out = ui::out();
     match args.json {
-        true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, what: text})))?,
-        false => writeln!(out, "{}", transcript::text::clean(text.trim_end()))?,
+        true => writeln!(out, "{}", to_json_pretty(&read.view(&target)))?,
+        false => writeln!(out, "{}", transcript::text::clean(read.as_str().trim_end()))?,
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)

@@ -4,8 +4,7 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use engine::{OpenAt, Place, Request, RunError, Selection, Session, Target};
-use serde_json::json;
+use engine::{OpenAt, Place, Request, ResumeView, RunError, Selection, Session, Target};
 use transcript::State;
 use transcript::render::to_json_pretty;
 
@@ -84,7 +83,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut out = ui::out();
     if let Some(answer) = &opened.answer {
         match args.json {
-            true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, "answer": answer})))?,
+            true => writeln!(out, "{}", to_json_pretty(&ResumeView::new(&session, &launch, place, &opened)))?,
             false => writeln!(out, "{}", transcript::text::clean(answer))?,
         }
         out.flush()?;
@@ -93,11 +92,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let variables = launch.profile.variables(session.view.name.as_ref());
     let pane = opened.pane.as_ref();
     if args.json {
-        let told = json!({
-            "session": session.view, "place": place.view(pane),
-            "command": launch.profile.shown_words(&opened.command), "environment": engine::shown_variables(&variables),
-        });
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        writeln!(out, "{}", to_json_pretty(&ResumeView::new(&session, &launch, place, &opened)))?;
     } else if pane.is_some() {
         ui::say(&format!("resumed {} in {}", session.view.label(), place::told(pane)));
     } else if place != Place::Here {

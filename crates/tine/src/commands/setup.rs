@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use engine::{Scope, SetupPlan, SetupRequest, SetupStatus};
-use serde_json::json;
+use engine::{Scope, SetupPlan, SetupRequest, SetupStatus, SetupView};
 use transcript::Agent;
 use transcript::render::to_json_pretty;
 use transcript::text;
@@ -119,12 +118,7 @@ fn status(desk: &Desk, agents: &[Agent], json: bool, plan: Option<&SetupPlan>) -
     let all = desk.tine.setup_status(agents)?;
     let mut out = ui::out();
     if json {
-        let mut told = json!({ "agents": all });
-        if let Some(plan) = plan {
-            told["changes"] = plan.steps.iter().map(|step| json!(step.change)).collect();
-            told["notes"] = plan.notes.iter().map(|(agent, note)| json!({ "agent": agent, "note": note })).collect();
-        }
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        writeln!(out, "{}", to_json_pretty(&SetupView::new(&all, plan)))?;
     } else {
         for status in &all {
             tell(&mut out, desk, status)?;

@@ -139,7 +139,8 @@ fn a_session_flag_is_honoured_or_refused_and_never_dropped() {
     resume(EXPORT, &["fork", EXPORT], &format!("run `tine fork {export}`"));
     insta::assert_snapshot!("session flag", world.run(["start", "new", "--", "--resume", LOGIN]).whole());
     // Nothing of what was refused is left.
-    assert!(world.run(["status", "new"]).err.contains("no session"));
+    let status = world.run(["status", "new"]);
+    assert!(status.err.contains("no session"), "{}", status.whole());
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn an_answer_is_understood_whatever_is_told_besides() {
     assert_eq!(world.json(["info", "loud", "--json"])["profile"]["args"], json!(["--verbose"]));
     for command in [&["start", "quiet"][..], &["resume", "loud"]] {
         let output = world.run([command, &["--in", "headless"]].concat());
-        assert!(output.code == 1 && output.err.contains("something must be said"), "{}", output.whole());
+        assert!(output.code == 1 && output.err.contains("a headless session needs a prompt"), "{}", output.whole());
     }
 }
 

@@ -39,6 +39,7 @@ pub struct Operation {
 
 /// An operation whose record can't be read: it is damaged, or written by another version of tine.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadableOperation {
     /// Its number.
     pub id: i64,
@@ -61,6 +62,7 @@ pub struct UnreadableOperation {
 
 /// One entry of the log.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum LogEntry {
     /// An operation.
@@ -206,12 +208,14 @@ impl Created {
 
 /// An operation as `tine log --json` prints it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LoggedOperation<'a> {
     id: i64,
     kind: &'a str,
     what: &'a str,
     at: Timestamp,
     state: &'a str,
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     effects: LoggedEffects<'a>,
     #[serde(skip_serializing_if = "<[LogEntry]>::is_empty")]
     parts: &'a [LogEntry],
@@ -300,6 +304,17 @@ impl<'a> LoggedEffects<'a> {
             new_name: change.new.as_ref(),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Operation {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Operation".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        LoggedOperation::json_schema(generator)
     }
 }
 

@@ -110,6 +110,7 @@ impl Spot {
 
 /// One pane of one running terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pane {
     /// The terminal.
     #[serde(rename = "kind")]

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use engine::{LastAnswer, Sent, Session, Target, Tine, Until, WorkerProcess};
+use engine::{AnswerView, LastAnswer, Sent, Session, Target, Tine, Until, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -151,12 +151,7 @@ fn send(context: &engine::Context, target: &Target, message: &str, timeout: Dura
 
 /// A session as it is now, with its answer where it has one.
 fn one(session: &Session, answer: Option<&LastAnswer>) -> Value {
-    let view = &session.view;
-    let answer = answer.and_then(LastAnswer::text).map(|answer| quoted(&view.id, answer));
-    json!({
-        "session": view.name.as_ref().map_or_else(|| view.id.to_string(), ToString::to_string),
-        "id": view.id, "name": view.name, "agent": view.agent, "state": view.state, "turns": view.turns, "answer": answer,
-    })
+    json!(AnswerView::new(session, answer, |answer| quoted(&session.view.id, answer)))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

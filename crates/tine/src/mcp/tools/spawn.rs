@@ -203,12 +203,9 @@ impl Worker {
             (Some(word), _) => Some(call.select(sessions, &field("resume_session_id"), word)?),
             (None, true) => {
                 let here = directory.as_deref().unwrap_or(&call.tine.context().cwd);
-                let project = engine::Project::of(here);
                 let me = call.me(sessions).map(|me| me.key());
-                let newest = sessions.iter().find(|session| {
-                    session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)) && Some(session.key()) != me
-                });
-                let Some(newest) = newest else {
+                let others = sessions.iter().filter(|session| Some(session.key()) != me);
+                let Some(newest) = engine::newest_in(others, here) else {
                     return wrong("continue_session", "there is no session in that directory");
                 };
                 Some(engine::Selection { session: newest.clone(), turns: None })
