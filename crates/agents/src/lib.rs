@@ -63,5 +63,5 @@ pub use setup::{
     Problem, Scope, SeenHook, SeenHooks, ServerEntry, Setup, TextEdit,
 };
 pub use title::{TitleChange, TitleMark};
-pub use transcripts::{Blocks, Branch, Discovery, Known, Mark, Notes, Part, SessionFile, Stamp, Transcripts};
+pub use transcripts::{Blocks, Branch, Client, Discovery, Known, Mark, Notes, Part, SessionFile, Stamp, Transcripts};
 pub use writer::Writer;

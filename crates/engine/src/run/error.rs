@@ -48,9 +48,14 @@ pub enum Error {
         /// Whether its agent still runs.
         runs: bool,
     },
-    /// Codex's daemon holds messages for an interrupted session back until it is opened.
-    #[error("`{0}` was interrupted, and Codex accepts no messages for it until it is opened")]
-    HeldBack(String),
+    /// An agent's daemon holds messages for an interrupted session back until it is opened.
+    #[error("`{session}` was interrupted, and {} accepts no messages for it until it is opened", .agent.product_name())]
+    HeldBack {
+        /// The agent.
+        agent: Agent,
+        /// The session.
+        session: String,
+    },
     /// The agent failed to answer.
     #[error("{source}")]
     NotAnswered {
@@ -246,7 +251,9 @@ impl Error {
                 "unanswered",
                 format!("it was interrupted or failed; `tine show {session}` shows how it ended"),
             ),
-            Error::HeldBack(session) => Advice::new("held_back", format!("`tine resume {session} --in tmux` opens it")),
+            Error::HeldBack { session, .. } => {
+                Advice::new("held_back", format!("`tine resume {session} --in tmux` opens it"))
+            }
             Error::NotAnswered { session: Some(session), .. } => Advice::new(
                 "agent_failed",
                 format!(
@@ -340,7 +347,7 @@ pub(crate) fn samples() -> Vec<Error> {
         Background(io::Error::from(io::ErrorKind::OutOfMemory)),
         Unanswered { session: session(), runs: true },
         Unanswered { session: session(), runs: false },
-        HeldBack(session()),
+        HeldBack { agent: Agent::Codex, session: session() },
         WorkerDied("signal: 9 (SIGKILL)".into()),
         NotAnswered { session: Some(session()), source: failed() },
         NotAnswered { session: None, source: failed() },

@@ -123,7 +123,7 @@ pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: 
         (None, Some(session)) => {
             // After an interrupted turn the daemon keeps messages back, and sends them later, unexpectedly.
             if answer::last_turn(ctx, session)?.is_interrupted {
-                return Err(Error::HeldBack(label));
+                return Err(Error::HeldBack { agent, session: label });
             }
             ctx.adapter(agent).queue(&program::program(ctx, agent)?, &session.view.id, text)?;
         }
