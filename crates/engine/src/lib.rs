@@ -45,11 +45,11 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
-    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, Part, Plan, PlannedSession, Preparation, Request,
-    SeedNote, SeedPlan, Where, WindowSource, Workspace, WorkspaceKind, WorkspaceView,
+    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree, Part, Plan, PlannedSession,
+    Preparation, Request, SeedNote, SeedPlan, StartedWorker, Where, WindowSource, Workspace, WorkspaceKind,
+    WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
-pub use jobs::BackgroundStart;
 pub use naming::adopt::AdoptedView;
 pub use naming::error::Error as NamingError;
 pub use naming::start::{ResumeView, Start, StartView};

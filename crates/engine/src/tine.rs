@@ -1,7 +1,7 @@
 //! The façade: one value that every front end works with. It decides nothing itself.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use agents::Blocks;
@@ -74,11 +74,6 @@ impl Tine {
     /// Makes the fork that `plan` describes. On any failure nothing of it is left.
     pub fn apply_fork(&self, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
         Ok(fork::apply::apply_fork(&self.ctx, plan, progress)?)
-    }
-
-    /// Makes a worktree of the repository around us, on a new branch, for a session that is to begin in it.
-    pub fn new_worktree(&self, branch: &str, base: Option<&str>) -> Result<(PathBuf, i64)> {
-        Ok(fork::empty::new_worktree(&self.ctx, branch, base)?)
     }
 
     /// Decides how the session that was started as `source` is cloned. Nothing where there is no such session.
@@ -357,14 +352,10 @@ impl Tine {
         Ok(crate::fork::unstarted::send(&self.ctx, target, text, wait, timeout)?)
     }
 
-    /// Starts a session without a terminal, by a background process. Returns when its agent works on the first prompt.
-    pub fn start_in_background(
-        &self,
-        agent: Agent,
-        name: Option<&SessionName>,
-        request: &LaunchRequest,
-    ) -> Result<BackgroundStart> {
-        Ok(crate::jobs::start_in_background(&self.ctx, agent, name, request)?)
+    /// Starts a new session beside others, in a worktree of its own if that is asked for, in a pane or in the background.
+    /// Returns when its agent works on the first prompt.
+    pub fn start_worker(&self, new: &NewWorker, at: OpenAt) -> Result<StartedWorker> {
+        Ok(crate::fork::new_worker::start_worker(&self.ctx, new, at)?)
     }
 }
 

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use diagnostics::OrLog;
-use engine::{Context, LaunchRequest, OpenAt, Place, Plan, Quiet, Request, Session, Tine, Unit, WorkerProcess};
+use engine::{LaunchRequest, NewWorker, NewWorktree, OpenAt, Place, Plan, Request, Session, Unit, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::{Agent, SessionName, State};
+use transcript::{Agent, State};
 
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
@@ -74,22 +73,9 @@ pub(in crate::mcp) struct Worker {
 
 /// A worker that can be started.
 enum Ready {
-    New {
-        context: Box<Context>,
-        agent: Agent,
-        name: Option<SessionName>,
-        request: LaunchRequest,
-        worktree: Option<WorktreeWord>,
-    },
-    Resumed {
-        session: Box<Session>,
-        directory: PathBuf,
-        prompt: Option<String>,
-        options: Vec<String>,
-    },
-    Fork {
-        plan: Box<Plan>,
-    },
+    New { new: Box<NewWorker> },
+    Resumed { session: Box<Session>, directory: PathBuf, prompt: Option<String>, options: Vec<String> },
+    Fork { plan: Box<Plan> },
 }
 
 impl Arguments for SpawnWorkers {
@@ -217,23 +203,22 @@ impl Worker {
             let directory = directory.unwrap_or_else(|| call.tine.context().cwd.clone());
             call.policy.check_start(&directory, &format!("start {}", agent.product_name()))?;
             call.tine.check_start(agent, chosen_name.as_ref())?;
-            let mut context = call.tine.context().clone();
-            context.cwd = directory;
-            let request = LaunchRequest {
+            let launch = LaunchRequest {
                 model: self.model.clone(),
                 prompt: self.prompt.clone(),
                 args: self.skipping(agent),
                 ..LaunchRequest::default()
             };
-            let mut worktree = is_worktree.then(|| self.worktree.clone().unwrap_or_default());
-            if let Some(worktree) = &mut worktree {
-                let branch = worktree.branch.take().or_else(|| chosen_name.as_ref().map(ToString::to_string));
-                if branch.is_none() {
+            let mut worktree = None;
+            if is_worktree {
+                let WorktreeWord { branch, base } = self.worktree.clone().unwrap_or_default();
+                let Some(branch) = branch.or_else(|| chosen_name.as_ref().map(ToString::to_string)) else {
                     return wrong("worktree.branch", "say a branch, or a name for the worker");
-                }
-                worktree.branch = branch;
+                };
+                worktree = Some(NewWorktree { branch, base });
             }
-            return Ok(Ready::New { context: Box::new(context), agent, name: chosen_name, request, worktree });
+            let new = NewWorker { agent, name: chosen_name, launch, directory, worktree };
+            return Ok(Ready::New { new: Box::new(new) });
         };
         if self.model.is_some() {
             return wrong("model", "a session keeps its model; leave it out where one is resumed or forked");
@@ -336,33 +321,19 @@ impl Ready {
             Ready::Resumed { session, directory, prompt, options } => {
                 resume(call, &session, &directory, prompt, &options, place, background)
             }
-            Ready::New { context, agent, name, request, worktree } => {
-                let mut context = *context;
-                let mut operation = None;
-                if let Some(worktree) = worktree {
-                    let branch = worktree.branch.as_deref().unwrap_or_default();
-                    let made = Tine::open(context.clone())?.new_worktree(branch, worktree.base.as_deref())?;
-                    (context.cwd, operation) = (made.0, Some(made.1));
-                }
-                let directory = context.cwd.clone();
-                let begun = begin(context, agent, name.as_ref(), &request, place, background);
-                if let (Err(_), Some(operation)) = (&begun, operation)
-                    && !is_worked_in(call, &directory)
-                {
-                    call.tine.undo(Some(operation), false).or_log("undo the fork of a worker");
-                }
-                let mut told = begun?;
-                told["operation"] = json!(operation);
-                Ok(told)
+            Ready::New { new } => {
+                let agent = new.agent;
+                let at = OpenAt { place, focus: false, ready_within: READY_WITHIN };
+                let started = call.tine.start_worker(&new, at)?;
+                background.extend(started.process);
+                Ok(json!({
+                    "name": started.name, "id": started.id, "agent": agent,
+                    "terminal_id": terminal_id(started.pane.as_ref()),
+                    "working_directory": started.directory.to_string_lossy(), "operation": started.operation,
+                }))
             }
         }
     }
-}
-
-/// Whether a process works in a directory; without `/proc` one may.
-fn is_worked_in(call: &Call<'_>, directory: &Path) -> bool {
-    let proc = call.tine.context().surroundings.proc.as_deref();
-    proc.is_none_or(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
 }
 
 fn resume(
@@ -391,35 +362,5 @@ fn resume(
     Ok(json!({
         "name": view.name, "id": view.id, "agent": view.agent, "working_directory": directory.to_string_lossy(),
         "terminal_id": terminal_id(pane.as_ref()),
-    }))
-}
-
-/// Starts a new session. Comes back when it works on what it is told first.
-fn begin(
-    context: Context,
-    agent: Agent,
-    name: Option<&SessionName>,
-    request: &LaunchRequest,
-    place: Place,
-    background: &mut Vec<WorkerProcess>,
-) -> Result<Value, Trouble> {
-    let tine = Tine::open(context)?;
-    let Place::In(_) = place else {
-        let started = tine.start_in_background(agent, name, request)?;
-        background.push(started.worker);
-        let view = &started.session.view;
-        return Ok(json!({
-            "name": view.name, "id": view.id, "agent": agent, "terminal_id": null,
-            "working_directory": tine.context().cwd.to_string_lossy(),
-        }));
-    };
-    let start = tine.begin(agent, name, request, place)?;
-    let opened = tine.open_start(&start, None, OpenAt { place, focus: false, ready_within: READY_WITHIN })?;
-    // Some agents choose the id themselves. Then the session is found by its name.
-    let found = || tine.resolve_among(&tine.all_sessions(&Quiet)?, start.name.as_str());
-    let id = start.id.clone().or_else(|| Some(found().ok()?.session.view.id));
-    Ok(json!({
-        "name": start.name, "id": id, "agent": agent, "terminal_id": terminal_id(opened.pane.as_ref()),
-        "working_directory": start.directory.to_string_lossy(),
     }))
 }
