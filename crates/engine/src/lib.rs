@@ -82,9 +82,9 @@ pub use search::error::{Error as SearchError, IndexTrouble};
 pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
 pub use search::upkeep::{IndexPart, IndexRequest, IndexView};
 pub use search::{
-    Answer, Asking, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError, FILTERS, Found, Grounds,
-    IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView, Snippet, SuggestionsView,
-    VectorStatus, distrust_index, is_panic_caught, query_time, rounded, without_line,
+    Answer, Asking, BriefSession, BriefSuggestions, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError,
+    FILTERS, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView,
+    Snippet, SuggestionsView, VectorStatus, distrust_index, is_panic_caught, query_time, rounded, without_line,
 };
 pub use sessions::branches::BranchView;
 pub use sessions::catalog::{Progress, Quiet};

@@ -71,7 +71,7 @@ use update::Budget;
 pub use update::{IndexProgress, Missing};
 pub use upkeep::IndexStatus;
 use upkeep::Look;
-pub use view::{ResultView, SearchView, SuggestionsView, rounded};
+pub use view::{BriefSession, BriefSuggestions, ResultView, SearchView, SuggestionsView, rounded};
 
 use crate::ctx::Ctx;
 use crate::sessions::catalog::{Entry, Progress};

@@ -140,7 +140,7 @@ fn a_session_flag_is_honoured_or_refused_and_never_dropped() {
     insta::assert_snapshot!("session flag", world.run(["start", "new", "--", "--resume", LOGIN]).whole());
     // Nothing of what was refused is left.
     let status = world.run(["status", "new"]);
-    assert!(status.err.contains("no session"), "{}", status.whole());
+    assert!(status.err.contains("not found"), "{}", status.whole());
 }
 
 #[test]
