@@ -31,8 +31,7 @@ fn main() -> ExitCode {
         "test" => run(program("./test").args(&arguments)),
         "fast" => run(program("./test").arg("--fast").args(&arguments)),
         "snapshots" => snapshots::accept(&arguments),
-        "docs" => run(cargo(["test", "--package", "tine", "--bin", "tine", "--", "reference", "messages"])
-            .env("TINE_UPDATE", "1")),
+        "docs" => docs(),
         "bench" => bench(&arguments),
         "coverage" => coverage::measure(&arguments),
         "deny" => run(&mut cargo(["deny", "check"])),
@@ -54,9 +53,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// Regenerates the reference and the lists of messages, which are written by tests of two crates.
+fn docs() -> Outcome {
+    let engine = ["test", "--package", "tine-engine", "--lib", "--", "messages"];
+    let tine = ["test", "--package", "tine", "--bin", "tine", "--", "reference", "messages"];
+    run(cargo(engine).env("TINE_UPDATE", "1"))?;
+    run(cargo(tine).env("TINE_UPDATE", "1"))
+}
+
+/// Measures what is published.
 fn bench(names: &[String]) -> Outcome {
-    run(&mut cargo(["build", "--release", "--package", "tine"]))?;
-    run(cargo(["run", "--release", "--package", "tine-bench", "--"]).args(names))
+    run(&mut cargo(["build", "--profile", "dist", "--package", "tine"]))?;
+    run(cargo(["run", "--profile", "dist", "--package", "tine-bench", "--"]).args(names))
 }
 
 /// The folder of the workspace.

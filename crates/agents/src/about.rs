@@ -15,6 +15,8 @@ pub struct About {
     pub oldest_version: &'static str,
     /// The agent's command line.
     pub options: LaunchOptions,
+    /// Where it keeps its transcripts unless its settings say otherwise, in words for a person.
+    pub transcripts: &'static str,
     /// The environment variables that concern the agent.
     pub variables: Variables,
     /// How it identifies itself to an MCP server.

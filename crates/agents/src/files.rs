@@ -25,6 +25,23 @@ pub fn stamp(metadata: &Metadata) -> Stamp {
     }
 }
 
+/// Writes the names in a folder to the disk. A file that was created or renamed survives a power cut only after that. Some
+/// file systems can't do it, and neither can anybody who may write to a folder but not read it.
+#[cfg(unix)]
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// Elsewhere a folder can't be opened, and a rename is written with the file.
+#[cfg(not(unix))]
+pub fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
 /// Opens a regular file for reading. Opening a pipe or a device in its place could block forever.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_file() {

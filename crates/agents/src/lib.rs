@@ -45,7 +45,7 @@ pub use about::{About, McpMeta, NativeFork, Variables, about, is_set_by_running_
 pub use adapter::{Adapter, Surroundings, agent_of_file, all, open};
 pub use copy::{Copied, CopyRequest, ReadBack, SideFile};
 pub use fields::{Elements, Fields, Raw};
-pub use files::stamp;
+pub use files::{stamp, sync_folder};
 pub use follow::{Growing, write_copy};
 pub use ids::time_in_id;
 pub use launch::Launch;
@@ -63,5 +63,5 @@ pub use setup::{
     Problem, Scope, SeenHook, SeenHooks, ServerEntry, Setup, TextEdit,
 };
 pub use title::{TitleChange, TitleMark};
-pub use transcripts::{Blocks, Branch, Discovery, Known, Mark, Notes, Part, SessionFile, Stamp, Transcripts};
+pub use transcripts::{Blocks, Branch, Client, Discovery, Known, Mark, Notes, Part, SessionFile, Stamp, Transcripts};
 pub use writer::Writer;

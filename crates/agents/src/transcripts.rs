@@ -11,6 +11,17 @@ use transcript::{Block, Defects, ParentPointer, SessionId, Summary, TokenUse};
 
 use crate::fields::Raw;
 
+/// What started a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Client {
+    /// Somebody at a terminal.
+    Terminal,
+    /// The agent's program without a terminal.
+    Headless,
+    /// A program that talks to the agent's server.
+    Program,
+}
+
 /// An agent's session files, read from outside.
 pub trait Transcripts {
     /// The folder in which the agent keeps everything.
@@ -52,8 +63,8 @@ pub trait Transcripts {
     fn fork_parent(&self, id: &SessionId, path: &Path) -> Option<SessionId>;
     /// Commits of the repository in which a session began, if the beginning of its file names any.
     fn starting_commits(&self, path: &Path) -> Vec<String>;
-    /// Which of the agent's own programs started a session, in the agent's own word for it.
-    fn client(&self, _path: &Path) -> Option<String> {
+    /// What started a session, if its file tells.
+    fn client(&self, _path: &Path) -> Option<Client> {
         None
     }
     /// What the agent records about sessions outside the session files.

@@ -13,7 +13,8 @@ use crate::reported::ReportedError;
 use crate::run;
 use crate::run::drive::awaited::Awaited;
 use crate::run::drive::send::{self, Target, check_message};
-use crate::run::drive::{PAUSE, TAKEN_UP_WITHIN, has_begun};
+use crate::run::drive::{OpenAt, PAUSE, TAKEN_UP_WITHIN, has_begun};
+use crate::run::place::Place;
 use crate::run::profile::{self, LaunchRequest};
 use crate::run::worker::{self, Job, JobReport, Worker, WorkerProcess};
 use crate::sessions;
@@ -116,9 +117,9 @@ fn run_job(ctx: &Ctx, job: &Job) -> Result<()> {
             sent.map(drop)
         }
         Job::Start { agent, name, request } => {
-            let launch = profile::launch_for(ctx, *agent, request)?;
-            let started = start::begin(ctx, *agent, Some(name), &launch, false)?;
-            start::start_headless(ctx, &started, launch.prompt.as_deref().unwrap_or_default()).map(drop)
+            let started = start::begin(ctx, *agent, Some(name), request, Place::Headless)?;
+            let at = OpenAt { place: Place::Headless, focus: false, ready_within: TAKEN_UP_WITHIN };
+            start::open_start(ctx, &started, None, at).map(drop)
         }
     }
 }

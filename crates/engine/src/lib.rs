@@ -47,14 +47,16 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
-    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, Opened, Part, Plan, PlannedSession, Preparation,
-    Request, SeedNote, SeedPlan, Where, WindowSource, Workspace, WorkspaceKind, WorkspaceView,
+    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree, Part, Plan, PlannedSession,
+    Preparation, Request, SeedNote, SeedPlan, StartedWorker, Where, WindowSource, Workspace, WorkspaceKind,
+    WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
-pub use jobs::BackgroundStart;
+pub use naming::adopt::AdoptedView;
 pub use naming::chat::{ChatRequest, OpenChat, TabRecord};
 pub use naming::error::Error as NamingError;
-pub use naming::start::{Start, StartView};
+pub use naming::start::{ResumeView, Start, StartView};
+pub use operations::delete::DeletionPlan;
 pub use operations::error::Error as OperationsError;
 pub use operations::leftovers::OwnWorkspace;
 pub use program::error::Error as AgentProgramError;
@@ -66,7 +68,8 @@ pub use registry::operations::{
 pub use registry::{Lineage, Registry, SessionKey};
 pub use reported::ReportedError;
 pub use run::drive::{
-    Delivery, Opening, Sent, Target, check_message, fetch_message, pane_command, record_launch_failure, users_editor,
+    Delivery, LastAnswer, OpenAt, Opened, Sent, Target, check_message, fetch_message, pane_command,
+    record_launch_failure, users_editor,
 };
 pub use run::error::Error as RunError;
 pub use run::events::EventCursor;
@@ -75,30 +78,33 @@ pub use run::place::{Place, PlaceView, UnknownPlace};
 pub use run::places::{Pane, Spot, Terminal, Unit};
 pub use run::profile::{KeptFile, Launch, LaunchRequest, Profile, launch_variables, shown_variables};
 pub use run::status::{StartedSession, Status, StatusSession};
+pub use run::view::{AnswerView, ReadText, ReadView, SentView, TargetView};
+pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
 pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
+pub use search::upkeep::{IndexPart, IndexRequest, IndexView};
 #[cfg(feature = "semantic")]
 pub use search::vectors::path as vectors_file;
 pub use search::{
-    Answer, Asking, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError, FILTERS, Found, Grounds,
-    IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView, Snippet, SuggestionsView,
-    VectorStatus, distrust_index, is_panic_caught, query_time, rounded, without_line,
+    Answer, Asking, BriefSession, BriefSuggestions, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError,
+    FILTERS, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView,
+    Snippet, SuggestionsView, VectorStatus, distrust_index, is_panic_caught, query_time, rounded, without_line,
 };
 pub use sessions::branches::BranchView;
 pub use sessions::catalog::{Progress, Quiet};
 pub use sessions::error::Error as SessionsError;
 pub use sessions::export::{ExportRequest, Exported};
 pub use sessions::project::Project;
-pub use sessions::resolve::Selection;
+pub use sessions::resolve::{Selection, newest_in};
 pub use sessions::session::{Details, Listing, Session};
 pub use sessions::tree::{Known, Node, Trees};
 pub use setup::doctor::{Check, Report, Verdict};
 pub use setup::error::Error as SetupError;
-pub use setup::{Change, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupServer, SetupStatus, Step};
+pub use setup::{Change, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupServer, SetupStatus, SetupView, Step};
 pub use workspace::directory::{CopyProgress, DirectoryCopy, size_of};
 pub use workspace::error::Error as WorkspaceError;
 pub use workspace::git::Worktree;
 
-pub use sessions::survey::Filter;
+pub use sessions::survey::{Filter, SeedText};
 pub use tine::{Tine, run_worker};

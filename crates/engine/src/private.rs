@@ -1,8 +1,12 @@
-//! Files and folders that only their owner can read. Transcripts hold secrets, and so does what is made from them.
+//! Files and folders that only their owner can read, and names that survive a power cut. Transcripts hold secrets, and so
+//! does what is made from them.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
+
+pub(crate) use agents::sync_folder;
+use diagnostics::OrLog;
 
 /// Makes a folder that only its owner can look into, with everything above it.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
@@ -37,4 +41,22 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
+}
+
+/// Gives a file or a folder another name, and returns when that is on the disk. What is in it has to be there before.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    // It has its new name now, so an error here must not look as if it had not.
+    let folders = [to.parent(), from.parent().filter(|folder| Some(*folder) != to.parent())];
+    for folder in folders.into_iter().flatten() {
+        sync_folder(folder).or_log(format_args!("sync {}", folder.display()));
+    }
+    Ok(())
+}
+
+/// Copies a file, and returns when the copy is on the disk.
+pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    File::open(to)?.sync_all()?;
+    to.parent().map_or(Ok(()), sync_folder)
 }

@@ -8,6 +8,7 @@ use crate::advice::Advice;
 
 /// An error as one process of tine reports it to another, with everything that a person or a program gets to see of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct ReportedError {
     /// A word for programs.

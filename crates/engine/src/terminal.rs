@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A program that has panes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Terminal {
     /// tmux.

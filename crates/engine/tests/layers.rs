@@ -1,6 +1,7 @@
 //! The engine's folders depend on each other in one direction. This test reads the source and fails on an import that points
 //! up, or that goes around the folders through the crate's root, and on SQL outside `registry/`.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -136,6 +137,55 @@ fn only_the_registry_contains_sql() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A façade with too many methods is an object that knows everything. What a value can decide alone is its own method.
+#[test]
+fn the_facade_stays_thin() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut elsewhere = Vec::new();
+    let mut methods = 0;
+    for path in files {
+        let text = fs::read_to_string(&path).expect("a text");
+        let has_impl = text.lines().any(|line| line.starts_with("impl") && line.ends_with(" Tine {"));
+        if path == root.join("tine.rs") {
+            assert!(has_impl, "the façade is in another file");
+            methods = text.lines().filter(|line| line.starts_with("    pub fn ")).count();
+        } else if has_impl {
+            elsewhere.push(path.display().to_string());
+        }
+    }
+    assert!(elsewhere.is_empty(), "methods of `Tine` outside its own file: {}", elsewhere.join(", "));
+    assert!((1..60).contains(&methods), "`Tine` has {methods} public methods");
+}
+
+/// Types that are visible outside their own file need a name of their own. Each folder has its `Error` and `Result`, and
+/// `words_only` stands in for `hybrid` where the language model isn't compiled in.
+#[test]
+fn no_two_visible_types_have_the_same_name() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut known: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files.into_iter().filter(|path| !path.ends_with("search/words_only.rs")) {
+        let text = fs::read_to_string(&path).expect("a text");
+        for line in text.lines().filter(|line| line.starts_with("pub")) {
+            let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
+            if let (Some("struct" | "enum" | "trait" | "type"), Some(name)) = (words.next(), words.next()) {
+                let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned();
+                known.entry(name).or_default().push(path.display().to_string());
+            }
+        }
+    }
+    assert!(known.len() > 100, "{} types", known.len());
+    let same: Vec<String> = known
+        .into_iter()
+        .filter(|(name, files)| files.len() > 1 && name != "Error" && name != "Result")
+        .map(|(name, files)| format!("{name}: {}", files.join(", ")))
+        .collect();
+    assert!(same.is_empty(), "{}", same.join("\n"));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate};
 use diagnostics::OrLog;
-use engine::{LogEntry, Place, Quiet, Session, Tine};
+use engine::{LogEntry, Place, Quiet, SeedText, Session, Tine};
 use transcript::{Agent, BlockKind, text};
 
 use crate::environment;
@@ -100,12 +100,13 @@ fn session_candidates() -> Vec<CompletionCandidate> {
 /// The points of a session, the last turn first, each with the prompt of its turn.
 fn turn_candidates(spec: &str) -> Vec<CompletionCandidate> {
     let Some(tine) = open() else { return Vec::new() };
-    let Ok(selection) = tine.resolve(spec, &Quiet) else { return Vec::new() };
+    let found = tine.all_sessions(&Quiet).and_then(|sessions| tine.resolve_among(&sessions, spec));
+    let Ok(selection) = found else { return Vec::new() };
     let session = selection.session;
     let first = session.view.turns.saturating_sub(MOST as u32) + 1;
     let mut prompts = vec![String::new(); (session.view.turns + 1 - first) as usize];
     let is_short = std::fs::metadata(&session.view.path).is_ok_and(|metadata| metadata.len() <= LARGEST_READ);
-    if let Some(mut blocks) = is_short.then(|| tine.read(&session, None).ok()).flatten() {
+    if let Some(mut blocks) = is_short.then(|| tine.read(&session, None, SeedText::Folded).ok()).flatten() {
         while let Some(block) = blocks.next_block() {
             let at = block.turn.checked_sub(first).map(|at| at as usize);
             if let (BlockKind::Prompt { text, steer: false }, Some(at), 0) = (block.kind, at, block.depth)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A kind of damage or surprise in an agent's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum DefectKind {
     /// A line that is not a JSON object.
@@ -56,6 +57,7 @@ impl DefectKind {
 
 /// The defects of one session, counted by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct Defects(BTreeMap<DefectKind, u64>);
 

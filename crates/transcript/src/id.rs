@@ -65,6 +65,7 @@ impl FromStr for Agent {
 /// It is made of letters, digits, `-` and `_` only, so it can stand in a file name and on a command line, and it
 /// cannot be taken for an option.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SessionId(String);
 
@@ -120,6 +121,7 @@ impl<'de> Deserialize<'de> for SessionId {
 
 /// The name that a person or tine gave to a session: 2–64 of `a-z0-9-`, no leading, trailing or double dash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct SessionName(String);
 

@@ -148,6 +148,7 @@ impl Summary {
 
 /// Tokens that the agent reported for its last request and answer, which together are the context so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenUse {
     /// Everything sent, cached or not.
     pub input: u64,
@@ -175,6 +176,7 @@ pub struct ParentPointer {
 
 /// How a parent is known, the most trustworthy first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ParentSource {
     /// tine made the fork, or a person said so.

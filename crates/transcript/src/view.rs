@@ -9,6 +9,7 @@ use crate::{Agent, ParentSource, SessionId, SessionName};
 
 /// Whether somebody is at work in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// The agent runs and waits for a prompt.
@@ -35,6 +36,7 @@ impl State {
 
 /// One session, in the form of the JSON contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionView {
     /// The agent.
     pub agent: Agent,
@@ -80,6 +82,7 @@ impl SessionView {
 
 /// The parent of a session, in the form of the JSON contract.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ParentView {
     /// The parent's agent.
     pub agent: Agent,

@@ -14,6 +14,7 @@ use super::chat::ClaudeChat;
 use super::record::{Kind, Record, UserPart};
 use super::scan::scan;
 use crate::chat::{ChatOrder, ChatSession, Protocol};
+use crate::files::sync_folder;
 use crate::launch::Launch;
 use crate::lines::LineReader;
 use crate::program::{
@@ -300,7 +301,8 @@ fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     out.flush()?;
     out.get_ref().sync_all()?;
     fs::set_permissions(&new, fs::metadata(path)?.permissions())?;
-    fs::rename(&new, path)
+    fs::rename(&new, path)?;
+    path.parent().map_or(Ok(()), sync_folder)
 }
 
 /// Where the records stand that the source does not have; each is given by where it stands and its key.

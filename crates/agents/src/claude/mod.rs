@@ -46,6 +46,7 @@ pub(crate) static ABOUT: About = About {
     open: |surroundings| Box::new(Claude::new(surroundings)),
     oldest_version: "2.1.197",
     options: options::LAUNCH_OPTIONS,
+    transcripts: "~/.claude/projects",
     variables: Variables {
         locations: &["CLAUDE_CONFIG_DIR"],
         endpoints: &["ANTHROPIC_BASE_URL"],

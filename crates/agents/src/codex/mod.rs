@@ -42,6 +42,7 @@ pub(crate) static ABOUT: About = About {
     open: |surroundings| Box::new(Codex::new(surroundings)),
     oldest_version: "0.140.0",
     options: options::LAUNCH_OPTIONS,
+    transcripts: "~/.codex/sessions",
     variables: Variables {
         locations: &["CODEX_HOME"],
         endpoints: &["OPENAI_BASE_URL"],

@@ -8,7 +8,7 @@ use transcript::{SessionId, Summary};
 use super::record::{Kind, Record};
 use super::{Codex, notes, read, scan};
 use crate::files::{head_of, is_commit};
-use crate::{Blocks, Discovery, Known, Notes, Part, Raw, Transcripts};
+use crate::{Blocks, Client, Discovery, Known, Notes, Part, Raw, Transcripts};
 
 impl Transcripts for Codex {
     fn home(&self) -> &Path {
@@ -54,11 +54,16 @@ impl Transcripts for Codex {
         commit.into_iter().map(Into::into).filter(|commit: &String| is_commit(commit)).collect()
     }
 
-    fn client(&self, path: &Path) -> Option<String> {
+    fn client(&self, path: &Path) -> Option<Client> {
         let head = head_of(path).unwrap_or_default();
         let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let source = Raw(first).get(b"payload")?.get(b"source")?;
-        source.string().map(|source| source.into_owned())
+        Some(match source.string()?.as_ref() {
+            "exec" => Client::Headless,
+            // So Codex calls every program that talks to its app-server.
+            "vscode" => Client::Program,
+            _ => Client::Terminal,
+        })
     }
 
     fn notes(&self) -> Notes {

@@ -1,11 +1,16 @@
 //! Carrying out a plan.
 
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
 use agents::{NewSession, ProgramError};
 use jiff::Timestamp;
 use transcript::{ParentSource, SessionView};
 
 use super::copy::Files;
 use super::{KeptSeed, Method, Plan, SeedNote};
+use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::fork::copy;
 use crate::fork::launch;
@@ -20,6 +25,7 @@ use crate::operations::clean_up;
 use crate::operations::delete;
 use crate::operations::free_names;
 use crate::operations::growth;
+use crate::private;
 use crate::program;
 use crate::registry;
 use crate::registry::operations::{Created, CreatedWorkspace, Effects, Expected, Forking, NewFork};
@@ -246,6 +252,7 @@ fn record_notes(ctx: &Ctx, files: &Files, operation: i64, fork: &mut Forking) ->
 fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operation: i64) -> Result<()> {
     let Complete { made, turns, seed } = complete;
     let now = ctx.context().clock.now();
+    sync_transcript(&made.path).map_err(|source| FileError::Write { path: made.path.clone(), source })?;
     let key = SessionKey { agent: plan.agent, id: made.id.clone(), path: made.path.clone() };
     let parent = Lineage {
         agent: plan.source.agent,
@@ -278,6 +285,12 @@ fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operati
     moved::note_repository(ctx, &plan.workspace.path);
     ctx.back_up();
     Ok(())
+}
+
+/// Agents don't flush what they write, and a fork that is registered must not lose its transcript in a power cut.
+fn sync_transcript(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()?;
+    path.parent().map_or(Ok(()), private::sync_folder)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The method `copy`: tine writes the new session file, beside its final name, and reads it back.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -145,12 +145,19 @@ impl Files {
     /// Gives everything its final name, the transcript last: with it the fork is there for the agent.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let failed = |source: io::Error| FileError::Write { path: self.target.clone(), source };
+        let mut placed = vec![self.target.as_path()];
         for piece in self.beside.iter().filter(|piece| piece.prepared.exists()) {
+            placed.push(&piece.place);
             if put(piece).map_err(failed)? && piece.shared {
                 self.brought.borrow_mut().push(piece.place.clone());
             }
         }
-        Ok(fs::rename(&self.transcript, &self.target).map_err(failed)?)
+        // One flush for each folder and the one above it, which may be new as well.
+        let folders: BTreeSet<&Path> = placed.iter().flat_map(|place| place.ancestors().skip(1).take(2)).collect();
+        for folder in folders {
+            private::sync_folder(folder).map_err(failed)?;
+        }
+        Ok(private::rename(&self.transcript, &self.target).map_err(failed)?)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::naming::start::Start;
 use crate::operations::clean_up;
 use crate::operations::free_names;
 use crate::registry;
-use crate::registry::StartId;
+use crate::registry::Unbegun;
 use crate::registry::operations::{Cloning, Created, CreatedWorkspace, Effects, OperationState};
 use crate::run::profile::Launch;
 use crate::sessions;
@@ -66,12 +66,11 @@ pub(crate) fn plan_empty_clone(
     name: Option<SessionName>,
     target: &Path,
 ) -> Result<Option<EmptyClone>> {
-    let (Some((agent, directory, profile)), Ok(source)) = (ctx.registry().unbegun(source)?, SessionName::new(source))
-    else {
+    let (Some(unbegun), Ok(source)) = (ctx.registry().unbegun(source)?, SessionName::new(source)) else {
         return Ok(None);
     };
-    let row = ctx.registry().named(&source)?;
-    let source_id = row.and_then(|row| StartId::from(row.key.id).known().cloned());
+    let Unbegun { agent, id, directory, profile } = unbegun;
+    let source_id = id.known().cloned();
     let asked = Asked { own: directory, workspace: Where::Copy(target.to_owned()), carry: false };
     let name_is_chosen = name.is_some();
     let (name, workspace) = match name {

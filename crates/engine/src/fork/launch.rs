@@ -34,9 +34,8 @@ pub(crate) fn resume_words(ctx: &Ctx, plan: &Plan, fork: &SessionView) -> Vec<St
 }
 
 /// The command that opens a fork in this terminal.
-pub(crate) fn open_command(ctx: &Ctx, plan: &Plan, fork: &SessionView) -> Result<Command> {
-    let words = resume_words(ctx, plan, fork);
-    Ok(launch(ctx, plan.agent, &plan.workspace.path, &words, &plan.profile, Some(&plan.name))?)
+pub(super) fn open_command(ctx: &Ctx, plan: &Plan, words: &[String]) -> Result<Command> {
+    Ok(launch(ctx, plan.agent, &plan.workspace.path, words, &plan.profile, Some(&plan.name))?)
 }
 
 /// Says something in a session without a terminal and returns the answer.

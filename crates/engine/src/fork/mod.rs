@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub(crate) mod launch;
 pub(crate) mod method;
 pub(crate) mod native;
+pub(crate) mod new_worker;
 pub(crate) mod open;
 pub(crate) mod plan;
 pub(crate) mod seed;
@@ -34,7 +35,7 @@ pub use crate::registry::SeedNote;
 pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
 pub use empty::EmptyClone;
-pub use open::Opened;
+pub use new_worker::{NewWorker, NewWorktree, StartedWorker};
 pub use seed::SeedPlan;
 pub use several::Part;
 pub use view::{ForkParent, ForkSession, ForkView, PlannedSession, WorkspaceView};
@@ -143,6 +144,7 @@ impl Asked {
 
 /// How a fork is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// The agent's own fork.
@@ -172,6 +174,7 @@ pub struct Workspace {
 
 /// What sort of directory a fork works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WorkspaceKind {
     /// The source's own.

@@ -3,38 +3,25 @@
 use std::time::Duration;
 
 use diagnostics::OrLog;
-use transcript::SessionView;
 
 use super::{Forked, Place};
 use crate::ctx::Ctx;
 use crate::fork::launch;
 use crate::fork::{Error, Result};
-use crate::run::drive::Opening;
 use crate::run::drive::open;
-use crate::run::places::Pane;
+use crate::run::drive::{Opened, Opening};
 use crate::sessions::catalog::Quiet;
 use crate::sessions::survey;
-
-/// A fork whose agent runs where its plan says; in this terminal it still has to.
-#[derive(Debug, Clone)]
-pub struct Opened {
-    /// The pane that it runs in.
-    pub pane: Option<Pane>,
-    /// What it answered without a terminal.
-    pub answer: Option<String>,
-    /// What resumes it.
-    pub command: Vec<String>,
-    /// The session as it is now, where its agent runs or has answered.
-    pub session: Option<SessionView>,
-}
 
 /// Runs the agent of a fork, and leads the person there where `focus` says so. That it fails does not undo the fork.
 pub(crate) fn open_fork(ctx: &Ctx, forked: &Forked, focus: bool, ready_within: Duration) -> Result<Opened> {
     let plan = &forked.plan;
     let command = launch::resume_words(ctx, plan, &forked.session);
-    let run = || -> Result<(Option<Pane>, Option<String>)> {
+    let run = || -> Result<Opened> {
+        let mut opened = Opened { command: command.clone(), ..Opened::default() };
         match (plan.place, &plan.prompt) {
-            (Place::Headless, Some(prompt)) => Ok((None, Some(launch::say(ctx, plan, &forked.session, prompt)?))),
+            (Place::Headless, Some(prompt)) => opened.answer = Some(launch::say(ctx, plan, &forked.session, prompt)?),
+            (Place::Here, _) => opened.here = Some(launch::open_command(ctx, plan, &command)?),
             (Place::In(spot), _) => {
                 let opening = Opening {
                     agent: plan.agent,
@@ -48,19 +35,21 @@ pub(crate) fn open_fork(ctx: &Ctx, forked: &Forked, focus: bool, ready_within: D
                     ready_within,
                     turns_before_prompt: plan.prompt.as_ref().map(|_| plan.turns),
                 };
-                Ok((Some(open::open_in(ctx, spot, &opening)?), None))
+                opened.pane = Some(open::open_in(ctx, spot, &opening)?);
             }
-            _ => Ok((None, None)),
+            (Place::Headless, None) | (Place::None, _) => {}
         }
+        Ok(opened)
     };
-    let (pane, answer) = run().map_err(|source| Error::NotOpened {
+    let mut opened = run().map_err(|source| Error::NotOpened {
         fork: forked.session.label().to_owned(),
         operation: forked.operation,
         source: Box::new(source),
     })?;
-    let session = match pane.is_some() || answer.is_some() {
+    let session = match opened.pane.is_some() || opened.answer.is_some() {
         true => survey::resolve(ctx, &forked.session.path.to_string_lossy(), &Quiet).or_log("read the fork again"),
         false => None,
     };
-    Ok(Opened { pane, answer, command, session: session.map(|selection| selection.session.view) })
+    opened.session = session.map(|selection| selection.session.view);
+    Ok(opened)
 }

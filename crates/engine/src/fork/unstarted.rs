@@ -57,7 +57,8 @@ pub(super) fn keep_seed(ctx: &Ctx, plan: &Plan, kept: &KeptSeed) -> Result<(NewS
         }
         let mut file = private::new_file(&kept.file)?;
         file.write_all(seed.text.as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        kept.file.parent().map_or(Ok(()), private::sync_folder)
     };
     write().map_err(|source| FileError::Write { path: kept.file.clone(), source })?;
     let made = NewSession { id: plan.id.clone(), path: kept.file.clone() };

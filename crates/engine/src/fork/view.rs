@@ -6,12 +6,14 @@ use jiff::Timestamp;
 use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
-use super::{EmptyClone, Forked, Method, Opened, Plan, WindowSource, Workspace, WorkspaceKind};
+use super::{EmptyClone, Forked, Method, Plan, WindowSource, Workspace, WorkspaceKind};
+use crate::run::drive::Opened;
 use crate::run::place::{Place, PlaceView};
 use crate::run::profile::{Profile, shown_variables};
 
 /// A fork, planned or made.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForkView {
     /// The fork.
     pub session: ForkSession,
@@ -60,6 +62,7 @@ pub struct ForkView {
 
 /// The session of a fork.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum ForkSession {
     /// It is on disk.
@@ -96,6 +99,7 @@ impl ForkSession {
 
 /// A session without a transcript, in the shape of one that has it.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedSession {
     agent: Agent,
     id: Option<SessionId>,
@@ -113,6 +117,7 @@ pub struct PlannedSession {
 
 /// The parent of a planned session.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PlannedParent {
     agent: Agent,
     id: Option<SessionId>,
@@ -122,6 +127,7 @@ struct PlannedParent {
 
 /// The source of a fork, and the turn after which it was forked.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForkParent {
     /// The session.
     #[serde(flatten)]
@@ -132,6 +138,7 @@ pub struct ForkParent {
 
 /// Where a fork works.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkspaceView {
     /// `same`, `existing`, `worktree` or `copy`.
     pub kind: WorkspaceKind,

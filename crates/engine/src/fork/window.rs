@@ -5,6 +5,7 @@ use serde::Serialize;
 
 /// How a context window is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WindowSource {
     /// The agent wrote it into the transcript, or into an answer that tine waited for.

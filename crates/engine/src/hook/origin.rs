@@ -9,8 +9,8 @@ use super::environment_file;
 use super::event::{HookCaller, HookPayload};
 use super::record::Recording;
 use crate::context::NAME_VARIABLE;
+use crate::registry::LastReport;
 use crate::registry::Result;
-use crate::registry::{HookedSession, LastReport};
 
 /// How much earlier than its start the time in a session's id may be, in milliseconds.
 const CLOCK_TOLERANCE: i64 = 1_000;
@@ -121,7 +121,7 @@ impl Recording<'_> {
                 return Ok(None);
             };
             let session = self.tables.session_with_name(&name)?;
-            return Ok(session.filter(HookedSession::is_pending).map(|_| name));
+            return Ok(session.filter(|session| session.is_pending).map(|_| name));
         }
         if self.payload.source.as_deref() != Some("startup") {
             return Ok(None);

@@ -144,7 +144,7 @@ impl Recording<'_> {
     fn identify(&self, session: HookedSession) -> Result<HookedSession> {
         let path = self.path.to_string_lossy().into_owned();
         self.tables.set_identity(session.key, self.id, &path)?;
-        Ok(HookedSession { id: self.id.to_string(), path, ..session })
+        Ok(HookedSession { id: self.id.to_string(), path, is_pending: false, ..session })
     }
 
     /// Registers a fork that was made inside the agent, and names it after its parent.
@@ -163,7 +163,8 @@ impl Recording<'_> {
         let (path, profile) = (self.path.to_string_lossy().into_owned(), parent.profile);
         let key = self.tables.register_fork(self.id, &path, &name, self.payload.cwd.as_deref(), profile.as_deref())?;
         let notice = format!("this is now {name}, forked from {parent_name}");
-        let fork = HookedSession { key, id: self.id.to_string(), path, name: Some(name.to_string()), profile };
+        let (id, name) = (self.id.to_string(), Some(name.to_string()));
+        let fork = HookedSession { key, id, path, name, profile, is_pending: false };
         Ok((Some(fork), Some(notice)))
     }
 

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use agents::TitleMark;
-use transcript::{ParentSource, SessionName};
+use serde::Serialize;
+use transcript::{Agent, ParentSource, SessionId, SessionName};
 
 use crate::ctx::Ctx;
 use crate::names;
@@ -14,6 +15,22 @@ use crate::registry;
 use crate::registry::Lineage;
 use crate::registry::operations::{Adoption, Effects, NameChange, OperationState, Renaming};
 use crate::sessions::session::Session;
+
+/// A session that has a name now.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AdoptedView<'a> {
+    agent: Agent,
+    id: &'a SessionId,
+    name: &'a SessionName,
+}
+
+impl<'a> AdoptedView<'a> {
+    /// Its JSON.
+    pub fn new(session: &'a Session, name: &'a SessionName) -> Self {
+        AdoptedView { agent: session.view.agent, id: &session.view.id, name }
+    }
+}
 
 /// Registers a session under a name.
 pub(crate) fn adopt(

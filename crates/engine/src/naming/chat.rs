@@ -14,6 +14,7 @@ use crate::registry::SessionKey;
 use crate::run;
 use crate::run::headless::check_format;
 use crate::run::launch;
+use crate::run::place::Place;
 use crate::run::profile::{self, LaunchRequest};
 use crate::sessions::moved;
 use crate::sessions::session::Session;
@@ -78,8 +79,7 @@ pub(crate) fn open_chat(
     match request {
         ChatRequest::Resume { session, directory } => resume_chat(ctx, session, directory, report),
         ChatRequest::Start { agent, name, launch } => {
-            let launch = profile::launch_for(ctx, *agent, launch)?;
-            let start = start::begin(ctx, *agent, name.as_ref(), &launch, false)?;
+            let start = start::begin(ctx, *agent, name.as_ref(), launch, Place::None)?;
             let opened = start_chat(ctx, &start, report);
             if opened.is_err() {
                 ctx.registry().forget_start(start.key())?;

@@ -2,13 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
 use agents::{Message, SessionRef};
 use diagnostics::OrLog;
 use serde::Serialize;
-use transcript::{Agent, SessionId, SessionName};
+use transcript::{Agent, SessionId, SessionName, SessionView};
 
 use crate::ctx::Ctx;
 use crate::names;
@@ -16,14 +14,14 @@ use crate::naming::{Error, Result};
 use crate::operations::free_names;
 use crate::program;
 use crate::registry;
-use crate::registry::{Launcher, NewStart, Process, SessionKey, StartId};
+use crate::registry::{Launcher, NewStart, Process, SessionKey};
 use crate::run;
-use crate::run::drive::Opening;
-use crate::run::headless::{check_format, warn_of_other_tip};
+use crate::run::drive::open::open_in;
+use crate::run::drive::{OpenAt, Opened, Opening};
+use crate::run::headless::{self, check_format, warn_of_other_tip};
 use crate::run::launch;
 use crate::run::place::{Place, PlaceView};
-use crate::run::places::Pane;
-use crate::run::profile::{Launch, Profile, shown_variables};
+use crate::run::profile::{self, Launch, LaunchRequest, Profile, shown_variables};
 use crate::sessions::moved;
 use crate::sessions::project;
 use crate::sessions::session::Session;
@@ -45,8 +43,8 @@ pub struct Start {
     options: Vec<String>,
     /// The command that starts it in a terminal.
     pub words: Vec<String>,
-    /// Whether it starts with a prompt.
-    pub has_prompt: bool,
+    /// Its first prompt.
+    prompt: Option<String>,
     key: SessionKey,
 }
 
@@ -89,11 +87,11 @@ pub(crate) fn plan_start_in(
     let key = match adapter.accepts_ids() {
         true => SessionKey { agent, id: id.clone(), path: adapter.path_for(&id, &directory, now) },
         // The agent chooses the id when it starts.
-        false => SessionKey { agent, id: StartId::pending(&id).recorded().clone(), path: PathBuf::new() },
+        false => SessionKey { agent, id: id.clone(), path: PathBuf::new() },
     };
     let id = adapter.accepts_ids().then_some(id);
-    let has_prompt = launch.prompt.is_some();
-    Ok(Start { agent, name, id, directory, profile: launch.profile, options, words, has_prompt, key })
+    let Launch { profile, prompt, .. } = launch;
+    Ok(Start { agent, name, id, directory, profile, options, words, prompt, key })
 }
 
 /// Whether a session has this id, or one that was started and has no messages yet.
@@ -103,29 +101,26 @@ fn is_known_id(ctx: &Ctx, agent: Agent, id: &SessionId) -> Result<bool> {
     Ok(is_started || ctx.adapter(agent).discover().files.iter().any(is_its))
 }
 
-/// Decides how a new session is started, and registers its name. If another process takes a made-up name at the same time,
-/// the next one is used.
+/// Decides how a new session is started in `place`, and registers its name. If another process takes a made-up name at the
+/// same time, the next one is used.
 pub(crate) fn begin(
     ctx: &Ctx,
     agent: Agent,
     name: Option<&SessionName>,
-    launch: &Launch,
-    becomes_agent: bool,
+    request: &LaunchRequest,
+    place: Place,
 ) -> Result<Start> {
+    let launch = profile::launch_for(ctx, agent, request)?;
+    launch.check_prompt(place)?;
     // A listing frees the names of sessions that were started and abandoned.
     crate::sessions::survey::all_sessions(ctx, &crate::sessions::catalog::Quiet)?;
     loop {
         let start = plan_start_in(ctx, &ctx.context().cwd, agent, name.cloned(), launch.clone())?;
-        match register_start(ctx, &start, becomes_agent) {
+        match register_start(ctx, &start, place == Place::Here) {
             Err(Error::Registry(registry::Error::NameTaken(_))) if name.is_none() => {}
             registered => return registered.map(|()| start),
         }
     }
-}
-
-/// The directory of a session that was started and has no messages yet.
-pub(crate) fn directory_of_unbegun(ctx: &Ctx, name: &SessionName) -> Result<Option<PathBuf>> {
-    Ok(ctx.registry().unbegun(name.as_str())?.map(|(_, directory, _)| directory))
 }
 
 /// Registers a session that is about to be started. With `becomes_agent`, this process turns into the agent.
@@ -134,8 +129,8 @@ pub(crate) fn register_start(ctx: &Ctx, start: &Start, becomes_agent: bool) -> R
     free_names::release_name(ctx, &start.name)?;
     let process = becomes_agent.then(Process::current).flatten();
     let launcher = process.map_or(Launcher::Anybody, Launcher::Process);
-    let Start { agent, key, name, directory, profile, .. } = start;
-    let new = NewStart { agent: *agent, key, name, directory, profile };
+    let Start { agent, id, key, name, directory, profile, .. } = start;
+    let new = NewStart { agent: *agent, key, id_is_pending: id.is_none(), name, directory, profile };
     if !ctx.registry().register_start(&new, &launcher, now)? {
         return Err(registry::Error::NameTaken(start.name.clone()).into());
     }
@@ -144,13 +139,38 @@ pub(crate) fn register_start(ctx: &Ctx, start: &Start, becomes_agent: bool) -> R
     Ok(())
 }
 
-/// The command that starts it in this terminal.
-pub(crate) fn start_command(ctx: &Ctx, start: &Start) -> Result<Command> {
-    Ok(launch::launch(ctx, start.agent, &start.directory, &start.words, &start.profile, Some(&start.name))?)
+/// Starts the agent of a session that was begun. `prompt` is its first prompt if it was begun without one.
+pub(crate) fn open_start(ctx: &Ctx, start: &Start, prompt: Option<&str>, at: OpenAt) -> Result<Opened> {
+    let mut opened = Opened { command: start.words.clone(), ..Opened::default() };
+    match (at.place, start.prompt.as_deref().or(prompt)) {
+        (Place::Headless, Some(prompt)) => opened.answer = Some(start_headless(ctx, start, prompt)?),
+        (Place::In(spot), _) => opened.pane = Some(open_in(ctx, spot, &opening_of(start, at))?),
+        (Place::Here, _) => {
+            let Start { agent, directory, words, profile, name, .. } = start;
+            opened.here = Some(launch::launch(ctx, *agent, directory, words, profile, Some(name))?);
+        }
+        (Place::Headless, None) | (Place::None, _) => {}
+    }
+    Ok(opened)
+}
+
+fn opening_of(start: &Start, at: OpenAt) -> Opening<'_> {
+    Opening {
+        agent: start.agent,
+        id: start.id.as_ref(),
+        name: Some(&start.name),
+        label: start.name.as_str(),
+        directory: &start.directory,
+        words: &start.words,
+        profile: &start.profile,
+        focus: at.focus,
+        ready_within: at.ready_within,
+        turns_before_prompt: start.prompt.as_ref().map(|_| 0),
+    }
 }
 
 /// Starts it without a terminal: sends the first prompt, and returns the answer.
-pub(crate) fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<String> {
+fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<String> {
     let message = Message {
         session: None,
         id: start.id.as_ref(),
@@ -179,14 +199,19 @@ pub(crate) fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<Str
     Ok(said.answer)
 }
 
-/// The command line that resumes a session, and the command for this terminal.
-pub(crate) fn resume(
+/// Resumes a session in `directory`.
+pub(crate) fn open_session(
     ctx: &Ctx,
     session: &Session,
     directory: &Path,
     launch: &Launch,
-) -> Result<(Vec<String>, Command)> {
+    at: OpenAt,
+) -> Result<Opened> {
     let view = &session.view;
+    if let (Place::Headless, Some(prompt)) = (at.place, &launch.prompt) {
+        let answer = Some(headless::resume_headless(ctx, session, directory, launch, prompt)?);
+        return Ok(Opened { answer, ..Opened::default() });
+    }
     check_format(session)?;
     warn_of_other_tip(ctx, session);
     moved::check_directory(ctx, session, directory)?;
@@ -195,11 +220,31 @@ pub(crate) fn resume(
     let words = ctx.adapter(view.agent).resume_command(resumed, directory, &launch.options(), prompt);
     let words = program::as_configured(ctx, view.agent, words);
     let command = launch::launch(ctx, view.agent, directory, &words, &launch.profile, view.name.as_ref())?;
-    Ok((words, command))
+    let pane = match at.place {
+        Place::In(spot) => {
+            let opening = Opening {
+                agent: view.agent,
+                id: Some(&view.id),
+                name: view.name.as_ref(),
+                label: view.label(),
+                directory,
+                words: &words,
+                profile: &launch.profile,
+                focus: at.focus,
+                ready_within: at.ready_within,
+                turns_before_prompt: prompt.map(|_| view.turns),
+            };
+            Some(open_in(ctx, spot, &opening)?)
+        }
+        Place::Here | Place::Headless | Place::None => None,
+    };
+    let here = (at.place == Place::Here).then_some(command);
+    Ok(Opened { pane, answer: None, command: words, here, session: None })
 }
 
 /// A session that was started, in JSON.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartView {
     agent: Agent,
     id: Option<SessionId>,
@@ -212,19 +257,60 @@ pub struct StartView {
     answer: Option<String>,
 }
 
+/// A session that was resumed, in JSON.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum ResumeView {
+    /// It answered without a terminal.
+    Answered {
+        /// The session.
+        session: Box<SessionView>,
+        /// The answer.
+        answer: String,
+    },
+    /// It runs in a terminal, or can.
+    Opened {
+        /// The session.
+        session: Box<SessionView>,
+        /// Where it runs.
+        place: PlaceView,
+        /// The command that resumes it, without secrets.
+        command: Vec<String>,
+        /// The variables for that command, except those that hold a password.
+        environment: BTreeMap<String, String>,
+    },
+}
+
+impl ResumeView {
+    /// The JSON of a session that was resumed in `place`.
+    pub fn new(session: &Session, launch: &Launch, place: Place, opened: &Opened) -> Self {
+        let (view, profile) = (Box::new(session.view.clone()), &launch.profile);
+        match &opened.answer {
+            Some(answer) => ResumeView::Answered { session: view, answer: answer.clone() },
+            None => ResumeView::Opened {
+                place: place.view(opened.pane.as_ref()),
+                command: profile.shown_words(&opened.command),
+                environment: shown_variables(&profile.variables(session.view.name.as_ref())),
+                session: view,
+            },
+        }
+    }
+}
+
 impl Start {
-    /// Its JSON; it runs in `place`, in this pane, and has given this answer.
-    pub fn view(&self, place: Place, pane: Option<&Pane>, answer: Option<&str>) -> StartView {
+    /// Its JSON; it was opened in `place`.
+    pub fn view(&self, place: Place, opened: &Opened) -> StartView {
         StartView {
             agent: self.agent,
             id: self.id.clone(),
             name: self.name.clone(),
             cwd: self.directory.to_string_lossy().into_owned(),
             profile: self.profile.shown(),
-            place: place.view(pane),
+            place: place.view(opened.pane.as_ref()),
             command: self.words.clone(),
             environment: shown_variables(&self.profile.variables(Some(&self.name))),
-            answer: answer.map(str::to_owned),
+            answer: opened.answer.clone(),
         }
     }
 
@@ -236,23 +322,5 @@ impl Start {
     /// How the registry knows it.
     pub(crate) fn key(&self) -> &SessionKey {
         &self.key
-    }
-}
-
-impl<'a> Opening<'a> {
-    /// A session that is about to be started.
-    pub fn of_start(start: &'a Start, focus: bool, ready_within: Duration) -> Self {
-        Opening {
-            agent: start.agent,
-            id: start.id.as_ref(),
-            name: Some(&start.name),
-            label: start.name.as_str(),
-            directory: &start.directory,
-            words: &start.words,
-            profile: &start.profile,
-            focus,
-            ready_within,
-            turns_before_prompt: start.has_prompt.then_some(0),
-        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use agents::SessionFile;
+use agents::{Client, SessionFile};
 use diagnostics::OrLog;
 
 use crate::context::MARK;
@@ -31,9 +31,6 @@ const STILL_WITHIN: Duration = Duration::from_secs(2);
 
 /// By how many milliseconds the time that a file system notes may lag behind the clock.
 const CLOCK_TICK: i64 = 10;
-
-/// What Codex calls whoever talks to its app-server.
-const OF_A_PROGRAM: &str = "vscode";
 
 /// Removes what operations left behind that were cut off. What cannot be removed now keeps nobody from anything else;
 /// it is tried again by the next run.
@@ -251,7 +248,7 @@ fn is_expected(adapter: &dyn agents::Adapter, file: &SessionFile, expected: &Exp
         Some(mark) => summary.first_prompt.as_ref().is_some_and(|prompt| prompt.contains(mark)),
         None => {
             let is_fork = summary.parent.as_ref().is_some_and(|parent| parent.id == expected.parent);
-            is_new && is_fork && adapter.client(&file.path).as_deref() == Some(OF_A_PROGRAM)
+            is_new && is_fork && adapter.client(&file.path) == Some(Client::Program)
         }
     }
 }

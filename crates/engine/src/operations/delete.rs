@@ -24,6 +24,21 @@ use crate::workspace::directory;
 /// Within so many milliseconds after a `/clear`, an agent may still write to what was cleared.
 const WRITTEN_AFTER_CLEAR: i64 = 60_000;
 
+/// What goes into the trash with a session, and what could.
+#[derive(Debug)]
+pub struct DeletionPlan {
+    /// The number of conversations from before a `/clear` that are deleted with it.
+    pub previous: usize,
+    /// The worktree or the copy in which it works, if tine made it and it is still there.
+    pub workspace: Option<OwnWorkspace>,
+}
+
+/// Decides what a deletion takes along. Nothing is touched.
+pub(crate) fn plan_deletion(ctx: &Ctx, session: &Session) -> Result<DeletionPlan> {
+    let previous = goes_along(ctx, session)?.len();
+    Ok(DeletionPlan { previous, workspace: leftovers::workspace_of(ctx, session)? })
+}
+
 /// Moves a session into the trash, with the worktree or the copy in which it works if that is given, and returns the operation that
 /// `undo` reverses.
 pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspace>) -> Result<i64> {
@@ -146,7 +161,7 @@ fn give_name_back(ctx: &Ctx, deletion: &Deletion) -> Result<()> {
 
 /// What was said before a `/clear` is the same session to people, and is deleted with it; unless somebody went on
 /// with it since, or has it open.
-pub(crate) fn goes_along(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
+fn goes_along(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
     let live = ctx.adapter(session.view.agent).live();
     let previous = ctx.registry().previous_ids(&session.key())?;
     let is_left = |id: &SessionId, path: &Path, since: i64| {
@@ -181,7 +196,7 @@ fn relocate(from: &Path, to: &Path) -> Result<()> {
         let path = path.to_owned();
         |source| FileError::Write { path, source }
     };
-    match fs::rename(from, to) {
+    match private::rename(from, to) {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             let part = unfinished(to);
             directory::remove_tree(&part).map_err(failed(&part))?;
@@ -189,8 +204,16 @@ fn relocate(from: &Path, to: &Path) -> Result<()> {
                 true => directory::copy(from, &part, &Quiet).map(drop),
                 false => Ok(directory::copy_one(from, &part).map_err(failed(to))?),
             };
-            let copied = copied.and_then(|()| Ok(fs::rename(&part, to).map_err(failed(to))?));
-            copied.inspect_err(|_| drop(directory::remove_tree(&part)))?;
+            // The source is removed after this, so the copy has to be on the disk, and so has its name.
+            let copied = copied.and_then(|()| {
+                let folder = to.parent().unwrap_or(Path::new("/"));
+                directory::flush(folder).map_err(failed(folder))?;
+                Ok(private::rename(&part, to).map_err(failed(to))?)
+            });
+            if copied.is_err() {
+                directory::remove_tree(&part).or_log(format_args!("remove {}", part.display()));
+            }
+            copied?;
             Ok(drop_whole(from).map_err(failed(from))?)
         }
         other => Ok(other.map_err(failed(to))?),

@@ -6,7 +6,6 @@
 //! An undo can be cut off like any other operation. It is noted before anything is touched, and whatever it removes gets
 //! another name first, so what is there under its own name is whole.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,7 @@ use crate::operations::delete;
 use crate::operations::free_names;
 use crate::operations::growth;
 use crate::operations::{Error, Result};
+use crate::private;
 use crate::registry;
 use crate::registry::operations::{
     Cloning, Created, CreatedWorkspace, Effects, Forking, LogEntry, Moved, Operation, OperationState, Undoing,
@@ -416,7 +416,7 @@ fn step_aside(moved: &mut Moved) -> Result<()> {
     if moved.to.symlink_metadata().is_ok() {
         return Ok(());
     }
-    match fs::rename(&moved.from, &moved.to) {
+    match private::rename(&moved.from, &moved.to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // A folder of a lower layer of an overlay cannot be renamed, but it can be removed.
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
@@ -434,7 +434,7 @@ fn move_back(aside: &[Moved]) -> Result<()> {
         if from.symlink_metadata().is_ok() {
             return Err(workspace::Error::InTheWay(from.clone()).into());
         }
-        fs::rename(to, from).map_err(|source| FileError::Write { path: from.clone(), source })?;
+        private::rename(to, from).map_err(|source| FileError::Write { path: from.clone(), source })?;
     }
     Ok(())
 }

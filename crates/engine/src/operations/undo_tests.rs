@@ -8,7 +8,7 @@ use crate::test_world::World;
 fn a_worktree_without_a_session_is_taken_back_once() {
     let world = World::new();
     let tine = world.tine();
-    let (tree, operation) = tine.new_worktree("try", None).expect("a worktree");
+    let (tree, operation) = crate::fork::empty::new_worktree(&tine.ctx, "try", None).expect("a worktree");
     assert!(tree.exists());
     assert_eq!(tine.undo(None, false).expect("undone").id, operation);
     assert!(!tree.exists());
@@ -19,7 +19,7 @@ fn a_worktree_without_a_session_is_taken_back_once() {
 fn a_worktree_in_which_a_session_began_stays() {
     let world = World::new();
     let tine = world.tine();
-    let (tree, operation) = tine.new_worktree("try", None).expect("a worktree");
+    let (tree, operation) = crate::fork::empty::new_worktree(&tine.ctx, "try", None).expect("a worktree");
     let session = ClaudeSession::new("11111111-1111-4111-8111-111111111111").cwd(&tree);
     session.turn(|turn| turn.prompt("hi").text("ok")).write(&world.claude_home());
     assert!(

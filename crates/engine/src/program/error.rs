@@ -3,7 +3,7 @@
 use agents::ProgramError;
 use transcript::{Agent, text::one_line};
 
-use crate::advice::Advice;
+use crate::advice::{Advice, Cancelled};
 use crate::config;
 
 /// An error of an agent's program.
@@ -54,6 +54,10 @@ impl Error {
                     agents::about(*agent).oldest_version
                 ),
             ),
+            Error::Failed(ProgramError::Cancelled { .. }) => Cancelled.advice(),
+            Error::Failed(ProgramError::Unable { .. }) => {
+                Advice::new("agent_failed", "update it if a newer version can; `tine doctor` shows the version")
+            }
             Error::Failed(_) => {
                 Advice::new("agent_failed", "run it yourself to see why; `tine doctor` checks the installation")
             }

@@ -93,13 +93,13 @@ pub(crate) fn rebuild(path: &Path, now: Timestamp) -> Result<Rebuilt> {
     };
     // A log that is left behind would be replayed into whichever registry stands beside it, so it goes first.
     for suffix in ["-wal", "-shm", ""] {
-        match fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
+        match private::rename(&with_suffix(path, suffix), &with_suffix(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(half_done(error)),
             _ => {}
         }
     }
     if from != Source::Nothing {
-        fs::rename(&part, path).map_err(half_done)?;
+        private::rename(&part, path).map_err(half_done)?;
     }
     Ok(Rebuilt { from, aside })
 }
@@ -214,7 +214,11 @@ impl Registry {
         let name = format!("{}-{}.db", stem(&self.path), now.strftime(TIME));
         let part = folder.join(format!(".{name}.{}", std::process::id()));
         let written = write_all(&self.connection, &part).map_err(|error| self.failed(&error));
-        let written = written.and_then(|()| fs::rename(&part, folder.join(name)).map_err(io_failed));
+        let put = || {
+            fs::File::open(&part)?.sync_all()?;
+            private::rename(&part, &folder.join(name))
+        };
+        let written = written.and_then(|()| put().map_err(io_failed));
         if written.is_err() {
             fs::remove_file(&part).or_log(format_args!("remove {}", part.display()));
         }

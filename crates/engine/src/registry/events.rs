@@ -12,6 +12,7 @@ use crate::registry::Result;
 
 /// Something that happened in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeardEvent {
     /// Its number; later ones have larger numbers.
     pub number: i64,
@@ -31,6 +32,7 @@ pub struct HeardEvent {
 
 /// The parent of a session that was forked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventParent {
     /// The agent.
     pub agent: Agent,

@@ -7,7 +7,6 @@ use rusqlite::{OptionalExtension, Transaction, TransactionBehavior, params};
 use transcript::{Agent, SessionId, SessionName};
 
 use super::process::{Launcher, Process};
-use super::starts::StartId;
 use super::{Registry, is_taken, sqlite_failed};
 use crate::registry::Result;
 
@@ -25,13 +24,8 @@ pub(crate) struct HookedSession {
     pub path: String,
     pub name: Option<String>,
     pub profile: Option<String>,
-}
-
-impl HookedSession {
     /// Whether it was started and its agent hasn't chosen its id yet.
-    pub(crate) fn is_pending(&self) -> bool {
-        StartId::is_placeholder(&self.id)
-    }
+    pub is_pending: bool,
 }
 
 /// The last event of a process.
@@ -124,7 +118,7 @@ impl HookTables<'_> {
     /// The sessions with an id: two projects may have sessions with the same one.
     pub(crate) fn sessions_with_id(&self, id: &str) -> Result<Vec<HookedSession>> {
         self.run(|transaction| {
-            let query = "SELECT key, id, path, name, profile FROM sessions WHERE agent = ?1 AND id = ?2";
+            let query = "SELECT key, id, path, name, profile, id_is_pending FROM sessions WHERE agent = ?1 AND id = ?2";
             let mut statement = transaction.prepare_cached(query)?;
             let rows = statement.query_map(params![self.agent.as_str(), id], read_row)?;
             rows.collect()
@@ -134,7 +128,8 @@ impl HookTables<'_> {
     /// The session with a name.
     pub(crate) fn session_with_name(&self, name: &str) -> Result<Option<HookedSession>> {
         self.run(|transaction| {
-            let query = "SELECT key, id, path, name, profile FROM sessions WHERE agent = ?1 AND name = ?2";
+            let query =
+                "SELECT key, id, path, name, profile, id_is_pending FROM sessions WHERE agent = ?1 AND name = ?2";
             transaction.prepare_cached(query)?.query_row(params![self.agent.as_str(), name], read_row).optional()
         })
     }
@@ -142,7 +137,7 @@ impl HookTables<'_> {
     /// The session that had an id before it was cleared.
     pub(crate) fn session_that_had(&self, id: &str) -> Result<Option<HookedSession>> {
         self.run(|transaction| {
-            let query = "SELECT s.key, s.id, s.path, s.name, s.profile
+            let query = "SELECT s.key, s.id, s.path, s.name, s.profile, s.id_is_pending
                          FROM previous_ids p JOIN sessions s ON s.key = p.key WHERE p.agent = ?1 AND p.id = ?2";
             transaction.prepare_cached(query)?.query_row(params![self.agent.as_str(), id], read_row).optional()
         })
@@ -177,15 +172,12 @@ impl HookTables<'_> {
     /// The last session that was started in a directory until `latest`, whose id is not known yet and whose process runs.
     pub(crate) fn start_without_id(&self, cwd: Option<&Path>, latest: i64) -> Result<Option<String>> {
         let starts: Vec<(String, Launcher)> = self.run(|transaction| {
-            let query = "SELECT name, launch FROM sessions WHERE agent = ?1 AND cwd = ?2 AND launch IS NOT NULL
-                         AND substr(id, 1, ?3) = ?4 AND created <= ?5 ORDER BY created DESC";
+            let query = "SELECT name, launch_pid, launch_start FROM sessions WHERE agent = ?1 AND cwd = ?2 AND is_start
+                         AND id_is_pending AND created <= ?3 ORDER BY created DESC";
             let mut statement = transaction.prepare_cached(query)?;
-            let (cwd, placeholder) = (cwd.map(Path::to_string_lossy), StartId::PLACEHOLDER);
-            let values = params![self.agent.as_str(), cwd, placeholder.len() as i64, placeholder, latest];
-            let rows = statement.query_map(values, |row| {
-                let launch: String = row.get(1)?;
-                Ok((row.get(0)?, Launcher::parse(&launch)))
-            })?;
+            let values = params![self.agent.as_str(), cwd.map(Path::to_string_lossy), latest];
+            let rows =
+                statement.query_map(values, |row| Ok((row.get(0)?, Launcher::recorded(row.get(1)?, row.get(2)?))))?;
             rows.collect()
         })?;
         Ok(starts.into_iter().find(|(_, launcher)| launcher.may_begin()).map(|(name, _)| name))
@@ -211,7 +203,9 @@ impl HookTables<'_> {
     /// Gives a session another id and transcript.
     pub(crate) fn set_identity(&self, key: i64, id: &SessionId, path: &str) -> Result<()> {
         self.run(|transaction| {
-            let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, forked = NULL, turns = NULL WHERE key = ?1";
+            let query =
+                "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, id_is_pending = 0, forked = NULL, turns = NULL
+                         WHERE key = ?1";
             transaction.prepare_cached(query)?.execute(params![key, id.as_str(), path]).map(drop)
         })
     }
@@ -306,5 +300,12 @@ impl HookTables<'_> {
 }
 
 fn read_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<HookedSession> {
-    Ok(HookedSession { key: row.get(0)?, id: row.get(1)?, path: row.get(2)?, name: row.get(3)?, profile: row.get(4)? })
+    Ok(HookedSession {
+        key: row.get(0)?,
+        id: row.get(1)?,
+        path: row.get(2)?,
+        name: row.get(3)?,
+        profile: row.get(4)?,
+        is_pending: row.get(5)?,
+    })
 }

@@ -26,8 +26,10 @@ use std::time::{Duration, Instant};
 pub(crate) use backup::{Source, backups, rebuild};
 use jiff::Timestamp;
 use rusqlite::config::DbConfig;
+use rusqlite::types::Type;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 pub(crate) use seeds::Seeded;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use transcript::{Agent, ParentSource, SessionId, SessionName};
 
@@ -41,7 +43,7 @@ pub(crate) use names::NameRow;
 pub(crate) use process::{Launcher, Process};
 pub use profiles::{KeptFile, Profile};
 pub use seeds::SeedNote;
-pub(crate) use starts::{NewStart, StartId, StartedRow};
+pub(crate) use starts::{NewStart, StartedRow, Unbegun};
 pub(crate) use unstarted::{Started, UnstartedFork};
 
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
@@ -335,7 +337,7 @@ impl Registry {
                 let child = agent_and_id(&row.get::<_, String>(0)?, row.get(1)?);
                 let parent = agent_and_id(&row.get::<_, String>(2)?, row.get(3)?);
                 let turn = row.get(4)?;
-                let source = parent_source(&row.get::<_, String>(5)?);
+                let source = parent_source(row, 5)?;
                 Ok(child.zip(parent).map(|(child, (agent, id))| (child, Lineage { agent, id, turn, source })))
             })?;
             rows.filter_map(|row| row.transpose()).collect()
@@ -394,15 +396,13 @@ impl Registry {
             .connection
             .query_row(query, [agent.as_str(), id.as_str()], |row| {
                 let parent_agent: String = row.get(0)?;
-                let tokens: i64 = row.get(4)?;
-                let window: Option<i64> = row.get(5)?;
                 Ok(SeedNote {
-                    parent_agent: parent_agent.parse().unwrap_or(agent),
+                    parent_agent: parent_agent.parse().map_err(|error| bad_column(0, Type::Text, error))?,
                     parent: row.get(1)?,
                     turn: row.get(2)?,
                     hash: row.get(3)?,
-                    tokens: u64::try_from(tokens).unwrap_or_default(),
-                    window: window.and_then(|window| u64::try_from(window).ok()),
+                    tokens: count(row.get(4)?, 4)?,
+                    window: row.get::<_, Option<i64>>(5)?.map(|window| count(window, 5)).transpose()?,
                     hidden: row.get(6)?,
                 })
             })
@@ -426,6 +426,21 @@ impl Registry {
             .query_row("SELECT value FROM memory WHERE key = ?1", [key], |row| row.get(0))
             .optional()
             .map_err(|error| self.failed(&error))
+    }
+
+    /// Reads one thing that tine was asked to remember as JSON.
+    pub(crate) fn recall_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        let value = self.ask(|connection| {
+            let query = "SELECT value FROM memory WHERE key = ?1";
+            connection.query_row(query, [key], |row| json_column(row, 0)).optional()
+        })?;
+        Ok(value.flatten())
+    }
+
+    /// Remembers one thing as JSON.
+    pub(crate) fn remember_value<T: Serialize>(&mut self, key: &str, value: &T) -> Result<()> {
+        let value = self.encode(value)?;
+        self.remember(key, &value)
     }
 
     /// Everything that tine was asked to remember under keys with this prefix.
@@ -473,12 +488,30 @@ fn agent_and_id(agent: &str, id: String) -> Option<(Agent, SessionId)> {
     Some((agent.parse().ok()?, SessionId::new(id).ok()?))
 }
 
-fn parent_source(word: &str) -> ParentSource {
-    match word {
-        "tine" => ParentSource::Tine,
-        "agent" => ParentSource::Agent,
-        _ => ParentSource::Inferred,
+fn parent_source(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<ParentSource> {
+    let word: String = row.get(column)?;
+    match word.as_str() {
+        "tine" => Ok(ParentSource::Tine),
+        "agent" => Ok(ParentSource::Agent),
+        "inferred" => Ok(ParentSource::Inferred),
+        _ => Err(bad_column(column, Type::Text, format!("`{word}` is not the source of a parent"))),
     }
+}
+
+/// A number that is never negative.
+fn count(value: i64, column: usize) -> rusqlite::Result<u64> {
+    u64::try_from(value).map_err(|error| bad_column(column, Type::Integer, error))
+}
+
+/// A value that is recorded as JSON. One that can't be read is an error: to go on without it could start an agent with
+/// other options than the person chose.
+fn json_column<T: DeserializeOwned>(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| serde_json::from_str(&text).map_err(|error| bad_column(column, Type::Text, error))).transpose()
+}
+
+fn bad_column(column: usize, of: Type, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, of, error.into())
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ impl Registry {
     /// The session with a name.
     pub(crate) fn named(&self, name: &SessionName) -> Result<Option<NameRow>> {
         let row: Option<(String, String, String, i64, bool)> = self.ask(|connection| {
-            let query = "SELECT agent, id, path, created, launch IS NOT NULL FROM sessions WHERE name = ?1";
+            let query = "SELECT agent, id, path, created, is_start FROM sessions WHERE name = ?1";
             connection
                 .query_row(query, [name.as_str()], |row| {
                     Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
@@ -48,7 +48,7 @@ impl Registry {
     pub(crate) fn forget_name(&mut self, name: &SessionName) -> Result<()> {
         self.check_writable()?;
         self.write(|transaction| {
-            transaction.execute("DELETE FROM sessions WHERE name = ?1 AND launch IS NOT NULL", [name.as_str()])?;
+            transaction.execute("DELETE FROM sessions WHERE name = ?1 AND is_start", [name.as_str()])?;
             transaction.execute("UPDATE sessions SET name = NULL WHERE name = ?1", [name.as_str()])
         })
         .map(|_| ())

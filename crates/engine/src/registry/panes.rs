@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use transcript::SessionName;
 
-use super::Registry;
 use super::process::{Launcher, Process};
+use super::{Registry, json_column};
 use crate::registry::Result;
 
 impl Registry {
@@ -18,29 +18,30 @@ impl Registry {
         process: Option<Process>,
     ) -> Result<()> {
         let pane = self.encode(pane)?;
-        let launch = process.map(|process| Launcher::Process(process).to_string());
+        let (pid, start) = process.map(|process| (process.pid, process.start)).unzip();
         // A session that has begun is no start any more.
         let query = "UPDATE sessions SET pane = ?2,
-                            launch = CASE WHEN launch IS NULL THEN NULL ELSE coalesce(?3, launch) END
+                            launch_pid = iif(is_start, coalesce(?3, launch_pid), launch_pid),
+                            launch_start = iif(is_start, coalesce(?4, launch_start), launch_start)
                      WHERE name = ?1";
-        self.write(|transaction| transaction.execute(query, params![name.as_str(), pane, launch])).map(drop)
+        self.write(|transaction| transaction.execute(query, params![name.as_str(), pane, pid, start])).map(drop)
     }
 
     /// The pane in which a session was opened last.
     pub(crate) fn recorded_pane<P: DeserializeOwned>(&self, name: &SessionName) -> Result<Option<P>> {
-        let pane: Option<Option<String>> = self.ask(|connection| {
+        let pane = self.ask(|connection| {
             let query = "SELECT pane FROM sessions WHERE name = ?1";
-            connection.query_row(query, [name.as_str()], |row| row.get(0)).optional()
+            connection.query_row(query, [name.as_str()], |row| json_column(row, 0)).optional()
         })?;
-        Ok(pane.flatten().and_then(|pane| serde_json::from_str(&pane).ok()))
+        Ok(pane.flatten())
     }
 
     /// Who becomes the agent of a session in which nothing was said yet.
     pub(crate) fn launcher(&self, name: &SessionName) -> Result<Option<Launcher>> {
-        let launch: Option<Option<String>> = self.ask(|connection| {
-            let query = "SELECT launch FROM sessions WHERE name = ?1";
-            connection.query_row(query, [name.as_str()], |row| row.get(0)).optional()
-        })?;
-        Ok(launch.flatten().map(|launch| Launcher::parse(&launch)))
+        self.ask(|connection| {
+            let query = "SELECT launch_pid, launch_start FROM sessions WHERE name = ?1 AND is_start";
+            let read = |row: &rusqlite::Row<'_>| Ok(Launcher::recorded(row.get(0)?, row.get(1)?));
+            connection.query_row(query, [name.as_str()], read).optional()
+        })
     }
 }

@@ -1,6 +1,5 @@
 //! Processes, as the registry records them: recognised later even if their numbers were given to others.
 
-use std::fmt;
 use std::fs;
 
 /// A process and when it began.
@@ -23,12 +22,6 @@ impl Process {
     }
 }
 
-impl fmt::Display for Process {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} {}", self.pid, self.start)
-    }
-}
-
 /// Who becomes the agent of a session that was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Launcher {
@@ -39,20 +32,21 @@ pub(crate) enum Launcher {
 }
 
 impl Launcher {
-    /// Reads what the registry holds.
-    pub(super) fn parse(text: &str) -> Self {
-        let process = text.split_once(' ').and_then(|(pid, start)| Some((pid.parse().ok()?, start.to_owned())));
-        match process {
-            Some((pid, start)) if pid > 0 => Launcher::Process(Process { pid, start }),
-            _ => Launcher::Anybody,
+    /// What the registry holds: the number of the process and when it began, or neither.
+    pub(super) fn recorded(pid: Option<u32>, start: Option<String>) -> Self {
+        pid.zip(start).map_or(Launcher::Anybody, |(pid, start)| Launcher::Process(Process { pid, start }))
+    }
+
+    /// The process, if it is known.
+    pub(super) fn process(&self) -> Option<&Process> {
+        match self {
+            Launcher::Process(process) => Some(process),
+            Launcher::Anybody => None,
         }
     }
 
     pub(crate) fn pid(&self) -> Option<u32> {
-        match self {
-            Launcher::Process(process) => Some(process.pid),
-            Launcher::Anybody => None,
-        }
+        self.process().map(|process| process.pid)
     }
 
     /// Whether the session may still begin.
@@ -60,15 +54,6 @@ impl Launcher {
         match self {
             Launcher::Process(process) => process.is_running(),
             Launcher::Anybody => true,
-        }
-    }
-}
-
-impl fmt::Display for Launcher {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Launcher::Process(process) => process.fmt(formatter),
-            Launcher::Anybody => formatter.write_str("0 -"),
         }
     }
 }
@@ -116,15 +101,6 @@ pub(super) fn namespace() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_recorded_is_read_back() {
-        let process = Process { pid: 7, start: "1234".into() };
-        for launcher in [Launcher::Process(process), Launcher::Anybody] {
-            assert_eq!(Launcher::parse(&launcher.to_string()), launcher);
-        }
-        assert_eq!(Launcher::parse("nonsense"), Launcher::Anybody);
-    }
 
     #[test]
     fn a_process_of_another_namespace_is_not_known_to_have_ended() {

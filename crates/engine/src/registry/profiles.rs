@@ -7,11 +7,12 @@ use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 use transcript::{Agent, SessionId};
 
-use super::Registry;
+use super::{Registry, json_column};
 use crate::registry::Result;
 
 /// How a session is launched.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Profile {
     /// What it is called in the configuration.
@@ -32,6 +33,7 @@ pub struct Profile {
 
 /// A file that was given at launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptFile {
     /// The option that it stands behind.
     pub option: String,
@@ -43,10 +45,10 @@ pub struct KeptFile {
 
 impl Registry {
     pub(crate) fn profile(&self, agent: Agent, id: &SessionId) -> Result<Option<Profile>> {
-        let text: Option<Option<String>> = self.ask(|connection| {
+        let profile = self.ask(|connection| {
             let query = "SELECT profile FROM sessions WHERE agent = ?1 AND id = ?2 AND profile IS NOT NULL";
-            connection.query_row(query, params![agent.as_str(), id.as_str()], |row| row.get(0)).optional()
+            connection.query_row(query, params![agent.as_str(), id.as_str()], |row| json_column(row, 0)).optional()
         })?;
-        Ok(text.flatten().and_then(|text| serde_json::from_str(&text).ok()))
+        Ok(profile.flatten())
     }
 }

@@ -144,4 +144,21 @@ pub(super) const MIGRATIONS: &[Migration] = &[
         PRIMARY KEY (agent, id, model)
      ) STRICT, WITHOUT ROWID;",
     ),
+    // 11: sessions that were started: whether the agent still has to choose the id, and the process that becomes the agent.
+    // Both were words in other columns before.
+    Migration::Sql(
+        "ALTER TABLE sessions ADD COLUMN is_start INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE sessions ADD COLUMN id_is_pending INTEGER NOT NULL DEFAULT 0;
+     ALTER TABLE sessions ADD COLUMN launch_pid INTEGER;
+     ALTER TABLE sessions ADD COLUMN launch_start TEXT;
+     UPDATE sessions SET id_is_pending = 1 WHERE substr(id, 1, 8) = 'unknown-';
+     UPDATE sessions SET is_start = 1 WHERE launch IS NOT NULL;
+     UPDATE sessions SET
+        launch_pid = CAST(substr(launch, 1, instr(launch, ' ') - 1) AS INTEGER),
+        launch_start = substr(launch, instr(launch, ' ') + 1)
+     WHERE instr(launch, ' ') > 1 AND CAST(substr(launch, 1, instr(launch, ' ') - 1) AS INTEGER) > 0;
+     DROP INDEX sessions_launched;
+     ALTER TABLE sessions DROP COLUMN launch;
+     CREATE INDEX sessions_started ON sessions (key) WHERE is_start;",
+    ),
 ];

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 /// What is remembered of a seed.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SeedNote {
     /// The agent whose transcript it was.
     pub parent_agent: Agent,

@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use transcript::{Agent, SessionId, SessionName};
 
 use super::process::Launcher;
-use super::{Profile, Registry, SessionKey, agent_and_id, is_taken};
+use super::{Profile, Registry, SessionKey, agent_and_id, is_taken, json_column};
 use crate::names;
 use crate::registry::Result;
 
@@ -15,6 +15,8 @@ use crate::registry::Result;
 pub(crate) struct NewStart<'a> {
     pub agent: Agent,
     pub key: &'a SessionKey,
+    /// Whether the agent chooses another id when it starts.
+    pub id_is_pending: bool,
     pub name: &'a SessionName,
     pub directory: &'a Path,
     pub profile: &'a Profile,
@@ -30,17 +32,9 @@ pub(crate) enum StartId {
 }
 
 impl StartId {
-    /// What an id begins with that stands in for another one.
-    pub(super) const PLACEHOLDER: &str = "unknown-";
-
-    /// An id that the agent will choose; `unique` tells it from others.
-    pub(crate) fn pending(unique: &SessionId) -> Self {
-        let id = SessionId::new(format!("{}{unique}", Self::PLACEHOLDER)).expect("a legal id with a legal prefix");
-        StartId::Pending(id)
-    }
-
-    pub(super) fn is_placeholder(id: &str) -> bool {
-        id.starts_with(Self::PLACEHOLDER)
+    /// What the registry holds.
+    fn recorded_as(id: SessionId, is_pending: bool) -> Self {
+        if is_pending { StartId::Pending(id) } else { StartId::Known(id) }
     }
 
     pub(crate) fn known(&self) -> Option<&SessionId> {
@@ -58,14 +52,17 @@ impl StartId {
     }
 }
 
-impl From<SessionId> for StartId {
-    fn from(id: SessionId) -> Self {
-        if Self::is_placeholder(id.as_str()) { StartId::Pending(id) } else { StartId::Known(id) }
-    }
-}
-
 /// How long a session that was named and never begun keeps its name, where no process tells that it is given up.
 const UNBEGUN_SECONDS: i64 = 24 * 60 * 60;
+
+/// A session that was started and has no messages yet, as somebody asks for it by name.
+#[derive(Debug, Clone)]
+pub(crate) struct Unbegun {
+    pub(crate) agent: Agent,
+    pub(crate) id: StartId,
+    pub(crate) directory: PathBuf,
+    pub(crate) profile: Profile,
+}
 
 /// A session that was started and has not been seen since.
 #[derive(Debug, Clone)]
@@ -97,8 +94,10 @@ impl Registry {
             if transaction.query_row(query, [start.name.as_str()], |row| row.get(0))? {
                 return Ok(false);
             }
-            let query = "INSERT INTO sessions (agent, id, path, name, created, cwd, profile, launch)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let query = "INSERT INTO sessions (agent, id, path, name, created, cwd, profile, is_start, id_is_pending,
+                                               launch_pid, launch_start)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?9, ?10)";
+            let process = launcher.process();
             transaction.execute(
                 query,
                 params![
@@ -109,30 +108,40 @@ impl Registry {
                     now.as_millisecond(),
                     start.directory.to_string_lossy(),
                     profile,
-                    launcher.to_string()
+                    start.id_is_pending,
+                    process.map(|process| process.pid),
+                    process.map(|process| &process.start)
                 ],
             )?;
             Ok(true)
         })
     }
 
-    /// A session that was started and in which nothing was said: its agent, directory and profile.
-    pub(crate) fn unbegun(&self, name: &str) -> Result<Option<(Agent, PathBuf, Profile)>> {
-        let row: Option<(String, Option<String>, Option<String>)> = self.ask(|connection| {
-            let query = "SELECT agent, cwd, profile FROM sessions WHERE name = ?1 AND launch IS NOT NULL";
-            connection.query_row(query, [name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).optional()
+    /// A session that was started and has no messages yet.
+    pub(crate) fn unbegun(&self, name: &str) -> Result<Option<Unbegun>> {
+        let row = self.ask(|connection| {
+            let query = "SELECT agent, id, id_is_pending, cwd, profile FROM sessions WHERE name = ?1 AND is_start";
+            let read = |row: &rusqlite::Row<'_>| {
+                let session = agent_and_id(&row.get::<_, String>(0)?, row.get(1)?);
+                let (is_pending, directory): (bool, Option<String>) = (row.get(2)?, row.get(3)?);
+                let profile = json_column::<Profile>(row, 4)?.unwrap_or_default();
+                Ok(session.zip(directory).map(|((agent, id), directory)| Unbegun {
+                    agent,
+                    id: StartId::recorded_as(id, is_pending),
+                    directory: PathBuf::from(directory),
+                    profile,
+                }))
+            };
+            connection.query_row(query, [name], read).optional()
         })?;
-        Ok(row.and_then(|(agent, cwd, profile)| {
-            let profile = profile.and_then(|profile| serde_json::from_str(&profile).ok()).unwrap_or_default();
-            Some((agent.parse().ok()?, PathBuf::from(cwd?), profile))
-        }))
+        Ok(row.flatten())
     }
 
     /// The sessions that were started and have no conversation yet, with their directories, the newest first.
     pub(crate) fn all_unbegun(&self) -> Result<Vec<(SessionName, Agent, Option<PathBuf>)>> {
         let rows: Vec<(String, String, Option<String>)> = self.ask(|connection| {
             let query = "SELECT name, agent, cwd FROM sessions
-                         WHERE launch IS NOT NULL AND name IS NOT NULL ORDER BY created DESC";
+                         WHERE is_start AND name IS NOT NULL ORDER BY created DESC";
             let mut statement = connection.prepare_cached(query)?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
             rows.collect()
@@ -145,17 +154,18 @@ impl Registry {
 
     /// Forgets a session that was registered as started and came to nothing.
     pub(crate) fn forget_unbegun(&mut self, id: &SessionId) -> Result<()> {
-        let query = "DELETE FROM sessions WHERE id = ?1 AND launch IS NOT NULL";
+        let query = "DELETE FROM sessions WHERE id = ?1 AND is_start";
         self.write(|transaction| transaction.execute(query, [id.as_str()])).map(drop)
     }
 
     pub(crate) fn forget_start(&mut self, key: &SessionKey) -> Result<()> {
-        let query = "DELETE FROM sessions WHERE agent = ?1 AND id = ?2 AND launch IS NOT NULL";
+        let query = "DELETE FROM sessions WHERE agent = ?1 AND id = ?2 AND is_start";
         self.write(|transaction| transaction.execute(query, [key.agent.as_str(), key.id.as_str()])).map(|_| ())
     }
 
     pub(crate) fn learn(&mut self, key: &SessionKey, id: &SessionId, path: &Path) -> Result<()> {
-        let query = "UPDATE OR IGNORE sessions SET id = ?3, path = ?4, launch = NULL WHERE agent = ?1 AND id = ?2";
+        let query = "UPDATE OR IGNORE sessions SET id = ?3, path = ?4, is_start = 0, id_is_pending = 0
+                     WHERE agent = ?1 AND id = ?2";
         let path = path.to_string_lossy();
         self.write(|transaction| {
             transaction.execute(query, params![key.agent.as_str(), key.id.as_str(), id.as_str(), path])
@@ -165,19 +175,20 @@ impl Registry {
 
     pub(crate) fn starts(&self) -> Result<Vec<StartedRow>> {
         self.ask(|connection| {
-            let query = "SELECT key, agent, id, cwd, created, launch FROM sessions WHERE launch IS NOT NULL";
+            let query = "SELECT key, agent, id, cwd, created, id_is_pending, launch_pid, launch_start FROM sessions
+                         WHERE is_start";
             let mut statement = connection.prepare_cached(query)?;
             let rows = statement.query_map([], |row| {
                 let session = agent_and_id(&row.get::<_, String>(1)?, row.get(2)?);
-                let launch: String = row.get(5)?;
+                let (is_pending, launcher) = (row.get(5)?, Launcher::recorded(row.get(6)?, row.get(7)?));
                 let (key, cwd, created) = (row.get(0)?, row.get(3)?, row.get(4)?);
                 Ok(session.map(|(agent, id)| StartedRow {
                     key,
                     agent,
-                    id: id.into(),
+                    id: StartId::recorded_as(id, is_pending),
                     cwd,
                     created,
-                    launcher: Launcher::parse(&launch),
+                    launcher,
                 }))
             })?;
             rows.filter_map(|row| row.transpose()).collect()
@@ -185,15 +196,15 @@ impl Registry {
     }
 
     pub(crate) fn settle(&mut self, key: i64, id: &SessionId, path: &Path) -> Result<()> {
-        let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, launch = NULL WHERE key = ?1";
+        let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, is_start = 0, id_is_pending = 0 WHERE key = ?1";
         self.write(|transaction| transaction.execute(query, params![key, id.as_str(), path.to_string_lossy()]))
             .map(|_| ())
     }
 
     /// Settles a start of which is known what became of it.
     pub(crate) fn settle_named(&mut self, name: &SessionName, session: &SessionKey) -> Result<()> {
-        let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, launch = NULL
-                     WHERE name = ?1 AND launch IS NOT NULL";
+        let query = "UPDATE OR IGNORE sessions SET id = ?2, path = ?3, is_start = 0, id_is_pending = 0
+                     WHERE name = ?1 AND is_start";
         let values = params![name.as_str(), session.id.as_str(), session.path.to_string_lossy()];
         self.write(|transaction| transaction.execute(query, values)).map(|_| ())
     }

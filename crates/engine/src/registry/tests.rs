@@ -97,3 +97,24 @@ fn a_file_that_is_no_database_is_an_error_and_stays_as_it_is() {
     assert!(matches!(Registry::open(&path), Err(Error::Unusable { .. })));
     assert!(fs::read_to_string(&path).unwrap().starts_with("this is not"));
 }
+
+/// A default in its place could start an agent with other options, or lead a fork to the wrong parent.
+#[test]
+fn what_cannot_be_read_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut registry = Registry::open(&folder.path().join("registry.db")).unwrap();
+    let key = key(1);
+    registry.set_name(&key, Some(&name("damaged")), NOW).unwrap();
+    registry.connection.execute("UPDATE sessions SET profile = 'x', pane = 'x', is_start = 1, cwd = '/'", []).unwrap();
+    let seed = "INSERT INTO seeds VALUES ('claude', 'session-1', 'claude', 'other', 1, 'x', -1, NULL, 0)";
+    let lineage = "INSERT INTO lineage VALUES ('claude', 'session-1', 'claude', 'other', 1, 'dreamt', 0)";
+    registry.connection.execute(seed, []).unwrap();
+    registry.connection.execute(lineage, []).unwrap();
+    registry.remember("last-session", "x").unwrap();
+    assert!(registry.profile(key.agent, &key.id).is_err());
+    assert!(registry.recorded_pane::<String>(&name("damaged")).is_err());
+    assert!(registry.unbegun("damaged").is_err());
+    assert!(registry.seed(key.agent, &key.id).is_err());
+    assert!(registry.lineage().is_err());
+    assert!(registry.recall_value::<String>("last-session").is_err());
+}

@@ -48,9 +48,14 @@ pub enum Error {
         /// Whether its agent still runs.
         runs: bool,
     },
-    /// Codex's daemon holds messages for an interrupted session back until it is opened.
-    #[error("`{0}` was interrupted, and Codex accepts no messages for it until it is opened")]
-    HeldBack(String),
+    /// An agent's daemon holds messages for an interrupted session back until it is opened.
+    #[error("`{session}` was interrupted, and {} accepts no messages for it until it is opened", .agent.product_name())]
+    HeldBack {
+        /// The agent.
+        agent: Agent,
+        /// The session.
+        session: String,
+    },
     /// The agent failed to answer.
     #[error("{source}")]
     NotAnswered {
@@ -72,6 +77,9 @@ pub enum Error {
     /// The message is longer than a command line may be.
     #[error("the prompt is too long for a command line")]
     PromptTooLongHere,
+    /// An agent that runs without a terminal ends when it has answered, so it has to be asked something.
+    #[error("a headless session needs a prompt")]
+    NoPrompt,
     /// There is no message.
     #[error("the prompt is empty")]
     EmptyPrompt,
@@ -251,7 +259,9 @@ impl Error {
                 "unanswered",
                 format!("it was interrupted or failed; `tine show {session}` shows how it ended"),
             ),
-            Error::HeldBack(session) => Advice::new("held_back", format!("`tine resume {session} --in tmux` opens it")),
+            Error::HeldBack { session, .. } => {
+                Advice::new("held_back", format!("`tine resume {session} --in tmux` opens it"))
+            }
             Error::NotAnswered { session: Some(session), .. } => Advice::new(
                 "agent_failed",
                 format!(
@@ -267,6 +277,7 @@ impl Error {
             Error::PromptTooLongHere => {
                 Advice::new("bad_prompt", "use `--in headless`, which sends it on standard input")
             }
+            Error::NoPrompt => Advice::new("no_prompt", "pass one with `--prompt`"),
             Error::EmptyPrompt => Advice::new("bad_prompt", "write a message"),
             Error::BadPrompt(_) => Advice::new("bad_prompt", "use plain text in UTF-8"),
             Error::NoSuchOption { .. } => Advice::new("no_such_option", "pass the agent's own options after `--`"),
@@ -345,12 +356,13 @@ pub(crate) fn samples() -> Vec<Error> {
         Background(io::Error::from(io::ErrorKind::OutOfMemory)),
         Unanswered { session: session(), runs: true },
         Unanswered { session: session(), runs: false },
-        HeldBack(session()),
+        HeldBack { agent: Agent::Codex, session: session() },
         WorkerDied("signal: 9 (SIGKILL)".into()),
         NotAnswered { session: Some(session()), source: failed() },
         NotAnswered { session: None, source: failed() },
         PromptTooLong { agent: Agent::Codex, length: 2_000_000, most: 1_048_576 },
         PromptTooLongHere,
+        NoPrompt,
         EmptyPrompt,
         BadPrompt("contains a NUL character"),
         NoSuchOption { agent: Agent::Codex, what: "a settings file" },

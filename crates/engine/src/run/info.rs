@@ -14,6 +14,7 @@ use crate::sessions::tree;
 
 /// Everything known about a session. Its JSON is a contract: the session, with more fields.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Info {
     /// The session.
     #[serde(flatten)]
@@ -54,6 +55,7 @@ pub struct Info {
     pub defects: Defects,
     /// Its forks.
     #[serde(serialize_with = "brief")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Fork<'static>>"))]
     pub forks: Vec<SessionView>,
 }
 
@@ -88,6 +90,7 @@ pub(crate) fn info(ctx: &Ctx, session: &Session, sessions: &[Session]) -> Result
 
 /// A fork as its source lists it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Fork<'a> {
     agent: Agent,
     id: &'a SessionId,

@@ -10,6 +10,7 @@ pub(crate) mod place;
 pub(crate) mod places;
 pub(crate) mod profile;
 pub(crate) mod status;
+pub(crate) mod view;
 pub(crate) mod wait;
 pub(crate) mod worker;
 

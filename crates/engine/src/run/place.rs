@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::ctx::Ctx;
-use crate::run::drive::open;
+use crate::context::Context;
 use crate::run::places::{Pane, Spot, Terminal, Unit};
 
 /// Where an agent runs.
@@ -31,6 +30,12 @@ impl Place {
             Place::None => "none",
             Place::In(spot) => spot.terminal.map_or("auto", Terminal::as_str),
         }
+    }
+
+    /// A place of this size in the terminal that tine runs in, unless that has no panes.
+    pub fn beside(context: &Context, unit: Unit) -> Option<Self> {
+        let spot = Spot { terminal: None, unit };
+        spot.check(context).is_ok().then_some(Place::In(spot))
     }
 
     /// Its JSON; `pane` is the pane that was opened there.
@@ -72,6 +77,7 @@ pub struct UnknownPlace;
 
 /// A place in JSON: the pane that was opened, or the kind of place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum PlaceView {
     /// A pane, with its terminal as the kind.
@@ -81,12 +87,6 @@ pub enum PlaceView {
         /// The word for it.
         kind: &'static str,
     },
-}
-
-/// A place of this size in the terminal that tine runs in; nothing where that has no panes.
-pub(crate) fn beside(ctx: &Ctx, unit: Unit) -> Option<Place> {
-    let spot = Spot { terminal: None, unit };
-    open::check_place(ctx, spot).is_ok().then_some(Place::In(spot))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::context::NAME_VARIABLE;
 use crate::ctx::Ctx;
 use crate::private;
 pub use crate::registry::{KeptFile, Profile};
+use crate::run::place::Place;
 use crate::run::{Error, Result};
 use crate::sessions::project;
 
@@ -62,6 +63,14 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// Refuses a launch without a prompt where an agent without a terminal would have nothing to answer.
+    pub fn check_prompt(&self, place: Place) -> Result<()> {
+        match (place, &self.prompt) {
+            (Place::Headless, None) => Err(Error::NoPrompt),
+            _ => Ok(()),
+        }
+    }
+
     /// The arguments.
     pub(crate) fn options(&self) -> Vec<String> {
         [self.profile.args.as_slice(), &self.once].concat()
@@ -228,8 +237,13 @@ fn keep_file(ctx: &Ctx, option: &str, path: &Path) -> Result<KeptFile> {
     if !copy.exists() {
         private::create_folder(copy.parent().unwrap_or(copy)).map_err(failed)?;
         let new = copy.with_extension("tine-new");
-        private::open_file(&new).and_then(|mut file| file.write_all(&content)).map_err(failed)?;
-        fs::rename(&new, copy).map_err(failed)?;
+        let write = || {
+            let mut file = private::open_file(&new)?;
+            file.write_all(&content)?;
+            file.sync_all()?;
+            private::rename(&new, copy)
+        };
+        write().map_err(failed)?;
     }
     Ok(kept)
 }

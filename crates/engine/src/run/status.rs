@@ -1,6 +1,6 @@
 //! What sessions are doing now.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agents::Screen;
 use diagnostics::OrLog;
@@ -17,6 +17,7 @@ use crate::sessions::survey;
 
 /// What a session is doing. Its JSON is a contract: the session, with more fields.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Status {
     /// The session.
     #[serde(flatten)]
@@ -33,6 +34,7 @@ pub struct Status {
 
 /// Whose status it is.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum StatusSession {
     /// A session with a transcript.
@@ -43,6 +45,7 @@ pub enum StatusSession {
 
 /// A session that was started and has no transcript yet, in the shape of one that has. The agent may choose its id later.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StartedSession {
     /// Its agent.
     pub agent: Agent,
@@ -67,6 +70,14 @@ impl Status {
         match &self.session {
             StatusSession::Session(view) => view.state,
             StatusSession::Started(started) => started.state,
+        }
+    }
+
+    /// Where it works.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.session {
+            StatusSession::Session(view) => view.cwd.as_deref(),
+            StatusSession::Started(started) => started.cwd.as_deref().map(Path::new),
         }
     }
 

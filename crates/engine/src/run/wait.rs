@@ -14,6 +14,74 @@ use crate::sessions::session::Session;
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long an agent that reports that it is idle may take to write the end of its turn.
 const SETTLES_WITHIN: Duration = Duration::from_secs(5);
+/// A turn that has been over for this long gets no answer any more.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+
+/// What to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Until {
+    /// Until all of them can take input or have stopped. Their work may have ended without an answer.
+    AllIdle,
+    /// Until all of them have finished their work.
+    AllDone,
+    /// Until one of them has.
+    AnyDone,
+    /// Until all of them have finished and their answers are in the transcripts.
+    AllAnswered,
+    /// Until one of them has finished and its answer is in the transcript.
+    AnyAnswered,
+}
+
+impl Until {
+    fn is_any(self) -> bool {
+        matches!(self, Until::AnyDone | Until::AnyAnswered)
+    }
+}
+
+/// Waits for sessions, and returns those that have got as far as `until` asks. A session that asks for a permission ends
+/// the wait, because only a person can answer it.
+pub(crate) fn wait_for(
+    ctx: &Ctx,
+    watched: Vec<Session>,
+    until: Until,
+    timeout: Option<Duration>,
+    progress: &dyn Fn(&Session, Duration),
+) -> Result<Vec<Session>> {
+    match until {
+        Until::AllIdle => watched.into_iter().map(|session| wait_until_idle(ctx, session, timeout, progress)).collect(),
+        Until::AllDone | Until::AnyDone => wait_until_done(ctx, watched, until.is_any(), timeout, progress),
+        Until::AllAnswered | Until::AnyAnswered => wait_until_answered(ctx, watched, until.is_any(), timeout, progress),
+    }
+}
+
+/// A prompt may be in the transcript a moment before the agent reports that it works on it, so sessions that are done are
+/// looked at again for a while if they have no answer.
+fn wait_until_answered(
+    ctx: &Ctx,
+    mut watched: Vec<Session>,
+    any: bool,
+    timeout: Option<Duration>,
+    progress: &dyn Fn(&Session, Duration),
+) -> Result<Vec<Session>> {
+    let begun = Instant::now();
+    let mut done_since: Option<Instant> = None;
+    loop {
+        let left = timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
+        let done = wait_until_done(ctx, watched.clone(), any, left, progress)?;
+        let mut answered = 0;
+        for session in &done {
+            answered += usize::from(drive::has_answer(ctx, session)?);
+        }
+        let since = *done_since.get_or_insert_with(Instant::now);
+        if answered == done.len() || any && answered > 0 || since.elapsed() > ANSWERS_WITHIN {
+            return Ok(done);
+        }
+        ctx.pause(PAUSE)?;
+        for session in &mut watched {
+            *session = refresh(ctx, session)?;
+        }
+    }
+}
 
 /// Waits until a session is idle or stopped, and returns it as it is then. `progress` is called after every look.
 pub(crate) fn wait_until_idle(
@@ -50,9 +118,7 @@ pub(crate) fn wait_until_idle(
     }
 }
 
-/// Waits until all of `watched` have finished their work, or with `any` the first of them, and returns those that have. A
-/// session that asks for a permission ends the wait, because only a person can answer it.
-pub(crate) fn wait_for(
+fn wait_until_done(
     ctx: &Ctx,
     mut watched: Vec<Session>,
     any: bool,

@@ -176,6 +176,13 @@ impl Drop for Worker {
     }
 }
 
+impl WorkerProcess {
+    /// Cancels jobs, as the process that asked for them can do.
+    pub fn cancel_all(workers: &[WorkerProcess]) {
+        cancel(workers);
+    }
+}
+
 /// Cancels jobs: their workers end the agents that they started, and then themselves.
 pub(crate) fn cancel(workers: &[WorkerProcess]) {
     let is_running =

@@ -9,7 +9,7 @@ use tantivy::{DocAddress, DocId, DocSet, Searcher, SegmentReader, TERMINATED, Te
 
 use super::find::{is_run, rarity};
 use super::index::Fields;
-use super::query::Asked;
+use super::query::AskedWord;
 use super::words;
 
 /// The words of a question, with what each is worth.
@@ -30,7 +30,7 @@ struct Counted {
 }
 
 impl Cover {
-    pub(super) fn of(fields: Fields, searcher: &Searcher, asked: &[Asked]) -> tantivy::Result<Cover> {
+    pub(super) fn of(fields: Fields, searcher: &Searcher, asked: &[AskedWord]) -> tantivy::Result<Cover> {
         let total = searcher.num_docs().max(1) as f32;
         let count = |field: Field, text: &str| searcher.doc_freq(&Term::from_field_text(field, text));
         let mut cover = Cover { words: Vec::with_capacity(asked.len()), mass: 0.0 };
@@ -67,7 +67,7 @@ impl Cover {
 }
 
 impl Counted {
-    fn of(fields: Fields, asked: &Asked) -> Counted {
+    fn of(fields: Fields, asked: &AskedWord) -> Counted {
         let Fields { prose, stem, tools, .. } = fields;
         let forms = |part: &String| {
             let root = words::stem(part);

@@ -46,7 +46,7 @@ impl tantivy::Document for TurnDocument {
 
 /// What has been read of a transcript.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Progress {
+pub(super) struct DocumentProgress {
     /// The last turn that is in the index.
     pub turns: u32,
     /// Where it begins.
@@ -112,9 +112,11 @@ impl<'a> Maker<'a> {
     }
 
     /// Reads blocks to their end, or until time is up. A turn that was begun then is begun again the next time.
-    pub(super) fn read(&mut self, blocks: &mut dyn Blocks, from: Option<Mark>) -> Progress {
-        let mut progress =
-            Progress { turns: from.map_or(0, |from| from.turn.saturating_sub(1)), ..Progress::default() };
+    pub(super) fn read(&mut self, blocks: &mut dyn Blocks, from: Option<Mark>) -> DocumentProgress {
+        let mut progress = DocumentProgress {
+            turns: from.map_or(0, |from| from.turn.saturating_sub(1)),
+            ..DocumentProgress::default()
+        };
         let first = from.map_or(1, |from| from.turn);
         let mut begun = false;
         while let Some(block) = blocks.next_block() {

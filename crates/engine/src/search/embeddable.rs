@@ -75,7 +75,7 @@ pub(super) enum Extent {
 }
 
 /// Chooses what gets vectors while the blocks of a session are read.
-pub(super) struct Choice {
+pub(super) struct ChunkChoice {
     extent: Extent,
     turn: u32,
     /// The last answer of the turn so far.
@@ -85,9 +85,9 @@ pub(super) struct Choice {
     pub leaves_out: bool,
 }
 
-impl Choice {
-    pub(super) fn new(extent: Extent) -> Choice {
-        Choice { extent, turn: 0, answer: None, between: Vec::new(), leaves_out: false }
+impl ChunkChoice {
+    pub(super) fn new(extent: Extent) -> ChunkChoice {
+        ChunkChoice { extent, turn: 0, answer: None, between: Vec::new(), leaves_out: false }
     }
 
     /// Looks at the next block, which belongs to `turn`, and gives what has been chosen since, with its turn.
@@ -154,7 +154,7 @@ mod tests {
         blocks.extend((0..20).map(|number| (1, answer(0, &long(number)))));
         blocks.extend([(1, answer(0, "end")), (2, prompt("again")), (2, answer(0, "done"))]);
         let chosen = |extent: Extent| {
-            let mut choice = Choice::new(extent);
+            let mut choice = ChunkChoice::new(extent);
             let mut chosen: Vec<(u32, String)> =
                 blocks.iter().flat_map(|(turn, block)| choice.next(*turn, block)).collect();
             chosen.extend(choice.end());

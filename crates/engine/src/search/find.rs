@@ -12,8 +12,8 @@ use tantivy::{DocAddress, DocSet, Searcher, SegmentOrdinal, TERMINATED, Term};
 use super::cover::Cover;
 use super::document::normal_path;
 use super::index::{Fields, Words, place_key};
-use super::known::{Known, is_corrected, known_word};
-use super::query::{Asked, Limits, Query};
+use super::known::{KnownWord, is_corrected, known_word};
+use super::query::{AskedWord, Limits, Query};
 use super::turns::Turns;
 use super::words;
 
@@ -136,19 +136,19 @@ pub(super) fn find(
     shown: usize,
 ) -> tantivy::Result<Hits> {
     let mut found = Hits::default();
-    let mut asked: Vec<Asked> = Vec::new();
+    let mut asked: Vec<AskedWord> = Vec::new();
     let known = query.words.iter().map(|word| known_word(words.fields, searcher, word));
-    let known: Vec<Known> = known.collect::<tantivy::Result<_>>()?;
-    let is_any_there = known.iter().any(|known| matches!(known, Known::Yes));
+    let known: Vec<KnownWord> = known.collect::<tantivy::Result<_>>()?;
+    let is_any_there = known.iter().any(|known| matches!(known, KnownWord::Yes));
     for (word, known) in query.words.iter().zip(known) {
         match known {
-            Known::Yes => asked.push(word.clone()),
-            Known::Like { other, is_proper } if is_corrected(query, word, is_proper && is_any_there) => {
+            KnownWord::Yes => asked.push(word.clone()),
+            KnownWord::Like { other, is_proper } if is_corrected(query, word, is_proper && is_any_there) => {
                 found.corrections.push(Correction { asked: said(word), taken: other.clone() });
                 let taken = words::words(&other).into_iter().next();
-                asked.extend(taken.map(|taken| Asked { word: taken, required: word.required }));
+                asked.extend(taken.map(|taken| AskedWord { word: taken, required: word.required }));
             }
-            Known::Like { .. } | Known::No => found.unknown.push(said(word)),
+            KnownWord::Like { .. } | KnownWord::No => found.unknown.push(said(word)),
         }
     }
     found.terms =
@@ -214,7 +214,7 @@ fn sessions_of(hits: &[Hit]) -> usize {
     hits.iter().map(|hit| hit.file).collect::<HashSet<u64>>().len()
 }
 
-pub(super) fn said(asked: &Asked) -> String {
+pub(super) fn said(asked: &AskedWord) -> String {
     let word = &asked.word;
     match &word.whole {
         // Without accents, it would look like another word.
@@ -225,7 +225,7 @@ pub(super) fn said(asked: &Asked) -> String {
 }
 
 /// What counts as this word in a text.
-fn terms_of(asked: &Asked) -> Vec<String> {
+fn terms_of(asked: &AskedWord) -> Vec<String> {
     let word = &asked.word;
     let mut terms: Vec<String> = word.whole.iter().cloned().collect();
     if word.parts.len() == 1 {
@@ -240,7 +240,7 @@ fn terms_of(asked: &Asked) -> Vec<String> {
 }
 
 fn phrase_terms(phrase: &str) -> Vec<Vec<String>> {
-    words::words(phrase).into_iter().map(|word| terms_of(&Asked { word, required: true })).collect()
+    words::words(phrase).into_iter().map(|word| terms_of(&AskedWord { word, required: true })).collect()
 }
 
 struct Match<'a> {
@@ -255,20 +255,20 @@ type Clause = (Occur, Box<dyn Matcher>);
 
 impl Match<'_> {
     /// The matcher of everything that was asked.
-    fn build(&self, asked: &[Asked], together: bool) -> BooleanQuery {
+    fn build(&self, asked: &[AskedWord], together: bool) -> BooleanQuery {
         let mut clauses = self.wanted(asked, together);
         clauses.extend(self.query.without.iter().map(|word| (Occur::MustNot, self.unwanted(word))));
         BooleanQuery::new(clauses)
     }
 
     /// A word that must not be there: all of it.
-    fn unwanted(&self, word: &Asked) -> Box<dyn Matcher> {
-        self.word(&Asked { required: true, ..word.clone() })
+    fn unwanted(&self, word: &AskedWord) -> Box<dyn Matcher> {
+        self.word(&AskedWord { required: true, ..word.clone() })
     }
 
     /// The words that must not be there of which something that is asked for says one. An option of a command that was pasted
     /// looks like such a word, and nothing else would tell why what has it is not found.
-    fn left_out(&self, asked: &[Asked]) -> tantivy::Result<Vec<String>> {
+    fn left_out(&self, asked: &[AskedWord]) -> tantivy::Result<Vec<String>> {
         let mut left_out = Vec::new();
         for word in &self.query.without {
             let mut clauses = self.wanted(asked, false);
@@ -281,7 +281,7 @@ impl Match<'_> {
     }
 
     /// What a turn has to say and what it had better say.
-    fn wanted(&self, asked: &[Asked], together: bool) -> Vec<Clause> {
+    fn wanted(&self, asked: &[AskedWord], together: bool) -> Vec<Clause> {
         let mut clauses: Vec<Clause> = Vec::new();
         let mut wanted: Vec<Clause> = Vec::new();
         for word in asked {
@@ -293,7 +293,7 @@ impl Match<'_> {
         }
         for phrase in &self.query.phrases {
             for word in words::words(phrase) {
-                clauses.push((Occur::Must, self.word(&Asked { word, required: true })));
+                clauses.push((Occur::Must, self.word(&AskedWord { word, required: true })));
             }
         }
         match (wanted.is_empty(), clauses.is_empty()) {
@@ -321,7 +321,7 @@ impl Match<'_> {
     }
 
     /// A word in any field, or one with its stem; an identifier as a whole or by all of its parts.
-    fn word(&self, asked: &Asked) -> Box<dyn Matcher> {
+    fn word(&self, asked: &AskedWord) -> Box<dyn Matcher> {
         let Fields { prose, stem, tools, .. } = self.fields;
         let word = &asked.word;
         let mut ways: Vec<Clause> = Vec::new();
@@ -364,11 +364,11 @@ impl Match<'_> {
     }
 
     /// The score of a turn that has every word often and little else.
-    fn best_score(&self, asked: &[Asked]) -> tantivy::Result<f32> {
+    fn best_score(&self, asked: &[AskedWord]) -> tantivy::Result<f32> {
         let total = self.searcher.num_docs().max(1) as f32;
         let mut best = 0.0;
         let phrases = self.query.phrases.iter().flat_map(|phrase| words::words(phrase));
-        let phrases: Vec<Asked> = phrases.map(|word| Asked { word, required: true }).collect();
+        let phrases: Vec<AskedWord> = phrases.map(|word| AskedWord { word, required: true }).collect();
         for asked in asked.iter().chain(&phrases) {
             for part in &asked.word.parts {
                 let prose = self.searcher.doc_freq(&Term::from_field_text(self.fields.prose, part))?;

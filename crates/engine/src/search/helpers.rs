@@ -33,7 +33,7 @@ pub(super) type Helpers = HashMap<u64, Vec<Helper>, BuildHasherDefault<Same>>;
 
 /// What has become of a session's subagents since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Change {
+pub(super) enum HelperChange {
     Nothing,
     /// One of the last turn said more,
     InLastTurn,
@@ -57,16 +57,16 @@ pub(super) fn settle(helpers: Vec<(String, Helper)>, of_last_turn: &[String]) ->
 }
 
 /// What has changed of a session that was last written to then; `newest` is when any was.
-pub(super) fn change(helpers: &[Helper], modified: i64, newest: i64) -> Change {
+pub(super) fn change(helpers: &[Helper], modified: i64, newest: i64) -> HelperChange {
     if newest.saturating_sub(modified) > AT_WORK {
-        return Change::Nothing;
+        return HelperChange::Nothing;
     }
     let changes = helpers.iter().map(|helper| match stamp(&helper.path) {
-        Some(stamp) if stamp == (helper.size, helper.modified) => Change::Nothing,
-        _ if helper.is_earlier => Change::Earlier,
-        _ => Change::InLastTurn,
+        Some(stamp) if stamp == (helper.size, helper.modified) => HelperChange::Nothing,
+        _ if helper.is_earlier => HelperChange::Earlier,
+        _ => HelperChange::InLastTurn,
     });
-    changes.max().unwrap_or(Change::Nothing)
+    changes.max().unwrap_or(HelperChange::Nothing)
 }
 
 fn stamp(path: &Path) -> Option<(u64, i64)> {

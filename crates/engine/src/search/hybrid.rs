@@ -21,7 +21,7 @@ use super::language::foreignness;
 use super::making;
 use super::query::{Engine, Limits, Query};
 use super::update::IndexProgress;
-use super::vectors::{self, Standing, Vectors, chunks_of_turn, document, key, short, turn};
+use super::vectors::{self, VectorStanding, Vectors, chunks_of_turn, document, key, short, turn};
 use super::{Grounds, Sessions, VectorStatus};
 use crate::ctx::Ctx;
 use crate::sessions::catalog::Catalog;
@@ -171,7 +171,7 @@ pub(super) fn rank(
 /// The sessions that could be found by their meaning and do not have all of their vectors: first those that words found, best
 /// first, then the newest.
 fn unknown_sessions(
-    standing: &Standing,
+    standing: &VectorStanding,
     catalog: &Catalog,
     sessions: &Sessions,
     found: &mut Hits,
@@ -238,7 +238,7 @@ fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
 /// Looks up what the vectors say of the hits of words, and what else is near. Gives how many are damaged.
 fn near_vectors(
     vectors: &Vectors,
-    standing: &Standing,
+    standing: &VectorStanding,
     question: &Vector,
     found: &Hits,
     sessions: &Sessions,

@@ -8,7 +8,7 @@ use tantivy::{Searcher, Term};
 use super::find::{is_run, said};
 use super::hybrid;
 use super::index::Fields;
-use super::query::{Asked, Query};
+use super::query::{AskedWord, Query};
 use super::slips::Slips;
 use super::words;
 
@@ -21,7 +21,7 @@ const FEW: usize = 3;
 
 /// Whether a word that is nowhere is taken for one that is like it. A short word is like many others, and a proper one was
 /// not mistyped; where the question has other words, it is rather one that was never said.
-pub(super) fn is_corrected(query: &Query, word: &Asked, is_proper: bool) -> bool {
+pub(super) fn is_corrected(query: &Query, word: &AskedWord, is_proper: bool) -> bool {
     query.words.len() == 1 || said(word).chars().count() > SHORT && !is_proper
 }
 
@@ -34,7 +34,7 @@ pub(super) fn keep_what_says_something(query: &Query, unknown: &mut Vec<String>)
 }
 
 /// What is known of a word.
-pub(super) enum Known {
+pub(super) enum KnownWord {
     /// It is somewhere.
     Yes,
     /// It is not, and this one is like it; whether what is nowhere of it is no slip but a word of the language.
@@ -44,16 +44,16 @@ pub(super) enum Known {
 }
 
 /// Whether a word is anywhere in the index; else the word that is most like it.
-pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> tantivy::Result<Known> {
+pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &AskedWord) -> tantivy::Result<KnownWord> {
     let count = |field: Field, text: &str| searcher.doc_freq(&Term::from_field_text(field, text));
     let word = &asked.word;
     if word.parts.iter().all(|part| words::is_single(part)) {
-        return Ok(Known::Yes);
+        return Ok(KnownWord::Yes);
     }
     if let Some(whole) = &word.whole
         && count(fields.prose, whole)? + count(fields.tools, whole)? > 0
     {
-        return Ok(Known::Yes);
+        return Ok(KnownWord::Yes);
     }
     let mut unknown: Vec<usize> = Vec::new();
     for (place, part) in word.parts.iter().enumerate() {
@@ -69,14 +69,14 @@ pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> 
         }
     }
     if unknown.is_empty() || is_run(word) && unknown.len() < word.parts.len() {
-        return Ok(Known::Yes);
+        return Ok(KnownWord::Yes);
     }
     // A slip in an identifier is one in a part of it.
     let is_proper = unknown.iter().all(|place| hybrid::is_proper_word(&word.parts[*place]));
     let mut parts = word.parts.clone();
     for place in unknown {
         let others = similar(fields, searcher, &parts[place])?;
-        let Some(mut taken) = others.first() else { return Ok(Known::No) };
+        let Some(mut taken) = others.first() else { return Ok(KnownWord::No) };
         // Of several words that may be meant, it is the one that makes an identifier which is there.
         for other in others.iter().take(if parts.len() > 1 { others.len() } else { 0 }) {
             let whole: String =
@@ -88,7 +88,7 @@ pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &Asked) -> 
         }
         parts[place].clone_from(taken);
     }
-    Ok(Known::Like { other: parts.join("_"), is_proper })
+    Ok(KnownWord::Like { other: parts.join("_"), is_proper })
 }
 
 /// The words that a slip leads from to this one, two in long words: the fewest slips first, then the most common.

@@ -14,10 +14,10 @@ use meaning::{Embedder, Error, Key, Vector, VectorFile, VectorWriter};
 use transcript::BlockKind;
 use transcript::seed::is_seed;
 
-use super::embeddable::{Choice, Extent, each_chunk, likeness};
+use super::embeddable::{ChunkChoice, Extent, each_chunk, likeness};
 use super::index::{Row, Rows, read_table, write_table};
 use super::update::{IndexProgress, has_grown, keys_hash, seam};
-use super::vectors::{Table, is_of_same, is_same, key, outdated, path, short, table_path, turn};
+use super::vectors::{VectorTable, is_of_same, is_same, key, outdated, path, short, table_path, turn};
 use crate::sessions::catalog::{Catalog, Entry, own_title};
 
 /// How many chunks are written at once.
@@ -86,8 +86,8 @@ pub(super) fn update(
         // Usually there is none; one that stays takes up room and does no harm.
         fs::remove_file(&file).or_log(format_args!("remove {}", file.display()));
     }
-    let table: Table = read_table(&table_path(cache)).unwrap_or_default();
-    let table = if table.records <= writer.len() { table } else { Table::default() };
+    let table: VectorTable = read_table(&table_path(cache)).unwrap_or_default();
+    let table = if table.records <= writer.len() { table } else { VectorTable::default() };
     let mut there: HashMap<u64, HashSet<Key>> = HashMap::new();
     for key in VectorFile::open(&path).map_err(|error| told(&error))?.keys() {
         there.entry(short(key.document)).or_default().insert(key);
@@ -269,7 +269,7 @@ impl Run<'_> {
         let mut seen: HashSet<Key> = HashSet::new();
         self.take(file, 0, own_title(&entry.summary).unwrap_or_default(), &mut seen)?;
         let (mut turns, mut last, mut seeded) = (first.saturating_sub(1), None, None);
-        let mut choice = Choice::new(extent);
+        let mut choice = ChunkChoice::new(extent);
         while let Some(block) = blocks.next_block() {
             let number = block.turn.max(first);
             if number != turns {
@@ -388,7 +388,7 @@ impl Run<'_> {
     }
 
     fn note(&mut self) -> Result<(), String> {
-        let table = Table {
+        let table = VectorTable {
             records: self.writer.len(),
             rows: std::mem::take(&mut self.rows),
             dead: self.dead.iter().map(|key| (key.document, key.part)).collect(),
@@ -474,13 +474,14 @@ mod tests {
         let tine = world.tine();
         let cache = tine.context().paths.cache.clone();
         let watcher = Watcher { cache: cache.clone(), seen: Mutex::new(None) };
-        let status = tine.update_vectors(None, false, &Quiet, &watcher).unwrap().vectors.unwrap();
+        let request = crate::IndexRequest { part: crate::IndexPart::Vectors, time: None, rebuild: false };
+        let status = tine.update_index(request, &Quiet, &watcher).unwrap().vectors.unwrap();
         // Prompts and last answers; then one more each. The first session of the second pass may be written already.
         let (vectors, priority) = watcher.seen.lock().unwrap().expect("a second pass");
         assert_eq!((vectors, status.vectors, status.missing), (6, 9, 0));
         assert!(cfg!(not(target_os = "linux")) || priority >= YIELDING, "{priority}");
         // What was interrupted after the gist is finished by the next run, which makes nothing twice.
-        let mut table: Table = read_table(&table_path(&cache)).unwrap();
+        let mut table: VectorTable = read_table(&table_path(&cache)).unwrap();
         assert!(table.rows.values().all(|row| row.complete));
         for row in table.rows.values_mut() {
             row.complete = false;
@@ -488,7 +489,7 @@ mod tests {
         write_table(&table, &table_path(&cache)).unwrap();
         let partial = tine.index_status(&Quiet).unwrap().vectors.unwrap();
         assert_eq!((partial.vectors, partial.missing), (9, 3));
-        let status = tine.update_vectors(None, false, &Quiet, &Quiet).unwrap().vectors.unwrap();
+        let status = tine.update_index(request, &Quiet, &Quiet).unwrap().vectors.unwrap();
         assert_eq!((status.vectors, status.missing), (9, 0));
     }
 }

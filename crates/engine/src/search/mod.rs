@@ -71,7 +71,7 @@ use update::Budget;
 pub use update::{IndexProgress, Missing};
 pub use upkeep::IndexStatus;
 use upkeep::Look;
-pub use view::{ResultView, SearchView, SuggestionsView, rounded};
+pub use view::{BriefSession, BriefSuggestions, ResultView, SearchView, SuggestionsView, rounded};
 
 use crate::ctx::Ctx;
 use crate::sessions::catalog::{Entry, Progress};
@@ -127,6 +127,7 @@ impl std::fmt::Debug for Remains {
 
 /// Why an engine did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineError {
     /// The engine, or the step of it.
     pub engine: &'static str,
@@ -145,6 +146,7 @@ pub struct Grounds {
 
 /// What there is of vectors.
 #[derive(Debug, Clone, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VectorStatus {
     /// Vectors.
     pub vectors: usize,
@@ -196,6 +198,9 @@ pub struct Asking<'a> {
 /// damaged is built anew. Where a phrase is nowhere, its words are looked for, and that is said.
 pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     let query = asking.query;
+    if let Some(collection) = &query.collection {
+        return qmd::search_qmd(ctx, query, asking.limits, collection, asking.limit, asking.progress);
+    }
     let answer = search_whole(ctx, asking)?;
     let Some(looser) = query.with_phrases_as_words().filter(|_| answer.results.is_empty()) else {
         return Ok(answer);

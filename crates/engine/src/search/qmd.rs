@@ -23,6 +23,7 @@ use crate::search::Result;
 use crate::sessions::catalog::Progress;
 use crate::sessions::project::Project;
 use crate::sessions::session::Session;
+use crate::sessions::survey::{self, SeedText};
 
 /// The collection that is asked where none is named.
 pub const DEFAULT_COLLECTION: &str = "claude-sessions";
@@ -195,7 +196,7 @@ fn turn_that_says(ctx: &Ctx, session: &Session, lines: &[String]) -> Option<u32>
     if longest.len() < 8 {
         return None;
     }
-    let mut blocks = crate::sessions::survey::read(ctx, session, None).ok()?;
+    let mut blocks = survey::read(ctx, session, None, SeedText::Folded).ok()?;
     while let Some(block) = blocks.next_block() {
         let (BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. }) = &block.kind else { continue };
         if folded(text).contains(&longest) {

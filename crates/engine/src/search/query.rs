@@ -28,15 +28,17 @@ pub struct Query {
     pub text: String,
     /// What is to answer it.
     pub engine: Engine,
+    /// The qmd collection that is to answer it instead.
+    pub collection: Option<String>,
     /// What was said in it, without filters and what must not be there.
     pub(super) said: String,
     /// What was typed without filters, for an engine that has signs of its own.
     pub(super) typed: String,
-    pub(super) words: Vec<Asked>,
+    pub(super) words: Vec<AskedWord>,
     pub(super) phrases: Vec<String>,
     /// Those of the words that are the name of a file.
     pub(super) files: Vec<String>,
-    pub(super) without: Vec<Asked>,
+    pub(super) without: Vec<AskedWord>,
     pub(super) without_phrases: Vec<String>,
     /// Whether it has more words than count.
     pub(super) is_cut: bool,
@@ -60,7 +62,7 @@ pub enum Engine {
 
 /// One word that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct AskedWord {
     pub word: Word,
     pub required: bool,
 }
@@ -157,7 +159,7 @@ impl Query {
                         query.files.extend(file(&piece.text));
                     }
                     for word in words::words(&piece.text) {
-                        let asked = Asked { word, required: piece.required || required };
+                        let asked = AskedWord { word, required: piece.required || required };
                         if piece.without {
                             query.without.push(asked);
                         } else {
@@ -176,12 +178,12 @@ impl Query {
             return Err(Error::QueryTooLong { bytes: said.len(), most: LONGEST });
         }
         let line = text::one_line(said);
-        let asked = words::words(&line).into_iter().map(|word| Asked { word, required: false });
+        let asked = words::words(&line).into_iter().map(|word| AskedWord { word, required: false });
         let files = line.split(' ').filter_map(file).collect();
         // What it means is told by its beginning.
         let (said, typed) = (text::prefix(&line, TYPED).to_owned(), line.clone());
         let mut query = Query { words: asked.collect(), files, said, typed, text: line, ..Query::default() };
-        let says = |asked: &Asked| asked.word.parts.iter().any(|part| !words::is_common(part));
+        let says = |asked: &AskedWord| asked.word.parts.iter().any(|part| !words::is_common(part));
         if query.words.iter().any(says) {
             query.words.retain(says);
         }
@@ -194,7 +196,7 @@ impl Query {
         let phrases = std::mem::take(&mut query.phrases);
         let said = phrases.iter().flat_map(|phrase| words::words(phrase));
         let said = said.filter(|word| word.parts.iter().any(|part| !words::is_common(part)));
-        query.words.extend(said.map(|word| Asked { word, required: false }));
+        query.words.extend(said.map(|word| AskedWord { word, required: false }));
         query.words.truncate(MOST);
         (!phrases.is_empty() && !query.words.is_empty()).then_some(query)
     }
@@ -207,7 +209,7 @@ impl Query {
 
     /// Drops words that say nothing, as long as others say something.
     fn settle(mut self, given: &Limits) -> Result<Query> {
-        let says = |asked: &Asked| asked.required || asked.word.parts.iter().any(|part| !words::is_common(part));
+        let says = |asked: &AskedWord| asked.required || asked.word.parts.iter().any(|part| !words::is_common(part));
         let had_words = !self.words.is_empty();
         self.words.retain(says);
         let mut seen = HashSet::new();

@@ -12,7 +12,7 @@ use super::words::Same;
 const GENERATIONS: usize = 16;
 
 /// The hits, best first.
-pub(super) struct Queue<'a> {
+pub(super) struct ReadingQueue<'a> {
     found: &'a mut Hits,
     next: usize,
     /// Titles of forks that come behind what their sources say.
@@ -23,9 +23,9 @@ pub(super) struct Queue<'a> {
     earlier: HashMap<(u64, u32), Option<Hit>>,
 }
 
-impl<'a> Queue<'a> {
-    pub(super) fn of(found: &'a mut Hits) -> Queue<'a> {
-        Queue { found, next: 0, behind: Vec::new(), best: None, earlier: HashMap::new() }
+impl<'a> ReadingQueue<'a> {
+    pub(super) fn of(found: &'a mut Hits) -> ReadingQueue<'a> {
+        ReadingQueue { found, next: 0, behind: Vec::new(), best: None, earlier: HashMap::new() }
     }
 
     /// Takes the next one.

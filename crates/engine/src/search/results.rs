@@ -11,7 +11,7 @@ use super::branch;
 use super::find::{Hit, Hits};
 use super::index;
 use super::query::{Limits, Query};
-use super::queue::Queue;
+use super::queue::ReadingQueue;
 use super::snippet::{self, Snippet};
 use super::wanted::Wanted;
 use super::words::Same;
@@ -81,7 +81,7 @@ pub(super) fn results(
         return;
     }
     let mut opened = 0;
-    let mut queue = Queue::of(found);
+    let mut queue = ReadingQueue::of(found);
     while let Some(hit) = queue.next().filter(|hit| answer.results.len() < limit && hit.score >= SHOWN) {
         let Some(held) = sessions.shown_for(&hit).filter(|held| !seen.contains(&held.entry)) else { continue };
         let entry = held.entry;

@@ -16,7 +16,7 @@ use tantivy::{IndexWriter, Term};
 use transcript::{Agent, SessionId};
 
 use super::document::{Maker, TurnDocument};
-use super::helpers::{self, Change, Helper};
+use super::helpers::{self, Helper, HelperChange};
 use super::index::{Level, Row, Table, Trouble, Words, place_key};
 use crate::search::IndexTrouble;
 use crate::sessions::catalog::{Catalog, Entry, Quiet, own_title};
@@ -88,7 +88,7 @@ impl Work {
         let mut present = HashSet::with_capacity(catalog.entries.len());
         let mut is_same = true;
         let newest = catalog.entries.iter().map(|entry| entry.stamp.modified).max().unwrap_or(0);
-        let mut changed: HashMap<u64, Change> = HashMap::new();
+        let mut changed: HashMap<u64, HelperChange> = HashMap::new();
         // Below a folder that cannot be looked into, nothing is known to be gone.
         let unlisted: HashSet<Agent> = catalog.unreadable.iter().map(|(agent, ..)| *agent).collect();
         for entry in catalog.entries.iter().filter(|entry| entry.is_shown()) {
@@ -98,7 +98,7 @@ impl Work {
             is_same &= row.is_some_and(|row| is_current(row, entry) && row.level == Level::All);
             if let Some(helpers) = table.helpers.get(&file) {
                 let change = helpers::change(helpers, entry.stamp.modified, newest);
-                if change != Change::Nothing {
+                if change != HelperChange::Nothing {
                     is_same = false;
                     changed.insert(file, change);
                 }
@@ -132,7 +132,7 @@ impl Work {
                     }
                 }
                 row => {
-                    let is_earlier = changed.get(&file) == Some(&Change::Earlier);
+                    let is_earlier = changed.get(&file) == Some(&HelperChange::Earlier);
                     let grown = row.is_some_and(|row| has_grown(row, entry)) && !other_share && !is_earlier;
                     let only_end = grown && row.is_some_and(|row| row.level == Level::All);
                     let known = row.and_then(|row| row.last).filter(|_| grown).unwrap_or(0);
@@ -167,6 +167,7 @@ impl Work {
 
 /// What is not in the index yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
     /// Sessions of which something that was said is missing.
     pub sessions: usize,
@@ -542,7 +543,14 @@ mod tests {
         let session = session.turn(|turn| turn.prompt("a plum").text("yes"));
         session.write(&world.claude_home());
         let missing = |time: Option<Duration>| {
-            let status = world.tine().update_index(time, false, &Quiet, &Quiet).unwrap();
+            let status = world
+                .tine()
+                .update_index(
+                    crate::IndexRequest { part: crate::IndexPart::Words, time, rebuild: false },
+                    &Quiet,
+                    &Quiet,
+                )
+                .unwrap();
             status.missing.sessions
         };
         assert_eq!(missing(Some(Duration::ZERO)), 1);

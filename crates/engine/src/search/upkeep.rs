@@ -10,6 +10,7 @@ use diagnostics::OrLog;
 use super::index::{self, Trouble, Words, WriteLock};
 use super::update::{self, Budget, IndexProgress, Missing, Updated, Work};
 use super::{BEFORE, VectorStatus, hybrid, stumble};
+use crate::reported::ReportedError;
 use crate::search::{Error, IndexTrouble, Result};
 use crate::sessions::catalog::{Catalog, Progress};
 use crate::sessions::session::Knowledge;
@@ -20,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What there is of an index.
 #[derive(Debug, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IndexStatus {
     /// Where it is.
     pub path: String,
@@ -48,6 +50,24 @@ pub struct IndexStatus {
     pub failed: Option<Error>,
 }
 
+/// The JSON of an index.
+#[derive(Debug, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct IndexView<'a> {
+    #[serde(flatten)]
+    status: &'a IndexStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ReportedError>,
+}
+
+impl IndexStatus {
+    /// Its JSON, with the reason if not everything could be kept.
+    pub fn view(&self) -> IndexView<'_> {
+        let error = self.failed.as_ref().map(|error| ReportedError::new(error, error.advice()));
+        IndexView { status: self, error }
+    }
+}
+
 /// The index and the world that it is about, in one look.
 pub(super) struct Look {
     pub catalog: Catalog,
@@ -59,38 +79,68 @@ pub(super) struct Look {
     pub failed: Option<Error>,
 }
 
+/// How the index is brought up to date.
+#[derive(Debug, Clone, Copy)]
+pub struct IndexRequest {
+    /// Which part of it.
+    pub part: IndexPart,
+    /// For how long at most.
+    pub time: Option<Duration>,
+    /// Whether to build that part again.
+    pub rebuild: bool,
+}
+
+/// A part of the index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexPart {
+    /// The words.
+    Words,
+    /// The words as they are, then the vectors.
+    Vectors,
+}
+
 /// Brings the index up to date, to its end or until time is up.
 pub(crate) fn update_index(
     ctx: &Ctx,
-    time: Option<Duration>,
-    rebuild: bool,
+    request: IndexRequest,
     progress: &dyn Progress,
     indexing: &dyn IndexProgress,
 ) -> Result<IndexStatus> {
-    if rebuild {
+    match request.part {
+        IndexPart::Words => update_words(ctx, request, progress, indexing),
+        IndexPart::Vectors => update_vectors(ctx, request, progress, indexing),
+    }
+}
+
+fn update_words(
+    ctx: &Ctx,
+    request: IndexRequest,
+    progress: &dyn Progress,
+    indexing: &dyn IndexProgress,
+) -> Result<IndexStatus> {
+    if request.rebuild {
         let cache = &ctx.context().paths.cache;
         let Some(_lock) = wait_for_lock(ctx, PATIENCE)? else {
             return Err(index_error(ctx, IndexTrouble::Busy, "another tine is writing it"));
         };
         std::fs::remove_dir_all(index::folder(cache)).or_log(format_args!("remove {}", index::folder(cache).display()));
     }
-    let budget = Budget { tools: true, until: time.map(|time| Instant::now() + time) };
+    let budget = Budget { tools: true, until: request.time.map(|time| Instant::now() + time) };
     let look = look(ctx, budget, progress, indexing)?;
     Ok(status_of(ctx, look))
 }
 
-/// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`update_index`].
-pub(crate) fn update_vectors(
+/// Makes the vectors that are missing, to the last or until time is up.
+fn update_vectors(
     ctx: &Ctx,
-    time: Option<Duration>,
-    rebuild: bool,
+    request: IndexRequest,
     progress: &dyn Progress,
     indexing: &dyn IndexProgress,
 ) -> Result<IndexStatus> {
-    let until = time.map(|time| Instant::now() + time);
+    let until = request.time.map(|time| Instant::now() + time);
     let mut look = look(ctx, Budget { tools: true, until }, progress, indexing)?;
     if let Some(words) = &look.words {
-        match hybrid::make(ctx, &mut look.catalog, &words.table.rows, until, rebuild, indexing) {
+        match hybrid::make(ctx, &mut look.catalog, &words.table.rows, until, request.rebuild, indexing) {
             Ok(notices) => look.notices.extend(notices),
             Err(why) => look.failed = Some(index_error(ctx, IndexTrouble::Other, &why)),
         }

@@ -64,7 +64,7 @@ pub(super) fn turn(document: u64) -> u32 {
 
 /// Whose vectors are in the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Table {
+pub(super) struct VectorTable {
     /// How many vectors there were when it was written.
     pub records: u64,
     pub rows: Rows,
@@ -82,7 +82,7 @@ pub(super) struct Vectors {
 }
 
 /// The sessions whose vectors count, by the short form of their key, with the last turn for which they do.
-pub(super) struct Standing {
+pub(super) struct VectorStanding {
     pub sessions: HashMap<u64, (u64, u32)>,
     /// The sessions that have none, or not all: their places in the catalog, and their files.
     pub missing: Vec<(usize, u64)>,
@@ -97,7 +97,7 @@ impl Vectors {
     }
 
     fn try_open(cache: &Path) -> Vectors {
-        let table: Table = read_table(&table_path(cache)).unwrap_or_default();
+        let table: VectorTable = read_table(&table_path(cache)).unwrap_or_default();
         match VectorFile::open(&path(cache)) {
             Ok(file) if file.lost() > 0 => {
                 Vectors { damage: Some("the end of the vectors is cut off".into()), ..Vectors::default() }
@@ -113,11 +113,11 @@ impl Vectors {
     }
 
     /// Which of the vectors are of what is said now.
-    pub(super) fn standing(&self, catalog: &mut Catalog, words: &Rows) -> Standing {
-        let mut standing = Standing { sessions: HashMap::with_capacity(self.rows.len()), missing: Vec::new() };
+    pub(super) fn standing(&self, catalog: &mut Catalog, words: &Rows) -> VectorStanding {
+        let mut standing = VectorStanding { sessions: HashMap::with_capacity(self.rows.len()), missing: Vec::new() };
         let mut grown = Vec::new();
         let mut twice = HashSet::new();
-        let mut put = |file: u64, until: u32, standing: &mut Standing| {
+        let mut put = |file: u64, until: u32, standing: &mut VectorStanding| {
             // Two sessions with one short key cannot be told apart.
             if let Some((other, _)) = standing.sessions.insert(short(file), (file, until))
                 && other != file

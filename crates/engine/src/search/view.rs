@@ -1,7 +1,8 @@
 //! The JSON of what a search found. It is a contract.
 
+use jiff::Timestamp;
 use serde::Serialize;
-use transcript::SessionView;
+use transcript::{Agent, SessionId, SessionName, SessionView};
 
 use super::smart::{Choice, Suggestions};
 use super::{Answer, EngineError, RECENT};
@@ -10,6 +11,7 @@ use crate::sessions::session::Session;
 
 /// What a search found.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchView {
     query: String,
     engine: &'static str,
@@ -19,6 +21,7 @@ pub struct SearchView {
 
 /// One result.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResultView {
     rank: usize,
     score: f64,
@@ -72,6 +75,7 @@ pub fn rounded(score: f32) -> f64 {
 
 /// The sessions that suit an intent, and the fork of one of them.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SuggestionsView {
     intent: String,
     query: String,
@@ -95,11 +99,12 @@ impl SuggestionsView {
 
 /// A session that stands in where nothing suits.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RecentSession {
     #[serde(flatten)]
     view: SessionView,
     project_path: Option<String>,
-    last_modified: Option<jiff::Timestamp>,
+    last_modified: Option<Timestamp>,
 }
 
 impl Suggestions {
@@ -123,6 +128,113 @@ impl Suggestions {
             fallback_sessions: self.recent.iter().map(recent).collect(),
             picked: None,
             fork: None,
+        }
+    }
+}
+
+/// The sessions that suit an intent, in short, as agents get them.
+#[derive(Debug, Clone, Serialize)]
+pub struct BriefSuggestions {
+    intent: String,
+    query: String,
+    engine: &'static str,
+    fallback_used: bool,
+    qmd_error: Option<String>,
+    errors: Vec<EngineError>,
+    results: Vec<BriefResult>,
+    fallback_sessions: Vec<BriefSession>,
+}
+
+/// One session that suits.
+#[derive(Debug, Clone, Serialize)]
+struct BriefResult {
+    rank: usize,
+    score: f64,
+    session_id: SessionId,
+    agent: Agent,
+    name: Option<SessionName>,
+    title: Option<String>,
+    working_directory: Option<String>,
+    date: Option<Timestamp>,
+    turn: u32,
+    branch: Option<String>,
+    snippet: Option<String>,
+    source_path: Option<String>,
+    jsonl_path: Option<String>,
+    can_fork: bool,
+    warning: Option<String>,
+}
+
+/// A session in short. Two of its facts have two names each, because agents know both.
+#[derive(Debug, Clone, Serialize)]
+pub struct BriefSession {
+    session_id: SessionId,
+    agent: Agent,
+    name: Option<SessionName>,
+    title: Option<String>,
+    working_directory: Option<String>,
+    project_path: Option<String>,
+    date: Option<Timestamp>,
+    last_modified: Option<Timestamp>,
+}
+
+impl BriefSession {
+    /// A session in short.
+    pub fn new(view: &SessionView) -> Self {
+        let directory = view.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned());
+        BriefSession {
+            session_id: view.id.clone(),
+            agent: view.agent,
+            name: view.name.clone(),
+            title: view.title.clone(),
+            working_directory: directory.clone(),
+            project_path: directory,
+            date: view.updated,
+            last_modified: view.updated,
+        }
+    }
+}
+
+impl Choice {
+    fn brief(&self, rank: usize, has_snippet: bool) -> BriefResult {
+        let found = &self.found;
+        let view = &found.session.view;
+        let path = Some(view.path.to_string_lossy().into_owned()).filter(|path| !path.is_empty());
+        BriefResult {
+            rank,
+            score: rounded(found.score),
+            session_id: view.id.clone(),
+            agent: view.agent,
+            name: view.name.clone(),
+            title: view.title.clone(),
+            working_directory: view.cwd.as_ref().map(|cwd| cwd.to_string_lossy().into_owned()),
+            date: view.updated,
+            turn: found.turn,
+            branch: found.session.details.branch.clone(),
+            snippet: has_snippet.then(|| found.snippet.text.clone()),
+            source_path: found.source.clone().or_else(|| path.clone()),
+            jsonl_path: path,
+            can_fork: self.can_fork(),
+            warning: self.warning().map(str::to_owned),
+        }
+    }
+}
+
+impl Suggestions {
+    /// The JSON of what suits an intent, in short.
+    pub fn brief(&self, choices: &[Choice], has_snippets: bool) -> BriefSuggestions {
+        let answer = &self.answer;
+        let of_qmd = answer.errors.iter().filter(|error| error.engine.starts_with("qmd"));
+        let of_qmd: Vec<String> = of_qmd.map(|error| format!("{}: {}", error.engine, error.message)).collect();
+        BriefSuggestions {
+            intent: answer.query.clone(),
+            query: answer.query.clone(),
+            engine: answer.engine,
+            fallback_used: self.fallback_used(),
+            qmd_error: (!of_qmd.is_empty()).then(|| of_qmd.join("; ")),
+            errors: answer.all_errors(),
+            results: choices.iter().zip(1..).map(|(choice, rank)| choice.brief(rank, has_snippets)).collect(),
+            fallback_sessions: self.recent.iter().map(|session| BriefSession::new(&session.view)).collect(),
         }
     }
 }

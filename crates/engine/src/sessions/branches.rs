@@ -19,6 +19,7 @@ const PROMPT: usize = 200;
 
 /// A branch of a session that is not its history.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BranchView {
     /// The id of its last record.
     pub id: String,

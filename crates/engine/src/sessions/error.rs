@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use transcript::text::{clip, one_line};
-use transcript::{NameError, PointError, SessionName, SessionView};
+use transcript::{Agent, NameError, PointError, SessionName, SessionView};
 
 use crate::advice::{Advice, FileError, lift};
 use crate::{config, registry, workspace};
@@ -181,10 +181,10 @@ impl Error {
                 Advice::new("unreadable", "text with a `/` is the path of a transcript; names and ids have none")
             }
             Error::Unreadable { .. } => Advice::without_hint("unreadable"),
-            Error::NotASession(_) => Advice::new(
-                "not_a_session",
-                "transcripts are the .jsonl files in ~/.claude/projects and ~/.codex/sessions",
-            ),
+            Error::NotASession(_) => {
+                let folders: Vec<&str> = Agent::ALL.into_iter().map(|agent| agents::about(agent).transcripts).collect();
+                Advice::new("not_a_session", format!("transcripts are the .jsonl files in {}", folders.join(" and ")))
+            }
             Error::Unbegun(name) => Advice::new("unbegun", format!("`tine delete {name}` frees the name")),
             Error::TranscriptGone { name, .. } => Advice::new(
                 "transcript_gone",
@@ -246,7 +246,7 @@ pub(crate) fn samples() -> Vec<Error> {
     let beyond = |turns| PointError::OutOfRange { asked: "40".into(), turns };
     let failed = |kind: io::ErrorKind| io::Error::from(kind);
     let view = |id: &str| SessionView {
-        agent: transcript::Agent::Claude,
+        agent: Agent::Claude,
         id: transcript::SessionId::new(id.to_owned()).expect("an id"),
         handle: "1f3a".into(),
         name: None,

@@ -44,6 +44,7 @@ pub struct ExportRequest {
 
 /// What an export did.
 #[derive(Debug, Default, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exported {
     /// Files that were written.
     pub written: usize,

@@ -1,6 +1,6 @@
 //! `SESSION`, wherever it stands on the command line: a name, an id, a unique beginning of one, a path, `.` or `-`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use transcript::{At, SessionName, Spec, parse_spec, text};
 
@@ -40,12 +40,18 @@ pub(crate) fn resolve(ctx: &Ctx, sessions: &[Session], spec: &str) -> Result<Sel
     Ok(Selection { session, turns })
 }
 
+/// The newest session of the project around a directory. `sessions` are in order, the newest first.
+pub fn newest_in<'a>(sessions: impl IntoIterator<Item = &'a Session>, directory: &Path) -> Option<&'a Session> {
+    let project = Project::of(directory);
+    let is_in = |session: &&Session| session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
+    sessions.into_iter().find(is_in)
+}
+
 fn find(ctx: &Ctx, sessions: &[Session], word: &str) -> Result<Session> {
     match word {
         "." => {
-            let project = Project::of(&ctx.context().cwd);
-            let here = |session: &&Session| session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd));
-            return sessions.iter().find(here).cloned().ok_or_else(|| Error::NoSessionHere(ctx.context().cwd.clone()));
+            let here = &ctx.context().cwd;
+            return newest_in(sessions, here).cloned().ok_or_else(|| Error::NoSessionHere(here.clone()));
         }
         "-" => {
             let last = crate::sessions::survey::last_used(ctx)?.ok_or(Error::NoLastSession)?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use agents::Holder;
+use agents::{Client, Holder};
 use transcript::{Agent, SessionId};
 
 use crate::ctx::Ctx;
@@ -71,7 +71,7 @@ fn find_started(
                     }
                 }
                 // Whoever was told to start it by hand starts it in a terminal.
-                && (row.launcher.pid().is_some() || adapter.client(&summary.path).as_deref() != Some("exec"))
+                && (row.launcher.pid().is_some() || adapter.client(&summary.path) != Some(Client::Headless))
     };
     let first = catalog.entries.iter().filter(fits).min_by_key(|entry| entry.summary.created);
     Ok(first.map(|entry| (entry.summary.id.clone(), entry.summary.path.clone())))

@@ -105,9 +105,21 @@ pub(crate) fn resolve_among(ctx: &Ctx, sessions: &[Session], spec: &str) -> Resu
     crate::sessions::resolve::resolve(ctx, sessions, spec)
 }
 
-/// The conversation up to and including turn `until`; a seed that it may begin with is one line.
-pub(crate) fn read(ctx: &Ctx, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
+/// How a transcript that a conversation was seeded with is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeedText {
+    /// As one line that says where it came from.
+    Folded,
+    /// As the agent keeps it.
+    Full,
+}
+
+/// The conversation up to and including turn `until`.
+pub(crate) fn read(ctx: &Ctx, session: &Session, until: Option<u32>, seed: SeedText) -> Result<Box<dyn Blocks>> {
     let blocks = read_all(ctx, session, until)?;
+    if seed == SeedText::Full {
+        return Ok(blocks);
+    }
     let note = ctx.registry.borrow().seed(session.view.agent, &session.view.id)?;
     Ok(Box::new(FoldedSeed::new(blocks, note.as_ref(), session.view.parent.as_ref())))
 }
@@ -136,16 +148,13 @@ pub(crate) fn remember_use(ctx: &Ctx, session: &Session) {
 }
 
 pub(crate) fn last_used(ctx: &Ctx) -> Result<Option<SessionKey>> {
-    let Some(value) = ctx.registry.borrow().recall("last-session")? else {
-        return Ok(None);
-    };
     #[derive(serde::Deserialize)]
     struct Used {
         agent: Agent,
         id: transcript::SessionId,
         path: PathBuf,
     }
-    let used: Option<Used> = serde_json::from_str(&value).ok();
+    let used: Option<Used> = ctx.registry.borrow().recall_value("last-session")?;
     Ok(used.map(|used| SessionKey { agent: used.agent, id: used.id, path: used.path }))
 }
 

@@ -23,9 +23,11 @@ pub enum Trees<'a> {
 
 /// One session in a tree of forks.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Node {
     /// The session, or what is known of one whose file is gone.
     #[serde(flatten)]
+    #[cfg_attr(feature = "schema", schemars(with = "KnownView<'static>"))]
     pub session: Known,
     /// The ids that it had before it was cleared.
     #[serde(skip)]
@@ -43,22 +45,24 @@ pub enum Known {
     Gone(ParentView),
 }
 
+/// Its JSON.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum KnownView<'a> {
+    Here(&'a SessionView),
+    Gone { agent: Agent, id: &'a SessionId, name: Option<&'a SessionName>, gone: bool },
+}
+
 impl Serialize for Known {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Gone<'a> {
-            agent: Agent,
-            id: &'a SessionId,
-            name: Option<&'a SessionName>,
-            gone: bool,
-        }
-        match self {
-            Known::Here(session) => session.view.serialize(serializer),
-            Known::Gone(parent) => {
-                let name = parent.name.as_ref();
-                Gone { agent: parent.agent, id: &parent.id, name, gone: true }.serialize(serializer)
+        let view = match self {
+            Known::Here(session) => KnownView::Here(&session.view),
+            Known::Gone(ParentView { agent, id, name, .. }) => {
+                KnownView::Gone { agent: *agent, id, name: name.as_ref(), gone: true }
             }
-        }
+        };
+        view.serialize(serializer)
     }
 }
 

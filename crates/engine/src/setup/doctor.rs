@@ -20,6 +20,7 @@ use crate::setup::repair;
 
 /// How one thing stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// As it should be.
@@ -32,6 +33,7 @@ pub enum Verdict {
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// What it is about.
     pub subject: String,
@@ -46,20 +48,23 @@ pub struct Check {
 
 /// Everything that was looked at.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
+    /// The version of tine.
+    pub version: &'static str,
+    /// Whether nothing is broken.
+    pub healthy: bool,
     /// The checks, in the order in which they are shown.
     pub checks: Vec<Check>,
+    /// What was repaired, one sentence each, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<Vec<String>>,
 }
 
-impl Report {
-    /// Whether nothing is broken.
-    pub fn is_healthy(&self) -> bool {
-        self.checks.iter().all(|check| check.verdict != Verdict::Bad)
-    }
-}
-
-/// Looks at agents, files, registry and cache.
-pub(crate) fn doctor(ctx: &Ctx, progress: &dyn Progress) -> Result<Report> {
+/// Looks at agents, files, registry and cache. With `repairs`, rebuilds a damaged or lost registry from a backup first, and
+/// puts what lies in the trash back into the log.
+pub(crate) fn doctor(ctx: &Ctx, repairs: bool, progress: &dyn Progress) -> Result<Report> {
+    let repaired = repairs.then(|| repair::repair(ctx)).transpose()?;
     let mut checks = Vec::new();
     let catalog = catalog::refresh(ctx.adapters(), &ctx.context().paths.cache, progress);
     for adapter in ctx.adapters() {
@@ -108,7 +113,8 @@ pub(crate) fn doctor(ctx: &Ctx, progress: &dyn Progress) -> Result<Report> {
     checks.push(cache_check(ctx, catalog.generation.is_empty()));
     checks.push(index_check(ctx, progress, !catalog.generation.is_empty()));
     checks.push(git_check(ctx));
-    Ok(Report { checks })
+    let healthy = checks.iter().all(|check| check.verdict != Verdict::Bad);
+    Ok(Report { version: env!("CARGO_PKG_VERSION"), healthy, checks, repaired })
 }
 
 fn program_check(ctx: &Ctx, agent: Agent) -> Check {

@@ -39,6 +39,9 @@ pub enum Error {
     /// The agent's program could not install or remove something.
     #[error(transparent)]
     SetupProgram(ProgramError),
+    /// None is installed, and none was named.
+    #[error("no agent was found")]
+    NoAgent,
     /// The agent does not report its hooks.
     #[error("cannot ask {} for its hooks: {source}", .agent.product_name())]
     NoHooks {
@@ -101,6 +104,7 @@ impl Error {
             }
             Error::OwnPath(_) => Advice::new("cannot_write", "install tine in another directory"),
             Error::SetupProgram(_) => Advice::new("agent_failed", "`tine setup --status` shows what is installed"),
+            Error::NoAgent => Advice::new("no_agent", "install one, or name it: `tine setup claude`"),
             Error::NoHooks { .. } => Advice::new(
                 "no_hooks",
                 "older versions have no hooks; without them, tine notices forks when it next lists the sessions",
@@ -132,6 +136,7 @@ pub(crate) fn samples() -> Vec<Error> {
         NotSetUp { path: settings(), source: io::Error::from(io::ErrorKind::PermissionDenied) },
         OwnPath("/opt/caf\u{fffd}/tine".into()),
         SetupProgram(failed()),
+        NoAgent,
         NoHooks { agent: Agent::Codex, source: failed() },
         ChangedMeanwhile(settings()),
         NoSuchScope { agent: Agent::Codex, scope: "for a project" };

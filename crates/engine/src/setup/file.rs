@@ -82,12 +82,12 @@ pub(super) fn split_mark(text: &str) -> (&str, &str) {
 
 impl Registry {
     /// What is remembered of a file, if the file is known.
-    pub(super) fn receipt(&self, path: &Path) -> Option<Receipt> {
-        serde_json::from_str(&self.recall(&key(path)).ok()??).ok()
+    pub(super) fn receipt(&self, path: &Path) -> registry::Result<Option<Receipt>> {
+        Ok(self.recall_value::<Option<Receipt>>(&key(path))?.flatten())
     }
 
     pub(super) fn keep_receipt(&mut self, path: &Path, receipt: Option<&Receipt>) -> registry::Result<()> {
-        self.remember(&key(path), &serde_json::to_string(&receipt).unwrap_or_default())
+        self.remember_value(&key(path), &receipt)
     }
 }
 
@@ -112,7 +112,10 @@ pub(super) fn settle(registry: &mut Registry) -> Result<()> {
     for (key, value) in registry.recall_all(KEY)? {
         let path = PathBuf::from(&key[KEY.len()..]);
         remove_strays(&path);
-        let Ok(Some(mut receipt)) = serde_json::from_str::<Option<Receipt>>(&value) else { continue };
+        let parsed = serde_json::from_str::<Option<Receipt>>(&value);
+        let Some(mut receipt) = parsed.or_log(format_args!("read the receipt for {}", path.display())).flatten() else {
+            continue;
+        };
         let Some(begun) = receipt.begun.take() else { continue };
         let now = read(&path)?.as_deref().map(hash);
         let is_written = begun.after.is_none() || begun.after == now;
@@ -165,7 +168,8 @@ fn stray_prefix(path: &Path) -> String {
 /// What the file was before tine came, if nobody else has changed it since and it is still known: the text, or that there
 /// was none.
 pub(super) fn as_it_was(registry: &Registry, path: &Path, now: &str) -> Option<Option<String>> {
-    let receipt = registry.receipt(path).filter(|receipt| receipt.after == hash(now))?;
+    let receipt = registry.receipt(path).or_log("read the receipt").flatten();
+    let receipt = receipt.filter(|receipt| receipt.after == hash(now))?;
     let Some(before) = receipt.before else {
         return Some(None);
     };
@@ -194,7 +198,7 @@ pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Res
     check_writable(&edit.path)?;
     let metadata = fs::metadata(&path).ok();
     let untouched = edit.before.as_deref().and_then(|text| as_it_was(registry, &path, text)).is_some();
-    let mut receipt = registry.receipt(&path).unwrap_or_default();
+    let mut receipt = registry.receipt(&path)?.unwrap_or_default();
     receipt.is_ours |= edit.before.is_none();
     if !untouched {
         receipt.before = edit.before.as_deref().map(hash);
@@ -236,7 +240,7 @@ fn change(
     mode: Option<&fs::Permissions>,
 ) -> io::Result<()> {
     if let Some(backup) = receipt.backup.as_ref().filter(|_| is_new_backup) {
-        fs::copy(path, backup)?;
+        private::copy(path, backup)?;
     }
     match &edit.after {
         Some(after) => {
@@ -268,7 +272,7 @@ pub(super) fn begin_change(
         Receipt { before: before.as_deref().map(hash), backup: backup.clone(), kept, begun, ..Receipt::default() };
     registry.keep_receipt(path, Some(&receipt))?;
     if let Some(backup) = &backup {
-        fs::copy(real(path), backup).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })?;
+        private::copy(&real(path), backup).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })?;
     }
     Ok(before.zip(backup))
 }
@@ -296,7 +300,7 @@ pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_sh
             file.set_permissions(mode.clone())?;
         }
         file.sync_all()?;
-        fs::rename(&beside, path)
+        private::rename(&beside, path)
     };
     let written = write();
     if written.is_err() {

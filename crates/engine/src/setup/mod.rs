@@ -32,7 +32,7 @@ use file::Edit;
 /// What is asked for.
 #[derive(Debug, Clone)]
 pub struct SetupRequest {
-    /// In which agents.
+    /// In which agents; if there are none, in those that have the scope, or whose program or folder exists.
     pub agents: Vec<Agent>,
     /// For whom; nothing for wherever it is, or else the person.
     pub scope: Option<Scope>,
@@ -60,10 +60,12 @@ pub struct Step {
 
 /// What happens to one file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
     /// Whose it is.
     pub agent: Agent,
     /// For whom.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file or folder.
     pub path: PathBuf,
@@ -82,6 +84,7 @@ enum Action {
 
 /// How things stand in one agent.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupStatus {
     /// The agent.
     pub agent: Agent,
@@ -95,10 +98,40 @@ pub struct SetupStatus {
     pub events: Vec<SetupEvent>,
 }
 
+/// How things stand in all agents that were asked for, and what was changed.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SetupView<'a> {
+    agents: &'a [SetupStatus],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<Vec<&'a Change>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<Vec<SetupNote<'a>>>,
+}
+
+/// What is worth knowing about an agent.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SetupNote<'a> {
+    agent: Agent,
+    note: &'a str,
+}
+
+impl<'a> SetupView<'a> {
+    /// The JSON of these agents, after `plan` was carried out if there is one.
+    pub fn new(agents: &'a [SetupStatus], plan: Option<&'a SetupPlan>) -> Self {
+        let changes = plan.map(|plan| plan.steps.iter().map(|step| &step.change).collect());
+        let note = |(agent, note): &'a (Agent, String)| SetupNote { agent: *agent, note };
+        SetupView { agents, changes, notes: plan.map(|plan| plan.notes.iter().map(note).collect()) }
+    }
+}
+
 /// Entries in one place.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupPlace {
     /// For whom.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
@@ -125,8 +158,10 @@ impl SetupPlace {
 
 /// The MCP server in one place.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupServer {
     /// For whom.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
@@ -138,6 +173,7 @@ pub struct SetupServer {
 
 /// One thing that an agent tells.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupEvent {
     /// What it is called on the command line.
     pub event: &'static str,
@@ -145,21 +181,33 @@ pub struct SetupEvent {
     pub last: Option<Timestamp>,
 }
 
-/// The agents to set up where none is named: those that have the scope, or else those whose program or folder is there.
-pub(crate) fn agents_for_setup(ctx: &Ctx, scope: Option<Scope>) -> Vec<Agent> {
+impl SetupPlan {
+    /// The agents that it is for.
+    pub fn agents(&self) -> &[Agent] {
+        &self.request.agents
+    }
+}
+
+/// The agents that were named, or if there are none, those that have the scope or whose program or folder exists.
+fn agents_for_setup(ctx: &Ctx, named: &[Agent], scope: Option<Scope>) -> Result<Vec<Agent>> {
+    if !named.is_empty() {
+        return Ok(named.to_vec());
+    }
     let is_here = |agent: Agent| program::program(ctx, agent).is_ok() || ctx.adapter(agent).home().is_dir();
     let is_meant = |agent: &Agent| match scope {
         Some(scope) => ctx.adapter(*agent).has_scope(scope),
         None => is_here(*agent),
     };
-    Agent::ALL.into_iter().filter(is_meant).collect()
+    let meant: Vec<Agent> = Agent::ALL.into_iter().filter(is_meant).collect();
+    if meant.is_empty() { Err(Error::NoAgent) } else { Ok(meant) }
 }
 
 /// Decides what has to be changed.
 pub(crate) fn plan_setup(ctx: &Ctx, request: &SetupRequest) -> Result<SetupPlan> {
+    let request = SetupRequest { agents: agents_for_setup(ctx, &request.agents, request.scope)?, ..request.clone() };
     let mut plan = SetupPlan { request: request.clone(), steps: Vec::new(), notes: Vec::new() };
     for agent in &request.agents {
-        plan::plan_agent(ctx, *agent, request, &mut plan)?;
+        plan::plan_agent(ctx, *agent, &request, &mut plan)?;
     }
     Ok(plan)
 }
@@ -212,7 +260,7 @@ fn add_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     let before = file::read(&path)?;
     let (mark, text) = file::split_mark(before.as_deref().unwrap_or_default());
     let after = adapter.add_server(text, &hook_program(ctx)?).map_err(|problem| bad(&path, problem))?;
-    let kept = match ctx.registry().receipt(&path) {
+    let kept = match ctx.registry().receipt(&path)? {
         Some(receipt) => receipt.kept,
         None => adapter.server_containers(text),
     };
@@ -221,8 +269,12 @@ fn add_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     file::apply(&mut ctx.registry(), &edit, ctx.context().clock.now())
 }
 
-/// How things stand in an agent.
-pub(crate) fn setup_status(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
+/// How things stand in these agents, or if there are none, in those whose program or folder exists.
+pub(crate) fn setup_status(ctx: &Ctx, agents: &[Agent]) -> Result<Vec<SetupStatus>> {
+    agents_for_setup(ctx, agents, None)?.into_iter().map(|agent| status_of(ctx, agent)).collect()
+}
+
+fn status_of(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
     let places = setup_places(ctx, agent, true)?;
     let adapter = ctx.adapter(agent);
     let events = adapter.hook_events().iter().map(|(event, _)| {

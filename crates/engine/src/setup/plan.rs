@@ -160,7 +160,7 @@ fn plan_plugin(ctx: &Ctx, adapter: &dyn Adapter, enabled: Option<&dyn Plugin>, p
 pub(super) fn plan_hooks(ctx: &Ctx, agent: Agent, scope: Scope, path: &Path, uninstall: bool) -> Result<PlannedHooks> {
     let adapter = ctx.adapter(agent);
     let before = file::read(path)?;
-    let receipt = ctx.registry().receipt(path);
+    let receipt = ctx.registry().receipt(path)?;
     let (mark, text) = file::split_mark(before.as_deref().unwrap_or_default());
     let kept = receipt.as_ref().map(|receipt| receipt.kept.clone()).unwrap_or_default();
     let bare = adapter.remove_hooks(text, &kept).map_err(|problem| bad(path, problem))?;
@@ -274,7 +274,7 @@ fn plan_removal(ctx: &Ctx, adapter: &dyn Adapter, plan: &mut SetupPlan) -> Resul
     if !has_server && !has_hooks && !is_left {
         return Ok(());
     }
-    let receipt = ctx.registry().receipt(&config);
+    let receipt = ctx.registry().receipt(&config)?;
     let kept = receipt.as_ref().map_or_else(|| adapter.server_containers(text), |receipt| receipt.kept.clone());
     let mut left = text.to_owned();
     if has_server {

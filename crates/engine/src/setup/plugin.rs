@@ -60,7 +60,7 @@ pub(super) fn remove(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     file::check_writable(&settings)?;
     let now = file::read(&settings)?.unwrap_or_default();
     let was = file::as_it_was(&ctx.registry(), &settings, &now);
-    let receipt = ctx.registry().receipt(&settings).unwrap_or_default();
+    let receipt = ctx.registry().receipt(&settings)?.unwrap_or_default();
     match program::program(ctx, adapter.agent()) {
         Ok(program) => {
             let home = ctx.context().surroundings.home.clone();

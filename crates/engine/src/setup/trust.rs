@@ -60,7 +60,7 @@ fn grant(ctx: &Ctx, adapter: &dyn Adapter, path: &Path, moves: &HookMoves) -> Re
     }
     let before = file::read(&config)?;
     let text = before.clone().unwrap_or_default();
-    let kept = match ctx.registry().receipt(&config) {
+    let kept = match ctx.registry().receipt(&config)? {
         Some(receipt) => receipt.kept,
         None => adapter.server_containers(&text),
     };

@@ -5,8 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::Filter;
-use serde_json::json;
+use engine::{AdoptedView, Filter};
 use transcript::SessionName;
 use transcript::render::to_json_pretty;
 
@@ -56,7 +55,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         }
         let filter = Filter { agent: None, directory: Some(directory) };
         let mut taken = HashSet::new();
-        for session in desk.tine.sessions(&filter, &Bar::new())? {
+        for session in desk.tine.listing(&filter, &Bar::new())? {
             if session.view.name.is_some() {
                 continue;
             }
@@ -81,11 +80,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         adopted.push((session, name));
     }
     if args.json {
-        let told: Vec<_> = adopted
-            .iter()
-            .map(|(session, name)| json!({"agent": session.view.agent, "id": session.view.id, "name": name}))
-            .collect();
-        writeln!(out, "{}", to_json_pretty(&json!(told)))?;
+        let told: Vec<_> = adopted.iter().map(|(session, name)| AdoptedView::new(session, name)).collect();
+        writeln!(out, "{}", to_json_pretty(&told))?;
     } else {
         for (session, name) in &adopted {
             let title = ui::title(&session.view);

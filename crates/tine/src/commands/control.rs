@@ -2,8 +2,7 @@
 
 use std::process::ExitCode;
 
-use engine::{Error, SessionsError, Target};
-use serde_json::{Value, json};
+use engine::{Error, SessionsError, Target, TargetView};
 use transcript::State;
 
 use super::Desk;
@@ -57,7 +56,7 @@ pub(crate) fn interrupt(desk: &Desk, args: &InterruptArgs) -> Outcome {
     let session = desk.select(&args.session)?.session;
     let now = desk.tine.interrupt(&session)?;
     match args.json {
-        true => ui::print_json(&json!(now.view))?,
+        true => ui::print_json(&now.view)?,
         false => ui::say(&format!("{} is {}", now.view.label(), now.view.state.as_str())),
     }
     Ok(ExitCode::SUCCESS)
@@ -71,7 +70,7 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
     }
     // That one cannot be ended is no reason to let the others run.
     let mut failed = None;
-    let mut stopped: Vec<Value> = Vec::new();
+    let mut stopped: Vec<TargetView> = Vec::new();
     for target in &targets {
         match end(desk, target) {
             Ok((label, told)) => {
@@ -87,43 +86,36 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
         return Err(failure);
     }
     if args.json {
-        ui::print_json(&json!(stopped))?;
+        ui::print_json(&stopped)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Ends one, and says who it was.
-fn end(desk: &Desk, target: &Target) -> Result<(String, Value), Failure> {
-    match target {
-        Target::Unbegun(name) => {
-            desk.tine.stop_unbegun(name)?;
-            Ok((name.to_string(), json!({"name": name, "state": State::Stopped, "turns": 0})))
-        }
+fn end(desk: &Desk, target: &Target) -> Result<(String, TargetView), Failure> {
+    desk.tine.stop(target)?;
+    let (label, now) = match target {
+        Target::Unbegun(name) => (name.to_string(), target.clone()),
         Target::Session(session) => {
-            desk.tine.stop(session)?;
             let now = desk.tine.refresh(session)?;
-            Ok((now.view.label().to_owned(), json!(now.view)))
+            (now.view.label().to_owned(), now.into())
         }
-    }
+    };
+    Ok((label, now.view(State::Stopped)))
 }
 
 pub(crate) fn focus(desk: &Desk, args: &FocusArgs) -> Outcome {
-    match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => {
-            desk.tine.focus_unbegun(&name)?;
-            if args.json {
-                let state = desk.tine.status(&Target::Unbegun(name.clone()))?.state();
-                ui::print_json(&json!({"name": name, "state": state, "turns": 0}))?;
-            }
-        }
-        selection => {
-            let session = selection?.session;
-            desk.tine.focus(&session)?;
-            desk.tine.remember_use(&session);
-            if args.json {
-                ui::print_json(&json!(session.view))?;
-            }
-        }
+    let target = match desk.select(&args.session) {
+        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => Target::Unbegun(name),
+        selection => selection?.session.into(),
+    };
+    desk.tine.focus(&target)?;
+    if let Target::Session(session) = &target {
+        desk.tine.remember_use(session);
+    }
+    if args.json {
+        let state = desk.tine.status(&target)?.state();
+        ui::print_json(&target.view(state))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -47,12 +47,12 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         session => session?,
     };
     let label = ui::label(&session.view).to_owned();
-    let before = desk.tine.goes_along(&session)?.len() as u64;
-    let before = match before {
+    let plan = desk.tine.plan_deletion(&session)?;
+    let before = match plan.previous as u64 {
         0 => String::new(),
         count => format!(" and {} from before it was cleared", ui::count(count, "conversation")),
     };
-    let workspace = desk.tine.workspace_of(&session)?;
+    let workspace = plan.workspace;
     let along = match &workspace {
         Some(workspace) if args.worktree => format!(" with its {} {}", kind_of(workspace), workspace.path().display()),
         _ => String::new(),

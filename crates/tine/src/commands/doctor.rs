@@ -4,7 +4,6 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use engine::Verdict;
-use serde_json::json;
 use transcript::render::to_json_pretty;
 use transcript::text;
 
@@ -31,25 +30,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let repaired = if args.repair { desk.tine.repair()? } else { Vec::new() };
-    let report = desk.tine.doctor(&Bar::new())?;
+    let report = desk.tine.doctor(args.repair, &Bar::new())?;
     let mut out = ui::out();
     if args.json {
-        let mut value = json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "healthy": report.is_healthy(),
-            "checks": report.checks,
-        });
-        if args.repair {
-            value["repaired"] = json!(repaired);
-        }
-        writeln!(out, "{}", to_json_pretty(&value))?;
+        writeln!(out, "{}", to_json_pretty(&report))?;
     } else {
         let paint = Paint(desk.surface.color);
-        if args.repair && repaired.is_empty() {
+        if report.repaired.as_ref().is_some_and(Vec::is_empty) {
             ui::say("nothing to repair");
         }
-        for sentence in &repaired {
+        for sentence in report.repaired.iter().flatten() {
             ui::say(&text::clean(sentence));
         }
         for check in &report.checks {
@@ -65,5 +55,5 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         }
     }
     out.flush()?;
-    Ok(if report.is_healthy() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use engine::{ForkView, Forked, Method, Place, Plan, Request, Selection, Session, Where};
+use engine::{ForkView, Forked, Method, Place, Plan, Request, Selection, Session, Until, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName, State};
@@ -351,7 +351,7 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
     };
     let waiting = Waiting::new();
     let tell = |session: &Session, waited| waiting.tell(&session.view, waited);
-    Ok(desk.tine.wait_until_idle(source, timeout, &tell)?)
+    Ok(desk.tine.wait_for(vec![source], Until::AllIdle, timeout, &tell)?.swap_remove(0))
 }
 
 /// Runs the agent where the plan says, and prints what there is to print.
@@ -389,18 +389,11 @@ fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(ForkView)
         for warning in desk.tine.take_warnings() {
             ui::warn(&warning);
         }
-        return super::become_program(desk.tine.open_command(plan, &forked.session)?);
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Without a terminal something must be said.
-pub(crate) fn needed(prompt: Option<&str>) -> Result<&str, Failure> {
-    prompt.ok_or_else(|| Failure::Other {
-        kind: "no_prompt",
-        message: "without a terminal something must be said".into(),
-        hint: Some("say it with `--prompt`".into()),
-    })
+    match opened.here {
+        Some(command) => super::become_program(command),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// What is to be said first; `-` stands for standard input.

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{IndexStatus, Missing};
+use engine::{IndexPart, IndexRequest, Missing};
 use transcript::render::to_json_pretty;
 use transcript::text;
 
@@ -37,24 +37,19 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// What programs are told.
-#[derive(serde::Serialize)]
-struct Told<'a> {
-    #[serde(flatten)]
-    status: &'a IndexStatus,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<serde_json::Value>,
-}
-
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut status = match args.status {
         true => desk.tine.index_status(&Bar::new())?,
         false => {
-            let words = desk.tine.update_index(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
+            let update = |part| {
+                let request = IndexRequest { part, time: None, rebuild: args.rebuild };
+                desk.tine.update_index(request, &Bar::new(), &IndexBar::new())
+            };
+            let words = update(IndexPart::Words)?;
             match args.words {
                 true => words,
                 false => {
-                    let mut all = desk.tine.update_vectors(None, args.rebuild, &Bar::new(), &IndexBar::new())?;
+                    let mut all = update(IndexPart::Vectors)?;
                     all.notices.splice(0..0, words.notices);
                     all.notices.dedup();
                     all.failed = words.failed.or(all.failed);
@@ -63,11 +58,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             }
         }
     };
-    let failure = status.failed.take().map(Failure::from);
     let mut out = ui::out();
     if args.json {
-        let error = failure.as_ref().map(|failure| failure.as_json()["error"].take());
-        writeln!(out, "{}", to_json_pretty(&Told { status: &status, error }))?;
+        writeln!(out, "{}", to_json_pretty(&status.view()))?;
     } else {
         for notice in &status.notices {
             ui::say(&text::one_line(notice));
@@ -100,7 +93,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         writeln!(out, "{path}{}", if status.is_written { " (update in progress)" } else { "" })?;
     }
     out.flush()?;
-    match failure {
+    match status.failed.take().map(Failure::from) {
         None => Ok(ExitCode::SUCCESS),
         // Programs have it with everything else.
         Some(_) if args.json => Ok(ExitCode::FAILURE),

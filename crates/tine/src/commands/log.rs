@@ -60,7 +60,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 }
 
 fn print(desk: &Desk, out: &mut impl Write, operation: &Operation) -> io::Result<()> {
-    let line = line(desk, operation.id, operation.at, operation.state.as_str(), &operation.what);
+    let line = line(desk, operation.id, Some(operation.at), operation.state.as_str(), &operation.what);
     let dimmed = if operation.state.is_done() { line } else { Paint(desk.surface.color).dim(&line) };
     writeln!(out, "{dimmed}")?;
     for effect in operation.summary() {
@@ -81,8 +81,8 @@ fn print_unreadable(desk: &Desk, out: &mut impl Write, operation: &UnreadableOpe
     print_detail(desk, out, &format!("unreadable: {}", text::one_line(&operation.unreadable)))
 }
 
-fn line(desk: &Desk, id: i64, at: Timestamp, state: &str, what: &str) -> String {
-    let age = ui::short_age(at, desk.tine.context().clock.now(), &desk.surface.zone);
+fn line(desk: &Desk, id: i64, at: Option<Timestamp>, state: &str, what: &str) -> String {
+    let age = at.map(|at| ui::short_age(at, desk.tine.context().clock.now(), &desk.surface.zone)).unwrap_or_default();
     format!("{id:>4}  {age:>10}  {state:<7}  {}", text::one_line(what))
 }
 

@@ -30,7 +30,7 @@ impl PlaceArgs {
     pub(crate) fn choice(&self, desk: &Desk, json: bool) -> Result<Place, Failure> {
         let place = self.place.unwrap_or_else(|| desk.default_place(json));
         if let Place::In(spot) = place {
-            desk.tine.check_place(spot)?;
+            spot.check(desk.tine.context())?;
         }
         Ok(place)
     }

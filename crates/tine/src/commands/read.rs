@@ -3,8 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Error, SessionsError};
-use serde_json::json;
+use engine::{Error, LastAnswer, ReadText, SessionsError, Target};
 use transcript::render::to_json_pretty;
 
 use super::Desk;
@@ -35,57 +34,43 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let session = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) if args.screen => {
-            let screen = desk.tine.screen_unbegun(&name)?;
-            let mut out = ui::out();
-            match args.json {
-                true => writeln!(out, "{}", to_json_pretty(&json!({"session": {"name": name}, "screen": screen})))?,
-                false => writeln!(out, "{}", transcript::text::clean(screen.trim_end()))?,
-            }
-            out.flush()?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        selection => selection?.session,
+    let target = match desk.select(&args.session) {
+        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) if args.screen => Target::Unbegun(name),
+        selection => selection?.session.into(),
     };
-    let (what, text) = match args.screen {
-        true => ("screen", desk.tine.screen(&session)?),
-        false => ("answer", desk.tine.last_answer(&session)?.ok_or_else(|| no_answer(desk, &session))?),
+    let read = match &target {
+        Target::Session(session) if !args.screen => match desk.tine.last_answer(session)? {
+            LastAnswer::Answer { text, .. } => ReadText::Answer(text),
+            other => return Err(no_answer(session, &other)),
+        },
+        target => ReadText::Screen(desk.tine.screen(target)?),
     };
     let mut out = ui::out();
     match args.json {
-        true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, what: text})))?,
-        false => writeln!(out, "{}", transcript::text::clean(text.trim_end()))?,
+        true => writeln!(out, "{}", to_json_pretty(&read.view(&target)))?,
+        false => writeln!(out, "{}", transcript::text::clean(read.as_str().trim_end()))?,
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn no_answer(desk: &Desk, session: &engine::Session) -> Failure {
+fn no_answer(session: &engine::Session, answer: &LastAnswer) -> Failure {
     let label = session.view.label();
-    if desk.tine.is_done(session) && desk.tine.is_freshly_seeded(session).unwrap_or_default() {
-        return Failure::Other {
-            kind: "no_answer",
-            message: format!("`{label}` is ready, but nothing was asked in it yet"),
-            hint: Some(format!("`tine send {label} TEXT` asks it")),
-        };
-    }
-    if desk.tine.is_done(session) {
-        return Failure::Other {
-            kind: "no_answer",
-            message: match desk.tine.last_failure(session) {
-                Some(failure) => {
-                    let why = transcript::text::one_line(&failure.message);
-                    format!("the last turn of `{label}` ended without an answer: {why}")
-                }
-                None => format!("the last turn of `{label}` ended without an answer"),
-            },
-            hint: Some(format!("`tine show {label}` shows how far it came")),
-        };
-    }
-    Failure::Other {
-        kind: "no_answer",
-        message: format!("`{label}` has not answered yet"),
-        hint: Some(format!("`tine wait {label}` waits for it")),
-    }
+    let (message, hint) = match answer {
+        LastAnswer::NotAsked => (
+            format!("`{label}` is ready, but nothing was asked in it yet"),
+            format!("`tine send {label} TEXT` asks it"),
+        ),
+        LastAnswer::Failed(failure) => {
+            let why = failure.as_ref().map(|failure| format!(": {}", transcript::text::one_line(&failure.message)));
+            (
+                format!("the last turn of `{label}` ended without an answer{}", why.unwrap_or_default()),
+                format!("`tine show {label}` shows how far it came"),
+            )
+        }
+        LastAnswer::Pending | LastAnswer::Answer { .. } => {
+            (format!("`{label}` has not answered yet"), format!("`tine wait {label}` waits for it"))
+        }
+    };
+    Failure::Other { kind: "no_answer", message, hint: Some(hint) }
 }

@@ -4,12 +4,11 @@ use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use engine::{Opening, Place, Request, RunError, Selection, Session, Target};
-use serde_json::json;
+use engine::{OpenAt, Place, Request, ResumeView, RunError, Selection, Session, Target};
 use transcript::State;
 use transcript::render::to_json_pretty;
 
-use super::fork::{self, needed, prompt};
+use super::fork::{self, prompt};
 use super::place::{self, PlaceArgs};
 use super::{Desk, become_program};
 use crate::Outcome;
@@ -56,10 +55,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let place = args.place.choice(desk, args.json)?;
     let text = args.prompt.as_deref().map(prompt).transpose()?;
     let launch = desk.tine.launch_of(&session.view, &args.args, text)?;
-    let said = match place {
-        Place::Headless => Some(needed(launch.prompt.as_deref())?),
-        Place::Here | Place::None | Place::In(_) => None,
-    };
+    launch.check_prompt(place)?;
     let own = session.view.cwd.clone().unwrap_or_else(|| desk.tine.context().cwd.clone());
     let directory = args.to.as_ref().map_or(own, |to| desk.tine.context().cwd.join(to));
     let session = start(desk, session, Some(&directory), args.json)?;
@@ -69,7 +65,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             Choice::Resume => {}
             Choice::Cancel => return Ok(ExitCode::FAILURE),
             Choice::Focus => {
-                desk.tine.focus(&session)?;
+                desk.tine.focus(&session.into())?;
                 return Ok(ExitCode::SUCCESS);
             }
             Choice::Fork => {
@@ -82,52 +78,29 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         }
     }
     desk.tine.remember_use(&session);
+    let (focus, ready_within) = (desk.surface.is_interactive, args.place.ready_within());
+    let opened = desk.tine.open_session(&session, &directory, &launch, OpenAt { place, focus, ready_within })?;
     let mut out = ui::out();
-    if let Some(text) = said {
-        let answer = desk.tine.resume_headless(&session, &directory, &launch, text)?;
+    if let Some(answer) = &opened.answer {
         match args.json {
-            true => writeln!(out, "{}", to_json_pretty(&json!({"session": session.view, "answer": answer})))?,
-            false => writeln!(out, "{}", transcript::text::clean(&answer))?,
+            true => writeln!(out, "{}", to_json_pretty(&ResumeView::new(&session, &launch, place, &opened)))?,
+            false => writeln!(out, "{}", transcript::text::clean(answer))?,
         }
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (words, command) = desk.tine.resume(&session, &directory, &launch)?;
     let variables = launch.profile.variables(session.view.name.as_ref());
-    let pane = match place {
-        Place::In(spot) => Some(desk.tine.open_in(
-            spot,
-            &Opening {
-                agent: session.view.agent,
-                id: Some(&session.view.id),
-                name: session.view.name.as_ref(),
-                label: session.view.label(),
-                directory: &directory,
-                words: &words,
-                profile: &launch.profile,
-                focus: desk.surface.is_interactive,
-                ready_within: args.place.ready_within(),
-                turns_before_prompt: launch.prompt.as_ref().map(|_| session.view.turns),
-            },
-        )?),
-        _ => None,
-    };
+    let pane = opened.pane.as_ref();
     if args.json {
-        let told = json!({
-            "session": session.view, "place": place.view(pane.as_ref()),
-            "command": launch.profile.shown_words(&words), "environment": engine::shown_variables(&variables),
-        });
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        writeln!(out, "{}", to_json_pretty(&ResumeView::new(&session, &launch, place, &opened)))?;
     } else if pane.is_some() {
-        ui::say(&format!("resumed {} in {}", session.view.label(), place::told(pane.as_ref())));
+        ui::say(&format!("resumed {} in {}", session.view.label(), place::told(pane)));
     } else if place != Place::Here {
-        let words = show::resume_words(&launch.profile, &words, session.view.label());
+        let words = show::resume_words(&launch.profile, &opened.command, session.view.label());
         writeln!(out, "{}", show::in_directory(&directory, &variables, &words))?;
     }
     out.flush()?;
-    if place != Place::Here {
-        return Ok(ExitCode::SUCCESS);
-    }
+    let Some(command) = opened.here else { return Ok(ExitCode::SUCCESS) };
     // Nobody can print them later.
     for warning in desk.tine.take_warnings() {
         ui::warn(&warning);
@@ -165,7 +138,7 @@ fn asked(desk: &Desk, session: &Session) -> Result<Choice, Failure> {
     if !desk.surface.is_interactive {
         return Err(Failure::Engine(RunError::OpenElsewhere { session: label, state }.into()));
     }
-    let pane = desk.tine.status(&Target::Session(Box::new(session.clone())))?.pane;
+    let pane = desk.tine.status(&Target::from(session.clone()))?.pane;
     let process = session.live.as_ref().and_then(|live| live.pid).map(|pid| format!(" in process {pid}"));
     let whereabouts = match &pane {
         Some(pane) => format!(" in {}", place::told(Some(pane))),

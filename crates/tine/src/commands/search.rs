@@ -8,7 +8,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use diagnostics::OrLog;
 use engine::{
-    Answer, Asking, EMBEDDING, Found, Limits, Missing, Now, Query, RECENT, Snippet, query_time, without_line,
+    Answer, Asking, Choice, EMBEDDING, Found, IndexPart, IndexRequest, Limits, Missing, Now, Query, RECENT, Snippet,
+    query_time, without_line,
 };
 use transcript::render::to_json_pretty;
 use transcript::{Agent, text};
@@ -106,22 +107,23 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let now = Now { time: desk.tine.context().clock.now(), zone: desk.surface.zone.clone() };
     let given = limits(desk, args, &now)?;
     let mut query = Query::parse(&args.query.join(" "), &given, &now)?;
-    let mut search = |engine| {
-        query.engine = engine;
-        let (progress, indexing) = (&Bar::new(), &IndexBar::new());
-        let (limits, limit, embedding) = (&given, args.limit, EMBEDDING);
-        desk.tine.search(Asking { query: &query, limits, limit, embedding, progress, indexing })
+    query.engine = match args.engine {
+        Engine::Auto | Engine::Qmd => engine::Engine::Auto,
+        Engine::Hybrid => engine::Engine::Hybrid,
+        Engine::Words => engine::Engine::Words,
+        Engine::Meaning => engine::Engine::Meaning,
     };
-    let mut answer = match args.engine {
-        Engine::Auto => search(engine::Engine::Auto)?,
-        Engine::Hybrid => search(engine::Engine::Hybrid)?,
-        Engine::Words => search(engine::Engine::Words)?,
-        Engine::Meaning => search(engine::Engine::Meaning)?,
-        Engine::Qmd => desk.tine.search_qmd(&query, &given, &args.collection, args.limit, &Bar::new())?,
-    };
+    query.collection = (args.engine == Engine::Qmd).then(|| args.collection.clone());
+    let (progress, indexing) = (&Bar::new(), &IndexBar::new());
+    let (limits, limit, embedding) = (&given, args.limit, EMBEDDING);
+    let mut answer = desk.tine.search(Asking { query: &query, limits, limit, embedding, progress, indexing })?;
     let mut out = ui::out();
     if args.json {
-        let choices = answer.results.drain(..).map(|found| desk.tine.check_result(found)).collect::<Vec<_>>();
+        let check = |found: Found| {
+            let can_fork = desk.tine.check_found(&found, None).map(drop).into();
+            Choice { found, can_fork }
+        };
+        let choices = answer.results.drain(..).map(check).collect::<Vec<_>>();
         writeln!(out, "{}", to_json_pretty(&answer.view(&choices, 1)))?;
     } else {
         tell(desk, &answer, &mut out)?;
@@ -130,7 +132,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     drop(out);
     // The answer is out; what tools did is read as far as a person may wait for the next prompt.
     if answer.missing != Missing::default() {
-        desk.tine.update_index(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new()).or_log("complete the index");
+        let request = IndexRequest { part: IndexPart::Words, time: Some(AFTERWARDS), rebuild: false };
+        desk.tine.update_index(request, &Bar::new(), &IndexBar::new()).or_log("complete the index");
     }
     std::mem::forget(answer);
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,6 @@ use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
 use engine::{Delivery, Error, SessionsError, Target};
-use serde_json::json;
 use transcript::render::to_json_pretty;
 
 use super::Desk;
@@ -65,9 +64,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut out = ui::out();
     let label = sent.session.view.label();
     if args.json {
-        let is_queued = sent.delivery == Delivery::Queued;
-        let told = json!({"session": sent.session.view, "answer": sent.answer, "queued": is_queued});
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        writeln!(out, "{}", to_json_pretty(&sent.view()))?;
     } else if let Some(answer) = &sent.answer {
         writeln!(out, "{}", transcript::text::clean(answer))?;
     } else {

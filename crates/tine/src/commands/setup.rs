@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use engine::{Scope, SetupPlan, SetupRequest, SetupStatus};
-use serde_json::json;
+use engine::{Scope, SetupPlan, SetupRequest, SetupStatus, SetupView};
 use transcript::Agent;
 use transcript::render::to_json_pretty;
 use transcript::text;
@@ -60,21 +59,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         (_, true) => Some(Scope::Plugin),
         _ => None,
     };
-    let agents = match args.agent {
-        Some(agent) => vec![agent],
-        None => desk.tine.agents_for_setup(scope),
-    };
-    if agents.is_empty() {
-        return Err(Failure::Other {
-            kind: "no_agent",
-            message: "no agent was found".into(),
-            hint: Some("install one, or name it: `tine setup claude`".into()),
-        });
-    }
+    let agents: Vec<Agent> = args.agent.into_iter().collect();
     if args.status {
         return status(desk, &agents, args.json, None);
     }
-    let request = SetupRequest { agents: agents.clone(), scope, uninstall: args.uninstall };
+    let request = SetupRequest { agents, scope, uninstall: args.uninstall };
     let plan = desk.tine.plan_setup(&request)?;
     if !plan.steps.is_empty() && !args.yes && !confirmed(desk, args, &plan)? {
         ui::say("cancelled");
@@ -83,20 +72,20 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     // Even without a step: what a killed run left behind is cleaned up.
     desk.tine.apply_setup(&plan)?;
     if args.json {
-        return status(desk, &agents, true, Some(&plan));
+        return status(desk, plan.agents(), true, Some(&plan));
     }
     let mut stderr = io::stderr().lock();
     // Who was asked has seen them.
     if args.yes {
         show(&mut stderr, desk, &plan)?;
     }
-    for agent in agents {
-        let is_touched = plan.steps.iter().any(|step| step.change.agent == agent);
+    for agent in plan.agents() {
+        let is_touched = plan.steps.iter().any(|step| step.change.agent == *agent);
         let told = match (is_touched, args.uninstall) {
             (true, false) => "set up; restart open sessions to use it",
             (true, true) => "removed",
             (false, true) => "nothing to remove",
-            (false, false) if plan.notes.iter().any(|(of, _)| *of == agent) => continue,
+            (false, false) if plan.notes.iter().any(|(of, _)| of == agent) => continue,
             (false, false) => "already set up",
         };
         writeln!(stderr, "{agent}: {told}")?;
@@ -126,15 +115,10 @@ fn confirmed(desk: &Desk, args: &Args, plan: &SetupPlan) -> Result<bool, Failure
 }
 
 fn status(desk: &Desk, agents: &[Agent], json: bool, plan: Option<&SetupPlan>) -> Outcome {
-    let all = agents.iter().map(|agent| desk.tine.setup_status(*agent)).collect::<Result<Vec<_>, _>>()?;
+    let all = desk.tine.setup_status(agents)?;
     let mut out = ui::out();
     if json {
-        let mut told = json!({ "agents": all });
-        if let Some(plan) = plan {
-            told["changes"] = plan.steps.iter().map(|step| json!(step.change)).collect();
-            told["notes"] = plan.notes.iter().map(|(agent, note)| json!({ "agent": agent, "note": note })).collect();
-        }
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        writeln!(out, "{}", to_json_pretty(&SetupView::new(&all, plan)))?;
     } else {
         for status in &all {
             tell(&mut out, desk, status)?;

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use engine::SeedText;
 use transcript::render::{Html, Json, Markdown, Part, Renderer, Style, Terminal, Tools, to_json_pretty};
 use transcript::{secrets, text};
 
@@ -64,10 +65,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let part = part(&session, selection.turns, args.turn)?;
     let until = args.turn.or(selection.turns);
     // JSON has everything that the file has.
-    let mut blocks = match args.seed || args.json {
-        true => desk.tine.read_all(&session, until)?,
-        false => desk.tine.read(&session, until)?,
-    };
+    let seed = if args.seed || args.json { SeedText::Full } else { SeedText::Folded };
+    let mut blocks = desk.tine.read(&session, until, seed)?;
     desk.tine.remember_use(&session);
 
     let masks = (args.markdown || args.html) && !args.keep_secrets;

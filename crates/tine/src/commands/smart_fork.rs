@@ -92,7 +92,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let results = std::mem::take(&mut suggestions.answer.results);
     let request = |found: &Found| wanted(args, place, found);
     let check = |found: Found| {
-        let can_fork = desk.tine.check_found(&found, &request(&found)).map(drop).into();
+        let can_fork = desk.tine.check_found(&found, Some(&request(&found))).map(drop).into();
         Choice { found, can_fork }
     };
     let mut choices: Vec<Choice> = results.into_iter().map(check).collect();
@@ -125,7 +125,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 
 /// Forks the session that was chosen.
 fn make(desk: &Desk, args: &Args, found: &Found, asks: bool, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
-    if let Err(error) = desk.tine.program(args.shape.agent.unwrap_or(found.session.view.agent)) {
+    if let Err(error) = desk.tine.check_start(args.shape.agent.unwrap_or(found.session.view.agent), None) {
         ui::warn(&format!("{error}: the fork will be created, but it can't be opened here"));
     }
     let wait = args.shape.wait(&args.options);
@@ -226,7 +226,7 @@ fn item(desk: &Desk, choice: &Choice, before: usize) -> Item {
 fn preview(desk: &Desk, found: &Found) -> Result<Vec<String>, Failure> {
     let paint = Paint(desk.surface.color);
     let mut lines = vec![paint.bold(&format!("{}, turn {}", ui::title(&found.session.view), found.turn))];
-    let mut blocks = desk.tine.read(&found.session, Some(found.turn))?;
+    let mut blocks = desk.tine.read(&found.session, Some(found.turn), engine::SeedText::Folded)?;
     while let Some(block) = blocks.next_block() {
         let (said, mark) = match &block.kind {
             BlockKind::Prompt { text, .. } => (text, "> "),

@@ -4,12 +4,12 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use engine::{EmptyClone, LaunchRequest, Opening, Pane, Place, Start};
+use engine::{EmptyClone, LaunchRequest, OpenAt, Opened, Place, Start};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName};
 
-use super::fork::{needed, prompt};
+use super::fork::prompt;
 use super::place::{self, PlaceArgs};
 use super::{Desk, become_program};
 use crate::Outcome;
@@ -68,16 +68,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         prompt: args.prompt.as_deref().map(prompt).transpose()?,
         args: args.args.clone(),
     };
-    let launch = desk.tine.launch_for(args.agent, &request)?;
     let place = args.place.choice(desk, args.json)?;
-    let said = match place {
-        Place::Headless => Some(needed(launch.prompt.as_deref())?),
-        Place::Here | Place::None | Place::In(_) => None,
-    };
-    let start = desk.tine.begin(args.agent, args.name.as_ref(), &launch, place == Place::Here)?;
-    let answer = said.map(|said| desk.tine.start_headless(&start, said)).transpose()?;
-    let view = |pane: Option<&Pane>, answer: Option<&str>| json!(start.view(place, pane, answer));
-    tell(desk, &start, place, &args.place, answer.as_deref(), args.json.then_some(&view))
+    let start = desk.tine.begin(args.agent, args.name.as_ref(), &request, place)?;
+    let opened = desk.tine.open_start(&start, None, open_at(desk, place, &args.place))?;
+    let view = args.json.then(|| json!(start.view(place, &opened)));
+    tell(desk, &start, place, opened, view.as_ref())
 }
 
 /// Opens a clone of a session in which nothing was said.
@@ -85,55 +80,39 @@ pub(crate) fn open(desk: &Desk, clone: &EmptyClone, operation: i64, options: &su
     let start = &clone.start;
     let place = options.place.choice(desk, options.json)?;
     let prompt = options.prompt.as_deref().map(prompt).transpose()?;
-    let answer = match (place, &prompt) {
-        (Place::Headless, Some(prompt)) => Some(desk.tine.start_headless(start, prompt)?),
-        _ => None,
-    };
-    let view = |pane: Option<&Pane>, answer: Option<&str>| {
+    let opened = desk.tine.open_start(start, prompt.as_deref(), open_at(desk, place, &options.place))?;
+    let view = options.json.then(|| {
         let mut view = clone.view(place, Some(operation));
-        view.place = place.view(pane);
-        view.answer = answer.map(str::to_owned);
+        view.place = place.view(opened.pane.as_ref());
+        view.answer.clone_from(&opened.answer);
         json!(view)
-    };
-    tell(desk, start, place, &options.place, answer.as_deref(), options.json.then_some(&view))
+    });
+    tell(desk, start, place, opened, view.as_ref())
 }
 
-/// The JSON of what was started, in this pane and with this answer.
-type View<'a> = &'a dyn Fn(Option<&Pane>, Option<&str>) -> Value;
+fn open_at(desk: &Desk, place: Place, args: &PlaceArgs) -> OpenAt {
+    OpenAt { place, focus: desk.surface.is_interactive, ready_within: args.ready_within() }
+}
 
 /// Prints what was started, as JSON if `view` is given, and becomes the agent where it is to run here.
-fn tell(
-    desk: &Desk,
-    start: &Start,
-    place: Place,
-    options: &PlaceArgs,
-    answer: Option<&str>,
-    view: Option<View<'_>>,
-) -> Outcome {
-    let pane = match place {
-        Place::In(spot) => {
-            let opening = Opening::of_start(start, desk.surface.is_interactive, options.ready_within());
-            Some(desk.tine.open_in(spot, &opening)?)
-        }
-        _ => None,
-    };
+fn tell(desk: &Desk, start: &Start, place: Place, opened: Opened, view: Option<&Value>) -> Outcome {
     let name = Paint(desk.surface.color).name(start.name.as_str());
     let variables = start.profile.variables(Some(&start.name));
     let mut out = ui::out();
     if let Some(view) = view {
-        writeln!(out, "{}", to_json_pretty(&view(pane.as_ref(), answer)))?;
-    } else if let Some(answer) = answer {
+        writeln!(out, "{}", to_json_pretty(view))?;
+    } else if let Some(answer) = &opened.answer {
         ui::say(&format!("started {name}"));
         writeln!(out, "{}", transcript::text::clean(answer))?;
-    } else if pane.is_some() {
-        ui::say(&format!("started {name} in {}", place::told(pane.as_ref())));
+    } else if opened.pane.is_some() {
+        ui::say(&format!("started {name} in {}", place::told(opened.pane.as_ref())));
     } else if place == Place::None {
         ui::say(&format!("{name} is ready; start it with:"));
         writeln!(out, "{}", show::in_directory(&start.directory, &variables, &start.words))?;
     }
     out.flush()?;
-    match place {
-        Place::Here => become_program(desk.tine.start_command(start)?),
-        _ => Ok(ExitCode::SUCCESS),
+    match opened.here {
+        Some(command) => become_program(command),
+        None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Session, Target};
+use engine::{Session, Target, Until};
 use serde_json::Value;
 use transcript::State;
 use transcript::render::to_json_pretty;
@@ -59,7 +59,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     let waiting = Waiting::new();
     let timeout = args.timeout.and_then(|timeout| timeout.0);
-    let done = desk.tine.wait_for(watched, args.any, timeout, &|busy, waited| waiting.tell(&busy.view, waited))?;
+    let until = if args.any { Until::AnyDone } else { Until::AllDone };
+    let done = desk.tine.wait_for(watched, until, timeout, &|busy, waited| waiting.tell(&busy.view, waited))?;
     drop(waiting);
     let mut out = ui::out();
     if args.json {

@@ -81,7 +81,8 @@ fn tour(desk: &Desk) -> Result<(), Failure> {
     step(desk, "tine fork login-fix@1 login-retry", &UNATTENDED)?;
 
     // On a busy machine, a search may answer before everything is embedded.
-    desk.tine.update_vectors(None, false, &Quiet, &Quiet)?;
+    let request = engine::IndexRequest { part: engine::IndexPart::Vectors, time: None, rebuild: false };
+    desk.tine.update_index(request, &Quiet, &Quiet)?;
     print("\nCan't remember where you solved something? Ask in your own words:")?;
     step(desk, "tine search spreadsheet download", &[])?;
 

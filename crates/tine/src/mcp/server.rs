@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use diagnostics::OrLog;
-use engine::{Cancel, Context, Plan, Project, Quiet, Tine};
+use engine::{Cancel, Context, IndexPart, IndexRequest, Plan, Project, Quiet, Tine};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ElicitRequestParams, ElicitationAction, ElicitationSchema,
     ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
@@ -32,9 +32,14 @@ const PLANS: usize = 64;
 /// How long a person may take to answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(300);
 
+fn instructions() -> String {
+    let agents = Agent::ALL.map(Agent::product_name).join(", ");
+    format!("tine finds, forks and drives conversations with coding agents on this machine ({agents}). {INSTRUCTIONS}")
+}
+
+/// What an agent is told about tine, after the names of the agents.
 const INSTRUCTIONS: &str = "\
-tine finds, forks and drives conversations with coding agents on this machine (Claude Code, Codex). Before solving \
-something, look whether it was solved before: `smart_fork` finds past sessions by what you intend, and forks the one that \
+Before solving something, look whether it was solved before: `smart_fork` finds past sessions by what you intend, and forks the one that \
 fits, with all its context; `search_sessions` and `read_session` look things up. `spawn_workers`, `send_message`, \
 `wait_sessions` and `read_answer` hand work to other sessions and collect what they answer. A session is named by its name, \
 its id, the beginning of an id, or `me` for your own; `NAME@4` is that session as it was after turn 4. A source is never \
@@ -59,7 +64,8 @@ impl Shared {
         let context = self.context.clone();
         let complete = move || {
             if let Ok(tine) = Tine::open(context) {
-                tine.update_vectors(Some(AFTERWARDS), false, &Quiet, &Quiet).or_log("complete the vectors");
+                let request = IndexRequest { part: IndexPart::Vectors, time: Some(AFTERWARDS), rebuild: false };
+                tine.update_index(request, &Quiet, &Quiet).or_log("complete the vectors");
             }
         };
         *completing = std::thread::Builder::new().spawn(complete).or_log("start a thread for the vectors");
@@ -156,7 +162,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build();
         let own = Implementation::new("tine", env!("CARGO_PKG_VERSION")).with_title("tine");
-        ServerConfig::new(capabilities).with_server_info(own).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(own).with_instructions(instructions())
     }
 
     async fn list_tools(

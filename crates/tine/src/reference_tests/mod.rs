@@ -6,6 +6,7 @@ mod cli;
 mod configuration;
 mod examples;
 mod man;
+mod schemas;
 
 use clap::{Arg, Command, CommandFactory};
 

@@ -147,7 +147,7 @@ pub(crate) fn out() -> io::BufWriter<io::StdoutLock<'static>> {
 }
 
 /// Prints a JSON value for programs.
-pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
+pub(crate) fn print_json(value: &impl serde::Serialize) -> io::Result<()> {
     let mut out = out();
     writeln!(out, "{}", transcript::render::to_json_pretty(value))?;
     out.flush()

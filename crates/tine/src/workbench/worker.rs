@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use engine::chat::ChatEvent;
 use engine::{
-    Asking, ChatRequest, Context, EMBEDDING, Engine, Limits, Now, OpenChat, Plan, Project, Query, Quiet, Session,
-    TabRecord, Target, Tine,
+    Asking, ChatRequest, Context, EMBEDDING, Engine, Limits, Now, OpenChat, Plan, Project, Query, Quiet, SeedText,
+    Session, TabRecord, Target, Tine,
 };
 use jiff::tz::TimeZone;
 use transcript::render::{Part, Renderer, Style, Terminal, Tools};
@@ -284,7 +284,7 @@ impl Worker {
                 self.refresh_tab(tab, &path)
             }
             Effect::FocusPane(session) => {
-                self.tine.focus(&session)?;
+                self.tine.focus(&Target::Session(session))?;
                 Ok(Event::Ignored)
             }
             Effect::Complete { tab, word, directory } => {
@@ -323,7 +323,7 @@ impl Worker {
 
     /// Lays out the prompts and the last answer of each turn.
     fn focused(&self, session: &Session, width: u16) -> Result<Document, engine::Error> {
-        let mut blocks = self.tine.read(session, None)?;
+        let mut blocks = self.tine.read(session, None, SeedText::Folded)?;
         let mut last = HashMap::new();
         let mut number = 0usize;
         while let Some(block) = blocks.next_block() {
@@ -342,7 +342,7 @@ impl Worker {
 
     /// One turn as Markdown, without secrets being masked: it is the person's own text.
     fn turn_as_markdown(&self, session: &Session, turn: u32) -> Result<String, engine::Error> {
-        let mut blocks = self.tine.read(session, Some(turn))?;
+        let mut blocks = self.tine.read(session, Some(turn), SeedText::Folded)?;
         let mut parts = Vec::new();
         while let Some(block) = blocks.next_block() {
             match block.kind {
@@ -382,7 +382,7 @@ impl Worker {
         full: bool,
         mut is_wanted: impl FnMut(&Block) -> bool,
     ) -> Result<Document, engine::Error> {
-        let mut blocks = self.tine.read(session, None)?;
+        let mut blocks = self.tine.read(session, None, SeedText::Folded)?;
         let tools = if full { Tools::Full } else { Tools::Brief };
         let style = Style { color: self.color, width: width.into(), zone: self.zone.clone() };
         let mut document = Document::default();
@@ -440,13 +440,12 @@ impl Worker {
     fn fork(&self, plan: &Plan, edit: Option<(u32, Box<Session>)>) -> Result<Event, engine::Error> {
         let prompt = edit.map(|(turn, source)| self.prompt_of(&source, turn)).transpose()?.flatten();
         let forked = Box::new(self.tine.apply_fork(plan, &Quiet)?);
-        let session = self.tine.resolve(&forked.session.path.to_string_lossy(), &Quiet);
-        let session = session.or_log("read the fork again").map(|selection| Box::new(selection.session));
+        let session = self.find(&forked.session.path.to_string_lossy()).or_log("read the fork again").map(Box::new);
         Ok(Event::Forked { forked, session, prompt })
     }
 
     fn prompt_of(&self, session: &Session, turn: u32) -> Result<Option<String>, engine::Error> {
-        let mut blocks = self.tine.read(session, Some(turn))?;
+        let mut blocks = self.tine.read(session, Some(turn), SeedText::Folded)?;
         let mut found = None;
         while let Some(block) = blocks.next_block() {
             if let (BlockKind::Prompt { text, steer: false }, true) =
@@ -461,8 +460,13 @@ impl Worker {
     /// The session of a tab, as its file says now. A session that the agent has only begun to write is looked for again
     /// after the next turn.
     fn refresh_tab(&self, tab: u64, session: &str) -> Result<Event, engine::Error> {
-        let found = self.tine.resolve(session, &Quiet).or_log("look at the session of a tab");
-        Ok(found.map_or(Event::Ignored, |selection| Event::TabSession { tab, session: Box::new(selection.session) }))
+        let found = self.find(session).or_log("look at the session of a tab");
+        Ok(found.map_or(Event::Ignored, |session| Event::TabSession { tab, session: Box::new(session) }))
+    }
+
+    /// A session by its id or its path.
+    fn find(&self, session: &str) -> Result<Session, engine::Error> {
+        Ok(self.tine.resolve_among(&self.tine.all_sessions(&Quiet)?, session)?.session)
     }
 
     /// The sessions whose tabs were open. Those that are gone get no tab.

@@ -157,7 +157,7 @@ fn an_answer_is_understood_whatever_is_told_besides() {
     assert_eq!(world.json(["info", "loud", "--json"])["profile"]["args"], json!(["--verbose"]));
     for command in [&["start", "quiet"][..], &["resume", "loud"]] {
         let output = world.run([command, &["--in", "headless"]].concat());
-        assert!(output.code == 1 && output.err.contains("something must be said"), "{}", output.whole());
+        assert!(output.code == 1 && output.err.contains("a headless session needs a prompt"), "{}", output.whole());
     }
 }
 

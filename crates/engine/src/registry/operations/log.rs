@@ -39,6 +39,7 @@ pub struct Operation {
 
 /// An operation whose record can't be read: it is damaged, or written by another version of tine.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnreadableOperation {
     /// Its number.
     pub id: i64,
@@ -47,7 +48,7 @@ pub struct UnreadableOperation {
     /// What it did, in words.
     pub what: String,
     /// When.
-    pub at: Timestamp,
+    pub at: Option<Timestamp>,
     /// The state, as it is recorded.
     pub state: String,
     /// Always nothing.
@@ -61,6 +62,7 @@ pub struct UnreadableOperation {
 
 /// One entry of the log.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum LogEntry {
     /// An operation.
@@ -115,17 +117,17 @@ pub(super) struct LogRow {
 
 impl LogRow {
     pub(super) fn parse(self) -> LogEntry {
-        let at = Timestamp::from_millisecond(self.at).unwrap_or(Timestamp::UNIX_EPOCH);
+        let at = Timestamp::from_millisecond(self.at).map_err(|error| error.to_string());
         let state = OperationState::from_record(&self.state, self.undo.as_deref());
-        let read = state.and_then(|state| Ok((state, Effects::from_record(&self.kind, &self.effects)?)));
+        let read = state.and_then(|state| Ok((state, Effects::from_record(&self.kind, &self.effects)?, at.clone()?)));
         let LogRow { id, kind, what, state, part_of, .. } = self;
         match read {
-            Ok((state, effects)) => {
+            Ok((state, effects, at)) => {
                 let operation = Operation { id, what, at, state, effects, part_of, parts: Vec::new() };
                 LogEntry::Operation(Box::new(operation))
             }
             Err(unreadable) => {
-                let effects = ();
+                let (effects, at) = ((), at.ok());
                 LogEntry::Unreadable(UnreadableOperation { id, kind, what, at, state, effects, unreadable, part_of })
             }
         }
@@ -206,12 +208,14 @@ impl Created {
 
 /// An operation as `tine log --json` prints it.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct LoggedOperation<'a> {
     id: i64,
     kind: &'a str,
     what: &'a str,
     at: Timestamp,
     state: &'a str,
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Map<String, serde_json::Value>"))]
     effects: LoggedEffects<'a>,
     #[serde(skip_serializing_if = "<[LogEntry]>::is_empty")]
     parts: &'a [LogEntry],
@@ -300,6 +304,17 @@ impl<'a> LoggedEffects<'a> {
             new_name: change.new.as_ref(),
             ..Self::default()
         }
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Operation {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Operation".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        LoggedOperation::json_schema(generator)
     }
 }
 

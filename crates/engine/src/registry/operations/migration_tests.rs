@@ -110,6 +110,44 @@ fn state_of(tine: &crate::Tine, operation: i64) -> String {
     log.iter().find(|found| found.id == operation).expect("a record that can be read").state.to_string()
 }
 
+/// Both were words in other columns: `unknown-` before the id, and `0 -` for a process that isn't known.
+#[test]
+fn starts_keep_their_process_and_what_is_known_of_their_ids() {
+    /// The first format that knew sessions that were started.
+    const FIRST_WITH_STARTS: usize = 4;
+    for format in FIRST_WITH_STARTS..=LAST_FLAT {
+        let world = World::new();
+        let old = OldRegistry::new(&world, format);
+        let add = |id: &str, name: &str, launch: Option<&str>| {
+            let query = "INSERT INTO sessions (agent, id, path, name, created, cwd, launch)
+                         VALUES ('codex', ?1, '', ?2, 0, '/work', ?3)";
+            old.connection.execute(query, params![id, name, launch]).expect("a row");
+        };
+        add(&id(1), "known", Some("12 345 6"));
+        add(&format!("unknown-{}", id(2)), "pending", Some("0 -"));
+        add(&id(3), "odd", Some("nonsense"));
+        add(&id(4), "begun", None);
+        let registry = registry::Registry::open(&world.registry()).expect("a registry");
+        let mut found: Vec<String> = registry
+            .starts()
+            .expect("starts")
+            .iter()
+            .map(|start| format!("{:?} {:?}", start.launcher, start.id.known().map(ToString::to_string)))
+            .collect();
+        found.sort();
+        let known = |number| Some(id(number));
+        let process = registry::Process { pid: 12, start: "345 6".into() };
+        let mut expected = vec![
+            format!("{:?} {:?}", registry::Launcher::Process(process), known(1)),
+            format!("{:?} {:?}", registry::Launcher::Anybody, None::<String>),
+            format!("{:?} {:?}", registry::Launcher::Anybody, known(3)),
+        ];
+        expected.sort();
+        assert_eq!(found, expected, "format {format}");
+        assert!(registry.unbegun("begun").expect("a row").is_none(), "format {format}");
+    }
+}
+
 #[test]
 fn a_registry_without_a_log_gets_one() {
     let world = World::new();

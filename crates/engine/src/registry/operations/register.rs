@@ -53,7 +53,7 @@ impl Registry {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?5, ?8, ?9)
                  ON CONFLICT (agent, id, path) DO UPDATE SET
                     name = excluded.name, created = excluded.created, profile = excluded.profile, cwd = excluded.cwd,
-                    forked = excluded.forked, turns = excluded.turns, launch = NULL",
+                    forked = excluded.forked, turns = excluded.turns, is_start = 0, id_is_pending = 0",
                 params![
                     key.agent.as_str(),
                     key.id.as_str(),

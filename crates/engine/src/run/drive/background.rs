@@ -49,7 +49,7 @@ fn wait_until_begun(ctx: &Ctx, session: &Session, worker: &mut Worker) -> Result
 }
 
 /// Why the last message in the background wasn't answered, if it wasn't.
-pub(crate) fn last_failure(ctx: &Ctx, session: &Session) -> Option<ReportedError> {
+pub(super) fn last_failure(ctx: &Ctx, session: &Session) -> Option<ReportedError> {
     // The agent is gone a moment before its worker has recorded the failure.
     let _turn = queue::lock_for(ctx, &Target::Session(Box::new(session.clone())), Some(ENDS_WITHIN));
     worker::last_failure(ctx, session.view.agent, &session.view.id)

@@ -6,39 +6,42 @@ use std::time::{Duration, Instant};
 use agents::Holder;
 use transcript::{SessionName, State};
 
-use super::{ENDS_WITHIN, PAUSE};
+use super::{ENDS_WITHIN, PAUSE, Target};
 use crate::ctx::Ctx;
 use crate::run::drive::pane;
-use crate::run::places::{Key, OpenPane};
+use crate::run::places::{Key, OpenPane, Pane};
 use crate::run::{Error, Result};
 use crate::sessions::refresh::refresh;
 use crate::sessions::session::Session;
 use crate::signal::{Signal, signal};
 
 /// What a session's pane shows.
-pub(crate) fn screen(ctx: &Ctx, session: &Session) -> Result<String> {
-    let pane = pane::pane_of(ctx, session)?;
-    OpenPane::new(ctx.context(), &pane)?.screen()
+pub(crate) fn screen(ctx: &Ctx, target: &Target) -> Result<String> {
+    OpenPane::new(ctx.context(), &pane_of_target(ctx, target)?)?.screen()
 }
 
 /// Brings a session's pane to the front.
-pub(crate) fn focus(ctx: &Ctx, session: &Session) -> Result<()> {
-    let pane = pane::pane_of(ctx, session)?;
-    OpenPane::new(ctx.context(), &pane)?.focus()
+pub(crate) fn focus(ctx: &Ctx, target: &Target) -> Result<()> {
+    OpenPane::new(ctx.context(), &pane_of_target(ctx, target)?)?.focus()
 }
 
-/// What the pane of a session without messages shows.
-pub(crate) fn screen_unbegun(ctx: &Ctx, name: &SessionName) -> Result<String> {
-    OpenPane::new(ctx.context(), &pane::agent_pane_of_unbegun(ctx, name)?.pane)?.screen()
+fn pane_of_target(ctx: &Ctx, target: &Target) -> Result<Pane> {
+    match target {
+        Target::Session(session) => pane::pane_of(ctx, session),
+        Target::Unbegun(name) => Ok(pane::agent_pane_of_unbegun(ctx, name)?.pane),
+    }
 }
 
-/// Brings the pane of a session without messages to the front.
-pub(crate) fn focus_unbegun(ctx: &Ctx, name: &SessionName) -> Result<()> {
-    OpenPane::new(ctx.context(), &pane::agent_pane_of_unbegun(ctx, name)?.pane)?.focus()
+/// Ends the agent of a session, if it runs. The name of a session without messages is free after that.
+pub(crate) fn stop(ctx: &Ctx, target: &Target) -> Result<()> {
+    match target {
+        Target::Session(session) => stop_session(ctx, session),
+        Target::Unbegun(name) => stop_unbegun(ctx, name),
+    }
 }
 
 /// Ends a session without messages, and frees its name.
-pub(crate) fn stop_unbegun(ctx: &Ctx, name: &SessionName) -> Result<()> {
+fn stop_unbegun(ctx: &Ctx, name: &SessionName) -> Result<()> {
     match (pane::agent_pane_of_unbegun(ctx, name), pane::process_of_unbegun(ctx, name)?) {
         (Ok(held), _) => OpenPane::new(ctx.context(), &held.pane)?.close()?,
         (Err(_), Some(pid)) if end_process(pid) => {}
@@ -82,7 +85,7 @@ pub(crate) fn interrupt(ctx: &Ctx, session: &Session) -> Result<Session> {
 }
 
 /// Ends the agent of a session, if it runs: with SIGTERM, then with SIGKILL.
-pub(crate) fn stop(ctx: &Ctx, session: &Session) -> Result<()> {
+fn stop_session(ctx: &Ctx, session: &Session) -> Result<()> {
     if !session.is_open() {
         return Ok(());
     }

@@ -118,7 +118,7 @@ pub(super) fn wait_until_taken_up(
 
 /// The session that a daemon has just begun with a message. A daemon doesn't record which terminal a message came from.
 fn find_begun(ctx: &Ctx, name: &SessionName, text: &str, ago: Duration) -> Result<Option<Session>> {
-    let directory = ctx.registry().unbegun(name.as_str())?.map(|(_, directory, _)| directory);
+    let directory = ctx.registry().unbegun(name.as_str())?.map(|unbegun| unbegun.directory);
     let earliest = ctx.context().clock.now() - ago - CLOCK_TOLERANCE;
     let mut found = survey::all_sessions(ctx, &Quiet)?.into_iter().filter(|session| {
         session.view.name.is_none()

@@ -21,10 +21,11 @@ use transcript::seed::is_seed;
 use transcript::{Agent, SessionName, State};
 
 pub use editor::{fetch_message, users_editor};
-pub use open::{Opening, pane_command, record_launch_failure};
+pub use open::{OpenAt, Opened, Opening, pane_command, record_launch_failure};
 pub use send::{Delivery, Sent, Target, check_message};
 
 use crate::ctx::Ctx;
+use crate::reported::ReportedError;
 use crate::run::places::{OpenPane, Pane};
 use crate::run::{Error, Result};
 use crate::sessions;
@@ -75,9 +76,57 @@ pub(crate) fn is_done(ctx: &Ctx, session: &Session) -> bool {
     }
 }
 
-/// The last answer: what the agent wrote after its last tool call.
-pub(crate) fn last_answer(ctx: &Ctx, session: &Session) -> Result<Option<String>> {
-    Ok(answer::last_turn(ctx, session)?.answer)
+/// What became of the last prompt of a session.
+#[derive(Debug, Clone)]
+pub enum LastAnswer {
+    /// The agent's answer: what it wrote after its last tool call.
+    Answer {
+        /// The answer.
+        text: String,
+        /// Whether the agent has finished. If not, more may follow.
+        is_done: bool,
+    },
+    /// The agent hasn't answered yet.
+    Pending,
+    /// The session was seeded with a transcript and has no prompt of its own yet.
+    NotAsked,
+    /// The turn ended without an answer; with the reason if a background process recorded one.
+    Failed(Option<ReportedError>),
+}
+
+impl LastAnswer {
+    /// The answer, if there is one.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            LastAnswer::Answer { text, .. } => Some(text),
+            LastAnswer::Pending | LastAnswer::NotAsked | LastAnswer::Failed(_) => None,
+        }
+    }
+
+    /// Whether the session has finished its work.
+    pub fn is_done(&self) -> bool {
+        match self {
+            LastAnswer::Answer { is_done, .. } => *is_done,
+            LastAnswer::Pending => false,
+            LastAnswer::NotAsked | LastAnswer::Failed(_) => true,
+        }
+    }
+}
+
+/// What became of the last prompt of a session.
+pub(crate) fn last_answer(ctx: &Ctx, session: &Session) -> Result<LastAnswer> {
+    let turn = answer::last_turn(ctx, session)?;
+    Ok(match (turn.answer, is_done(ctx, session)) {
+        (Some(text), is_done) => LastAnswer::Answer { text, is_done },
+        (None, false) => LastAnswer::Pending,
+        (None, true) if turn.prompt.as_deref().is_some_and(is_seed) => LastAnswer::NotAsked,
+        (None, true) => LastAnswer::Failed(background::last_failure(ctx, session)),
+    })
+}
+
+/// Whether the last prompt has an answer.
+pub(crate) fn has_answer(ctx: &Ctx, session: &Session) -> Result<bool> {
+    Ok(answer::last_turn(ctx, session)?.answer.is_some())
 }
 
 /// The last prompt, without secrets.
@@ -87,11 +136,6 @@ pub(crate) fn last_prompt(ctx: &Ctx, session: &Session) -> Result<Option<String>
     }
     let prompt = answer::last_turn(ctx, session)?.prompt;
     Ok(prompt.map(|prompt| transcript::secrets::mask(&prompt).0.into_owned()))
-}
-
-/// Whether a session was seeded and has no other messages yet.
-pub(crate) fn is_freshly_seeded(ctx: &Ctx, session: &Session) -> Result<bool> {
-    Ok(answer::last_turn(ctx, session)?.prompt.as_deref().is_some_and(is_seed))
 }
 
 /// Whether a session that had this number of turns works on another one, or has finished it.

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use agents::{Program, Screen};
 use diagnostics::OrLog;
 use serde::{Deserialize, Serialize};
-use transcript::{Agent, SessionId, SessionName, State};
+use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
 use super::awaited::Awaited;
 use super::pane::PaneRecord;
@@ -18,9 +19,36 @@ use crate::ctx::Ctx;
 use crate::private;
 use crate::registry::Registry;
 use crate::run::launch;
+use crate::run::place::Place;
 use crate::run::places::{self, NewPane, OpenPane, Pane, Spot, Terminal};
 use crate::run::profile::Profile;
 use crate::run::{Error, Result};
+
+/// Where a session is opened, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenAt {
+    /// Where its agent runs.
+    pub place: Place,
+    /// Whether to bring a new pane to the front.
+    pub focus: bool,
+    /// How long the agent may take in a pane until it accepts input.
+    pub ready_within: Duration,
+}
+
+/// A session whose agent runs where it was asked to. In this terminal, the caller has to become it.
+#[derive(Debug, Default)]
+pub struct Opened {
+    /// The pane that it runs in.
+    pub pane: Option<Pane>,
+    /// What it answered without a terminal.
+    pub answer: Option<String>,
+    /// The command line that opens it.
+    pub command: Vec<String>,
+    /// What to become, if it runs in this terminal.
+    pub here: Option<Command>,
+    /// The session as it is now, if it was looked at again.
+    pub session: Option<SessionView>,
+}
 
 /// An agent that will run in a pane.
 #[derive(Debug)]
@@ -56,11 +84,6 @@ struct PaneLaunch {
     environment: Vec<(String, String)>,
     name: Option<SessionName>,
     terminal: Terminal,
-}
-
-/// Checks that a place exists, before anything is done that needs it.
-pub(crate) fn check_place(ctx: &Ctx, spot: Spot) -> Result<()> {
-    places::find(ctx.context(), spot).map(drop)
 }
 
 /// Opens a pane with an agent in it, and waits until the agent can take input.
@@ -179,13 +202,13 @@ fn wait_until_prompted(ctx: &Ctx, opening: &Opening<'_>) -> Result<()> {
 
 /// The command that a pane runs. The terminal's own variables are those of the pane; all others are those of the process
 /// that opened it.
-pub fn pane_command(context: &Context, file: &Path) -> Result<std::process::Command> {
+pub fn pane_command(context: &Context, file: &Path) -> Result<Command> {
     let unreadable = |source| FileError::Read { path: file.to_owned(), source };
     let text = fs::read(file).map_err(unreadable)?;
     fs::remove_file(file).or_log(format_args!("remove {}", file.display()));
     let launch: PaneLaunch = serde_json::from_slice(&text).map_err(|error| unreadable(error.into()))?;
     let mut words = launch.words.into_iter();
-    let mut command = std::process::Command::new(words.next().unwrap_or_default());
+    let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words).current_dir(&launch.directory).env_clear();
     command.envs(launch.environment.into_iter().filter(|(name, _)| !is_of_a_terminal(name)));
     let of_pane = context.environment.texts().filter(|(name, _)| is_of_a_terminal(name));

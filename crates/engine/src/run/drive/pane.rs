@@ -4,6 +4,7 @@
 //! the session, whatever the terminal reports about it and however the agent changes its title.
 
 use agents::Holder;
+use diagnostics::OrLog;
 use serde::{Deserialize, Serialize};
 use transcript::SessionName;
 
@@ -77,7 +78,7 @@ pub(crate) fn process_of_unbegun(ctx: &Ctx, name: &SessionName) -> Result<Option
 
 /// The pane that tine opened for a session, if `process` runs in it, or if no process is known, the one that was recorded.
 fn recorded_pane(ctx: &Ctx, name: &SessionName, process: Option<u32>) -> Option<AgentPane> {
-    let record = ctx.registry().recorded_pane::<PaneRecord>(name).ok()??;
+    let record = ctx.registry().recorded_pane::<PaneRecord>(name).or_log("read the pane of the session")??;
     let proc = ctx.context().surroundings.proc.as_deref();
     // Some agents are launchers that start the real one.
     let is_its = match (process, proc) {

@@ -64,7 +64,9 @@ impl Queue {
                 (Some(joined), Some(pid), Some(start)) if agents::process_start(pid).as_deref() == Some(start) => {
                     tickets.push(Ticket { joined, pid });
                 }
-                _ => drop(fs::remove_file(entry.path())),
+                _ => fs::remove_file(entry.path())
+                    .or_log(format_args!("remove {}", entry.path().display()))
+                    .unwrap_or_default(),
             }
         }
         tickets.sort_unstable_by_key(|ticket| ticket.joined);

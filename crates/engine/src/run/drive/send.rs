@@ -52,6 +52,12 @@ pub enum Target {
     Unbegun(SessionName),
 }
 
+impl From<Session> for Target {
+    fn from(session: Session) -> Self {
+        Target::Session(Box::new(session))
+    }
+}
+
 impl Target {
     /// Its name, or the beginning of its id.
     pub(super) fn label(&self) -> String {
@@ -119,7 +125,7 @@ pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: 
         (None, Some(session)) => {
             // After an interrupted turn the daemon keeps messages back, and sends them later, unexpectedly.
             if answer::last_turn(ctx, session)?.is_interrupted {
-                return Err(Error::HeldBack(label));
+                return Err(Error::HeldBack { agent, session: label });
             }
             ctx.adapter(agent).queue(&program::program(ctx, agent)?, &session.view.id, text)?;
         }

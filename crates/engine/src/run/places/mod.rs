@@ -73,6 +73,11 @@ impl Spot {
         Some(Spot { terminal, unit })
     }
 
+    /// Checks that the place exists, before anything is done that needs it.
+    pub fn check(self, context: &Context) -> Result<()> {
+        find(context, self).map(drop)
+    }
+
     /// Every word for a place in a terminal: `tmux`, `tmux:pane`, `tmux:window` and so on.
     pub fn words() -> Vec<String> {
         let mut words = Vec::new();
@@ -105,6 +110,7 @@ impl Spot {
 
 /// One pane of one running terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pane {
     /// The terminal.
     #[serde(rename = "kind")]

@@ -79,8 +79,17 @@ impl Choice {
     }
 }
 
-/// Where a fork of a session that was found would work, or why it can't be forked as asked.
-pub(crate) fn check_found(ctx: &Ctx, found: &Found, request: &Request) -> Result<Workspace, Refusal> {
+/// Where a fork of a session that was found would work, or why it can't be forked as asked; without a request, as a whole
+/// and in its own directory.
+pub(crate) fn check_found(ctx: &Ctx, found: &Found, request: Option<&Request>) -> Result<Workspace, Refusal> {
+    let plain;
+    let request = match request {
+        Some(request) => request,
+        None => {
+            plain = plain_request(found);
+            &plain
+        }
+    };
     let view = &found.session.view;
     // If another agent is to receive the transcript and isn't installed, nothing else about the session matters.
     if let Some(agent) = request.agent.filter(|agent| *agent != view.agent) {
@@ -105,12 +114,11 @@ pub(crate) fn check_found(ctx: &Ctx, found: &Found, request: &Request) -> Result
     }
 }
 
-/// The same for a fork of the whole session in its own directory. A busy session can be forked once it is idle.
-pub(crate) fn check_result(ctx: &Ctx, found: Found) -> Choice {
+/// A request for a fork of the whole session in its own directory. A busy session can be forked once it is idle.
+fn plain_request(found: &Found) -> Request {
     let mut request = Request::of(found.session.clone());
     request.waits = matches!(found.session.view.state, State::Busy | State::Waiting);
-    let can_fork = check_found(ctx, &found, &request).map(drop).into();
-    Choice { found, can_fork }
+    request
 }
 
 /// The best session that can be forked as asked. Each is planned before it is chosen; one whose plan fails is refused

@@ -65,12 +65,12 @@ pub(super) fn share_blocks(_from: &File, _to: &File, can: &AtomicBool) -> bool {
 
 /// Flushes everything below a folder: the whole file system at once is quicker than file by file.
 #[cfg(target_os = "linux")]
-pub(super) fn flush(folder: &Path) -> io::Result<()> {
+pub(crate) fn flush(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(folder)?)?)
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn flush(_folder: &Path) -> io::Result<()> {
+pub(crate) fn flush(_folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     rustix::fs::sync();
     Ok(())

@@ -21,8 +21,10 @@ use serde::{Deserialize, Serialize};
 pub(crate) use copy::{Copied, copy, copy_one};
 pub use copy::{CopyProgress, size_of};
 pub(crate) use digest::{Digest, content_digest, digest_of, sizes_of};
+pub(crate) use entry::flush;
 
 use crate::advice::FileError;
+use crate::private;
 use crate::workspace::git::Git;
 use crate::workspace::{Error, Result};
 
@@ -103,7 +105,7 @@ impl DirectoryCopy {
     /// Gives it its final name.
     pub(crate) fn put_in_place(&self) -> Result<()> {
         // An empty directory is replaced; anything else that came there meanwhile makes this fail.
-        fs::rename(&self.unfinished, &self.path).map_err(|source| match source.kind() {
+        private::rename(&self.unfinished, &self.path).map_err(|source| match source.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 Error::TargetExists(self.path.clone())
             }

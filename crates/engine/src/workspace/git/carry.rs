@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use diagnostics::OrLog;
 
 use super::Git;
-use super::status::{Change, Kind, to_path};
+use super::status::{Kind, StatusEntry, to_path};
 use crate::advice::FileError;
 use crate::progress::Quiet;
 use crate::workspace::directory::{self, stays_inside};
@@ -102,7 +102,7 @@ impl Git {
     }
 }
 
-fn has_folder(tree: &Path, change: &Change) -> bool {
+fn has_folder(tree: &Path, change: &StatusEntry) -> bool {
     is_folder(&tree.join(&change.path).join(".git"))
 }
 

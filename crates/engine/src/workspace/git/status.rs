@@ -8,7 +8,7 @@ use crate::workspace::Result;
 
 /// One path that is not as it was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Change {
+pub(super) struct StatusEntry {
     pub kind: Kind,
     /// Relative to the top of the working tree.
     pub path: PathBuf,
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 impl Git {
     /// Everything that is not as it was committed; ignored files are left out. Renames are told as what they are, a
     /// deletion and an addition.
-    pub(super) fn changes(&self, tree: &Path) -> Result<Vec<Change>> {
+    pub(super) fn changes(&self, tree: &Path) -> Result<Vec<StatusEntry>> {
         let arguments =
             ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=none", "--no-renames"];
         let output = self.output(tree, arguments).map_err(Self::failed(tree))?;
@@ -37,7 +37,7 @@ impl Git {
     }
 }
 
-fn parse(record: &[u8]) -> Option<Change> {
+fn parse(record: &[u8]) -> Option<StatusEntry> {
     let mut fields = record.split(|byte| *byte == b' ');
     // How many fields stand before the path, which may have spaces in it.
     let (kind, before) = match fields.next()? {
@@ -49,7 +49,7 @@ fn parse(record: &[u8]) -> Option<Change> {
         _ => return None,
     };
     let path = record.splitn(before + 1, |byte| *byte == b' ').nth(before)?;
-    Some(Change { kind, path: to_path(path), record: record.to_owned() })
+    Some(StatusEntry { kind, path: to_path(path), record: record.to_owned() })
 }
 
 /// A path as git writes it. Its bytes need not be text.

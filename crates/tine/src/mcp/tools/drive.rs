@@ -1,20 +1,16 @@
 //! Driving: say something in sessions, wait for them, read what they answered, end them.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use engine::{Sent, Session, Target, Tine, WorkerProcess};
+use engine::{AnswerView, LastAnswer, Sent, Session, Target, Tine, Until, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::State;
 
-use super::PAUSE;
 use super::look::chosen;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
-
-/// A turn without an answer is over when it has been for so long.
-const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
 /// What is waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -78,8 +74,8 @@ impl Arguments for SendMessage {
                     let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
                     call.policy.check_start(directory, &format!("speak to {}", session.view.label()))?;
                 }
-                Target::Unbegun(name) => match call.tine.directory_of_unbegun(name)? {
-                    Some(directory) => call.policy.check_start(&directory, &format!("speak to {name}"))?,
+                Target::Unbegun(name) => match call.tine.status(target)?.directory() {
+                    Some(directory) => call.policy.check_start(directory, &format!("speak to {name}"))?,
                     None => call.policy.check_start_somewhere(&format!("speak to {name}"))?,
                 },
             }
@@ -97,7 +93,7 @@ impl Arguments for SendMessage {
         let told = self.after(call, sent);
         if call.cancel.is_cancelled() {
             // Agents that ran before go on: somebody else started them.
-            call.tine.cancel_workers(&workers);
+            WorkerProcess::cancel_all(&workers);
         }
         told
     }
@@ -110,7 +106,8 @@ impl SendMessage {
         let begun: Vec<Session> = sent.iter().filter_map(|sent| sent.as_ref().ok().cloned()).collect();
         let done = match (self.wait, begun.is_empty()) {
             (WaitWord::None, _) | (_, true) => Vec::new(),
-            (wait, false) => until_answered(call, begun, wait == WaitWord::Any, timeout)?,
+            (WaitWord::Any, false) => call.tine.wait_for(begun, Until::AnyAnswered, Some(timeout), &|_, _| {})?,
+            (WaitWord::All, false) => call.tine.wait_for(begun, Until::AllAnswered, Some(timeout), &|_, _| {})?,
         };
         let now = call.sessions()?;
         let mut results = Vec::new();
@@ -119,7 +116,8 @@ impl SendMessage {
                 Ok(session) => {
                     let session = now.iter().find(|other| other.key() == session.key()).unwrap_or(&session);
                     let is_done = done.iter().any(|done| done.key() == session.key());
-                    one(&call.tine, session, is_done)?
+                    let answer = is_done.then(|| call.tine.last_answer(session)).transpose()?;
+                    one(session, answer.as_ref())
                 }
                 Err(trouble) => json!({"session": word, "error": trouble.as_json()}),
             });
@@ -141,37 +139,6 @@ fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<T
     }
 }
 
-/// Waits until sessions are done, and have answered: a prompt may be written down a moment before the word that it is
-/// being worked on.
-fn until_answered(
-    call: &Call<'_>,
-    mut watched: Vec<Session>,
-    any: bool,
-    timeout: Duration,
-) -> Result<Vec<Session>, engine::Error> {
-    let begun = Instant::now();
-    let mut done_since: Option<Instant> = None;
-    loop {
-        let left = timeout.saturating_sub(begun.elapsed());
-        let done = call.tine.wait_for(watched.clone(), any, Some(left), &|_, _| {})?;
-        let mut answered = 0;
-        for session in &done {
-            answered += usize::from(call.tine.last_answer(session)?.is_some());
-        }
-        let since = *done_since.get_or_insert_with(Instant::now);
-        if answered == done.len() || any && answered > 0 || since.elapsed() > SETTLES_WITHIN {
-            return Ok(done);
-        }
-        thread::sleep(PAUSE);
-        if call.cancel.is_cancelled() {
-            return Err(engine::Cancelled.into());
-        }
-        for session in &mut watched {
-            *session = call.tine.refresh(session)?;
-        }
-    }
-}
-
 fn died() -> Trouble {
     Trouble::Failed(crate::failure::Failure::Other { kind: "bug", message: "a thread died".into(), hint: None })
 }
@@ -183,16 +150,8 @@ fn send(context: &engine::Context, target: &Target, message: &str, timeout: Dura
 }
 
 /// A session as it is now, with its answer where it has one.
-fn one(tine: &Tine, session: &Session, is_done: bool) -> Result<Value, Trouble> {
-    let view = &session.view;
-    let answer = match is_done {
-        true => tine.last_answer(session)?.map(|answer| quoted(&session.view.id, &answer)),
-        false => None,
-    };
-    Ok(json!({
-        "session": view.name.as_ref().map_or_else(|| view.id.to_string(), ToString::to_string),
-        "id": view.id, "name": view.name, "agent": view.agent, "state": view.state, "turns": view.turns, "answer": answer,
-    }))
+fn one(session: &Session, answer: Option<&LastAnswer>) -> Value {
+    json!(AnswerView::new(session, answer, |answer| quoted(&session.view.id, answer)))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -229,7 +188,11 @@ impl Arguments for WaitSessions {
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         let timeout = seconds("timeout", self.timeout)?;
         let watched = chosen(call, &call.sessions()?, &self.sessions)?;
-        let waited = until_answered(call, watched.clone(), self.wait_for == AnyOrAll::Any, timeout);
+        let until = match self.wait_for {
+            AnyOrAll::Any => Until::AnyAnswered,
+            AnyOrAll::All => Until::AllAnswered,
+        };
+        let waited = call.tine.wait_for(watched.clone(), until, Some(timeout), &|_, _| {});
         let (done, timed_out) = match waited {
             Ok(done) => (done, false),
             Err(engine::Error::Run(engine::RunError::StillAtWork { .. })) => (Vec::new(), true),
@@ -239,9 +202,9 @@ impl Arguments for WaitSessions {
         let mut results = Vec::new();
         for session in &watched {
             let session = now.iter().find(|other| other.key() == session.key()).unwrap_or(session);
-            let is_done =
-                done.iter().any(|done| done.key() == session.key()) || timed_out && call.tine.is_done(session);
-            results.push(one(&call.tine, session, is_done)?);
+            let is_done = done.iter().any(|done| done.key() == session.key());
+            let answer = (is_done || timed_out).then(|| call.tine.last_answer(session)).transpose()?;
+            results.push(one(session, answer.as_ref().filter(|answer| is_done || answer.is_done())));
         }
         Ok(json!({"timed_out": timed_out, "results": results, "note": QUOTED}))
     }
@@ -264,8 +227,9 @@ impl Arguments for ReadAnswer {
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         let session = call.select_whole(&call.sessions()?, "session", &self.session)?;
-        let mut told = one(&call.tine, &session, true)?;
-        told["is_done"] = json!(call.tine.is_done(&session));
+        let answer = call.tine.last_answer(&session)?;
+        let mut told = one(&session, Some(&answer));
+        told["is_done"] = json!(answer.is_done());
         told["note"] = json!(QUOTED);
         Ok(told)
     }
@@ -299,7 +263,7 @@ impl Arguments for StopSessions {
         }
         let mut results = Vec::new();
         for session in &sessions {
-            results.push(match call.tine.stop(session).map_err(Trouble::from) {
+            results.push(match call.tine.stop(&session.clone().into()).map_err(Trouble::from) {
                 Ok(()) => json!({"session": session.view.label(), "id": session.view.id, "state": State::Stopped}),
                 Err(trouble) => {
                     json!({"session": session.view.label(), "id": session.view.id, "error": trouble.as_json()})

@@ -157,7 +157,7 @@ pub(super) fn choices(call: &Call<'_>, results: Vec<Found>) -> Vec<Choice> {
     let choice = |found: Found| {
         let checked = call
             .tine
-            .check_found(&found, &of_found(place, &found))
+            .check_found(&found, Some(&of_found(place, &found)))
             .and_then(|workspace| permits(&policy, &found.session.view, &workspace).map_err(Trouble::into_refusal));
         Choice { found, can_fork: checked.into() }
     };

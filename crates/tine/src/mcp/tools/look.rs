@@ -202,7 +202,7 @@ const OUTLINE: usize = 60;
 pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, Trouble> {
     let mut told = json!(call.tine.info(session, sessions)?);
     let mut asked: Vec<Value> = Vec::new();
-    let mut blocks = call.tine.read(session, None)?;
+    let mut blocks = call.tine.read(session, None, engine::SeedText::Folded)?;
     while let Some(block) = blocks.next_block() {
         call.check_wanted()?;
         if let BlockKind::Prompt { text: said, steer: false } = &block.kind
@@ -273,7 +273,7 @@ impl Arguments for ReadSession {
         let last = (first + turns - 1).min(all);
         let mut said = String::new();
         let mut complete = first.saturating_sub(1);
-        let mut blocks = call.tine.read(&session, Some(last))?;
+        let mut blocks = call.tine.read(&session, Some(last), engine::SeedText::Folded)?;
         while let Some(block) = blocks.next_block() {
             call.check_wanted()?;
             if block.turn < first || block.depth > 0 {

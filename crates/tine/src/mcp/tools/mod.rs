@@ -14,8 +14,6 @@ use super::tool::{Call, Tool};
 
 /// How long an agent may take to get ready in its pane.
 const READY_WITHIN: Duration = Duration::from_secs(90);
-/// How often sessions are looked at.
-const PAUSE: Duration = Duration::from_millis(60);
 
 /// Every tool.
 pub(super) const ALL: [Tool; 16] = [
@@ -39,7 +37,7 @@ pub(super) const ALL: [Tool; 16] = [
 
 /// Where a fork runs unless it is said: beside what the person looks at, or only when something is sent.
 fn usual_place(call: &Call<'_>) -> Place {
-    call.tine.place_beside(Unit::Tab).unwrap_or(Place::None)
+    Place::beside(call.tine.context(), Unit::Tab).unwrap_or(Place::None)
 }
 
 /// A pane's name for those who want to find it.

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use engine::{Choice, Filter, Intent, Place, Quiet, Suggestions};
+use engine::{BriefSession, Choice, Filter, Intent, Place, Quiet, Suggestions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::SessionView;
 
 use super::{fork, look, terminal_id, usual_place};
 use crate::failure::Failure;
@@ -155,61 +154,11 @@ impl SmartFork {
     }
 
     fn told(&self, suggestions: &Suggestions, choices: &[Choice]) -> Value {
-        let answer = &suggestions.answer;
-        let result = |(at, choice): (usize, &Choice)| {
-            let found = &choice.found;
-            let view = &found.session.view;
-            let path = Some(view.path.to_string_lossy()).filter(|path| !path.is_empty());
-            let mut told = json!({
-                "rank": at + 1,
-                "score": engine::rounded(found.score),
-                "session_id": view.id,
-                "agent": view.agent,
-                "name": view.name,
-                "title": view.title,
-                "working_directory": view.cwd.as_ref().map(|cwd| cwd.to_string_lossy()),
-                "date": view.updated,
-                "turn": found.turn,
-                "branch": found.session.details.branch,
-                "snippet": null,
-                "source_path": found.source.as_deref().or(path.as_deref()),
-                "jsonl_path": path,
-                "can_fork": choice.can_fork(),
-                "warning": choice.warning(),
-            });
-            if self.include_snippets {
-                told["snippet"] = json!(found.snippet.text);
-            }
-            told
-        };
-        let qmd: Vec<String> = answer
-            .errors
-            .iter()
-            .filter(|error| error.engine.starts_with("qmd"))
-            .map(|error| format!("{}: {}", error.engine, error.message))
-            .collect();
-        json!({
-            "intent": answer.query,
-            "query": answer.query,
-            "engine": answer.engine,
-            "fallback_used": suggestions.fallback_used(),
-            "qmd_error": (!qmd.is_empty()).then(|| qmd.join("; ")),
-            "errors": answer.all_errors(),
-            "results": choices.iter().enumerate().map(result).collect::<Vec<_>>(),
-            "fallback_sessions": suggestions.recent.iter().map(|session| recent(&session.view)).collect::<Vec<_>>(),
-            "forked_session": null,
-            "note": QUOTED,
-        })
+        let mut told = json!(suggestions.brief(choices, self.include_snippets));
+        told["forked_session"] = Value::Null;
+        told["note"] = json!(QUOTED);
+        told
     }
-}
-
-fn recent(view: &SessionView) -> Value {
-    let directory = view.cwd.as_ref().map(|cwd| cwd.to_string_lossy());
-    json!({
-        "session_id": view.id, "agent": view.agent, "name": view.name, "title": view.title,
-        "working_directory": directory, "project_path": directory,
-        "date": view.updated, "last_modified": view.updated,
-    })
 }
 
 /// Nothing can be searched: what to do about it, and what there is to choose from without.
@@ -226,6 +175,6 @@ fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
         "choose one of fallback_sessions and fork it with fork_session",
     ]);
     told["fallback_sessions"] =
-        listing.unwrap_or_default().iter().map(|session| recent(&session.view)).collect::<Vec<_>>().into();
+        json!(listing.unwrap_or_default().iter().map(|session| BriefSession::new(&session.view)).collect::<Vec<_>>());
     Trouble::Told(told)
 }

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use diagnostics::OrLog;
-use engine::{Context, LaunchRequest, Opening, Place, Plan, Quiet, Request, Session, Tine, Unit, WorkerProcess};
+use engine::{LaunchRequest, NewWorker, NewWorktree, OpenAt, Place, Plan, Request, Session, Unit, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::{Agent, SessionName, State};
+use transcript::{Agent, State};
 
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
@@ -74,22 +73,9 @@ pub(in crate::mcp) struct Worker {
 
 /// A worker that can be started.
 enum Ready {
-    New {
-        context: Box<Context>,
-        agent: Agent,
-        name: Option<SessionName>,
-        request: LaunchRequest,
-        worktree: Option<WorktreeWord>,
-    },
-    Resumed {
-        session: Box<Session>,
-        directory: PathBuf,
-        prompt: Option<String>,
-        options: Vec<String>,
-    },
-    Fork {
-        plan: Box<Plan>,
-    },
+    New { new: Box<NewWorker> },
+    Resumed { session: Box<Session>, directory: PathBuf, prompt: Option<String>, options: Vec<String> },
+    Fork { plan: Box<Plan> },
 }
 
 impl Arguments for SpawnWorkers {
@@ -140,7 +126,7 @@ impl Arguments for SpawnWorkers {
             });
         }
         if call.cancel.is_cancelled() {
-            call.tine.cancel_workers(&background);
+            WorkerProcess::cancel_all(&background);
         }
         let started = told.iter().filter(|worker| worker["started"] == true).count();
         let answer = json!({"workers": told, "started": started, "failed": told.len() - started});
@@ -158,7 +144,7 @@ impl Layout {
             Layout::Panes => Unit::Pane,
             Layout::Auto | Layout::Tabs => Unit::Tab,
         };
-        match (call.tine.place_beside(unit), self) {
+        match (Place::beside(call.tine.context(), unit), self) {
             (Some(place), _) => Ok(place),
             (None, Layout::Auto) => Ok(Place::Headless),
             (None, _) => {
@@ -203,12 +189,9 @@ impl Worker {
             (Some(word), _) => Some(call.select(sessions, &field("resume_session_id"), word)?),
             (None, true) => {
                 let here = directory.as_deref().unwrap_or(&call.tine.context().cwd);
-                let project = engine::Project::of(here);
                 let me = call.me(sessions).map(|me| me.key());
-                let newest = sessions.iter().find(|session| {
-                    session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)) && Some(session.key()) != me
-                });
-                let Some(newest) = newest else {
+                let others = sessions.iter().filter(|session| Some(session.key()) != me);
+                let Some(newest) = engine::newest_in(others, here) else {
                     return wrong("continue_session", "there is no session in that directory");
                 };
                 Some(engine::Selection { session: newest.clone(), turns: None })
@@ -219,27 +202,23 @@ impl Worker {
             let agent: Agent = self.agent_type.map(Agent::from).unwrap_or_default();
             let directory = directory.unwrap_or_else(|| call.tine.context().cwd.clone());
             call.policy.check_start(&directory, &format!("start {}", agent.product_name()))?;
-            call.tine.program(agent)?;
-            if let Some(name) = &chosen_name {
-                call.tine.check_name(name)?;
-            }
-            let mut context = call.tine.context().clone();
-            context.cwd = directory;
-            let request = LaunchRequest {
+            call.tine.check_start(agent, chosen_name.as_ref())?;
+            let launch = LaunchRequest {
                 model: self.model.clone(),
                 prompt: self.prompt.clone(),
                 args: self.skipping(agent),
                 ..LaunchRequest::default()
             };
-            let mut worktree = is_worktree.then(|| self.worktree.clone().unwrap_or_default());
-            if let Some(worktree) = &mut worktree {
-                let branch = worktree.branch.take().or_else(|| chosen_name.as_ref().map(ToString::to_string));
-                if branch.is_none() {
+            let mut worktree = None;
+            if is_worktree {
+                let WorktreeWord { branch, base } = self.worktree.clone().unwrap_or_default();
+                let Some(branch) = branch.or_else(|| chosen_name.as_ref().map(ToString::to_string)) else {
                     return wrong("worktree.branch", "say a branch, or a name for the worker");
-                }
-                worktree.branch = branch;
+                };
+                worktree = Some(NewWorktree { branch, base });
             }
-            return Ok(Ready::New { context: Box::new(context), agent, name: chosen_name, request, worktree });
+            let new = NewWorker { agent, name: chosen_name, launch, directory, worktree };
+            return Ok(Ready::New { new: Box::new(new) });
         };
         if self.model.is_some() {
             return wrong("model", "a session keeps its model; leave it out where one is resumed or forked");
@@ -308,7 +287,7 @@ impl Worker {
         }
         let directory = directory.unwrap_or(own);
         call.policy.check_start(&directory, &format!("resume {}", session.view.label()))?;
-        call.tine.program(session.view.agent)?;
+        call.tine.check_start(session.view.agent, None)?;
         let options = self.skipping(session.view.agent);
         Ok(Ready::Resumed { session: Box::new(session), directory, prompt: self.prompt.clone(), options })
     }
@@ -329,8 +308,8 @@ impl Ready {
                 let said = if plan.place == Place::Headless { plan.prompt.take() } else { None };
                 let (made, opened) = fork::apply(call, &plan)?;
                 if let (Some(said), Some(id)) = (said, made.session.id()) {
-                    let fork = call.tine.resolve(id.as_str(), &Quiet)?.session;
-                    background.extend(call.tine.send_in_background(&fork, &said)?.worker);
+                    let fork = call.tine.resolve_among(&call.sessions()?, id.as_str())?.session;
+                    background.extend(call.tine.send(&fork.into(), &said, false, None)?.worker);
                 }
                 Ok(json!({
                     "name": made.session.name(), "id": made.session.id(), "agent": made.session.agent(),
@@ -342,33 +321,19 @@ impl Ready {
             Ready::Resumed { session, directory, prompt, options } => {
                 resume(call, &session, &directory, prompt, &options, place, background)
             }
-            Ready::New { context, agent, name, request, worktree } => {
-                let mut context = *context;
-                let mut operation = None;
-                if let Some(worktree) = worktree {
-                    let branch = worktree.branch.as_deref().unwrap_or_default();
-                    let made = Tine::open(context.clone())?.new_worktree(branch, worktree.base.as_deref())?;
-                    (context.cwd, operation) = (made.0, Some(made.1));
-                }
-                let directory = context.cwd.clone();
-                let begun = begin(context, agent, name.as_ref(), &request, place, background);
-                if let (Err(_), Some(operation)) = (&begun, operation)
-                    && !is_worked_in(call, &directory)
-                {
-                    call.tine.undo(Some(operation), false).or_log("undo the fork of a worker");
-                }
-                let mut told = begun?;
-                told["operation"] = json!(operation);
-                Ok(told)
+            Ready::New { new } => {
+                let agent = new.agent;
+                let at = OpenAt { place, focus: false, ready_within: READY_WITHIN };
+                let started = call.tine.start_worker(&new, at)?;
+                background.extend(started.process);
+                Ok(json!({
+                    "name": started.name, "id": started.id, "agent": agent,
+                    "terminal_id": terminal_id(started.pane.as_ref()),
+                    "working_directory": started.directory.to_string_lossy(), "operation": started.operation,
+                }))
             }
         }
     }
-}
-
-/// Whether a process works in a directory; without `/proc` one may.
-fn is_worked_in(call: &Call<'_>, directory: &Path) -> bool {
-    let proc = call.tine.context().surroundings.proc.as_deref();
-    proc.is_none_or(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
 }
 
 fn resume(
@@ -383,60 +348,19 @@ fn resume(
     let session = &call.tine.start_fork(session.clone(), Some(directory))?;
     let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
-        Place::In(spot) => {
+        Place::In(_) => {
             let launch = tine.launch_of(view, options, prompt)?;
-            let (words, _) = tine.resume(session, directory, &launch)?;
-            let opening = Opening {
-                agent: view.agent,
-                id: Some(&view.id),
-                name: view.name.as_ref(),
-                label: view.label(),
-                directory,
-                words: &words,
-                profile: &launch.profile,
-                focus: false,
-                ready_within: READY_WITHIN,
-                turns_before_prompt: launch.prompt.as_ref().map(|_| view.turns),
-            };
-            Some(tine.open_in(spot, &opening)?)
+            let at = OpenAt { place, focus: false, ready_within: READY_WITHIN };
+            tine.open_session(session, directory, &launch, at)?.pane
         }
         _ => {
-            background.extend(tine.send_in_background(session, prompt.as_deref().unwrap_or_default())?.worker);
+            let target = session.clone().into();
+            background.extend(tine.send(&target, prompt.as_deref().unwrap_or_default(), false, None)?.worker);
             None
         }
     };
     Ok(json!({
         "name": view.name, "id": view.id, "agent": view.agent, "working_directory": directory.to_string_lossy(),
         "terminal_id": terminal_id(pane.as_ref()),
-    }))
-}
-
-/// Starts a new session. Comes back when it works on what it is told first.
-fn begin(
-    context: Context,
-    agent: Agent,
-    name: Option<&SessionName>,
-    request: &LaunchRequest,
-    place: Place,
-    background: &mut Vec<WorkerProcess>,
-) -> Result<Value, Trouble> {
-    let tine = Tine::open(context)?;
-    let Place::In(spot) = place else {
-        let started = tine.start_in_background(agent, name, request)?;
-        background.push(started.worker);
-        let view = &started.session.view;
-        return Ok(json!({
-            "name": view.name, "id": view.id, "agent": agent, "terminal_id": null,
-            "working_directory": tine.context().cwd.to_string_lossy(),
-        }));
-    };
-    let start = tine.begin(agent, name, &tine.launch_for(agent, request)?, false)?;
-    let opening = Opening::of_start(&start, false, READY_WITHIN);
-    let pane = tine.open_in(spot, &opening)?;
-    // Codex makes up its ids; what has begun is found by its name.
-    let id = start.id.clone().or_else(|| Some(tine.resolve(start.name.as_str(), &Quiet).ok()?.session.view.id));
-    Ok(json!({
-        "name": start.name, "id": id, "agent": agent, "terminal_id": terminal_id(Some(&pane)),
-        "working_directory": start.directory.to_string_lossy(),
     }))
 }

@@ -1,0 +1,129 @@
+//! The JSON of reading, sending and controlling. It is a contract.
+
+use serde::Serialize;
+use transcript::{Agent, SessionId, SessionName, SessionView, State};
+
+use crate::run::drive::{Delivery, LastAnswer, Sent, Target};
+use crate::sessions::session::Session;
+
+/// A session that something was done to, or one that has no messages yet.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum TargetView {
+    /// A session with a transcript.
+    Session(Box<SessionView>),
+    /// One that was started and has no messages yet.
+    Unbegun {
+        /// Its name.
+        name: SessionName,
+        /// What it is doing.
+        state: State,
+        /// Always 0.
+        turns: u32,
+    },
+}
+
+impl Target {
+    /// Its JSON; `state` is that of a session without messages, about which nothing else is known.
+    pub fn view(&self, state: State) -> TargetView {
+        match self {
+            Target::Session(session) => TargetView::Session(Box::new(session.view.clone())),
+            Target::Unbegun(name) => TargetView::Unbegun { name: name.clone(), state, turns: 0 },
+        }
+    }
+}
+
+/// What was read from a session.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ReadView {
+    session: ReadSession,
+    #[serde(flatten)]
+    text: ReadText,
+}
+
+/// Whose text it is.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum ReadSession {
+    Session(Box<SessionView>),
+    Unbegun { name: SessionName },
+}
+
+/// What a session answered, or what its pane shows.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ReadText {
+    /// Its last answer.
+    Answer(String),
+    /// The text of its pane.
+    Screen(String),
+}
+
+impl ReadText {
+    /// The text itself.
+    pub fn as_str(&self) -> &str {
+        match self {
+            ReadText::Answer(text) | ReadText::Screen(text) => text,
+        }
+    }
+
+    /// The JSON of what was read from a session.
+    pub fn view(self, target: &Target) -> ReadView {
+        let session = match target {
+            Target::Session(session) => ReadSession::Session(Box::new(session.view.clone())),
+            Target::Unbegun(name) => ReadSession::Unbegun { name: name.clone() },
+        };
+        ReadView { session, text: self }
+    }
+}
+
+/// A message that was sent.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SentView {
+    session: SessionView,
+    answer: Option<String>,
+    /// Whether it waits until the session has finished its current work.
+    queued: bool,
+}
+
+impl Sent {
+    /// Its JSON.
+    pub fn view(&self) -> SentView {
+        let queued = self.delivery == Delivery::Queued;
+        SentView { session: self.session.view.clone(), answer: self.answer.clone(), queued }
+    }
+}
+
+/// A session in short, with its last answer, as agents get it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AnswerView {
+    session: String,
+    id: SessionId,
+    name: Option<SessionName>,
+    agent: Agent,
+    state: State,
+    turns: u32,
+    answer: Option<String>,
+}
+
+impl AnswerView {
+    /// A session with its answer, if there is one; `quote` marks the answer as somebody else's words.
+    pub fn new(session: &Session, answer: Option<&LastAnswer>, quote: impl Fn(&str) -> String) -> Self {
+        let view = &session.view;
+        AnswerView {
+            session: view.name.as_ref().map_or_else(|| view.id.to_string(), ToString::to_string),
+            id: view.id.clone(),
+            name: view.name.clone(),
+            agent: view.agent,
+            state: view.state,
+            turns: view.turns,
+            answer: answer.and_then(LastAnswer::text).map(quote),
+        }
+    }
+}
