@@ -152,7 +152,8 @@ fn the_facade_stays_thin() {
         let has_impl = text.lines().any(|line| line.starts_with("impl") && line.ends_with(" Tine {"));
         if path == root.join("tine.rs") {
             assert!(has_impl, "the façade is in another file");
-            methods = text.lines().filter(|line| line.starts_with("    pub fn ")).count();
+            let facade = text.split("\nimpl Tine {").skip(1).filter_map(|block| block.split("\n}").next());
+            methods = facade.flat_map(str::lines).filter(|line| line.starts_with("    pub fn ")).count();
         } else if has_impl {
             elsewhere.push(path.display().to_string());
         }
