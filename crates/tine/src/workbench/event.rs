@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use engine::chat::{Action, ChatEvent, Image};
 use engine::{ChatRequest, Forked, Plan, Project, Request, Session, TabRecord};
-use transcript::SessionName;
+use transcript::{SessionId, SessionName};
 
 use super::document::Document;
 use crate::keymap::Key;
@@ -25,6 +25,8 @@ pub(crate) enum Event {
         ticket: u64,
         /// The transcript, laid out.
         document: Document,
+        /// The first turn in it.
+        from: u32,
     },
     /// A search was answered.
     Found {
@@ -41,6 +43,8 @@ pub(crate) enum Event {
         ticket: u64,
         /// The plan, or why there is none.
         plan: Result<Box<Plan>, Trouble>,
+        /// The last prompt that the fork gets.
+        prompt: Option<String>,
     },
     /// A fork was made.
     Forked {
@@ -72,12 +76,12 @@ pub(crate) enum Event {
         /// Why.
         trouble: Trouble,
     },
-    /// The session of a tab, as it is now.
+    /// The session of a tab, as it is now. Nothing if it has no transcript.
     TabSession {
         /// The tab.
         tab: u64,
         /// The session.
-        session: Box<Session>,
+        session: Option<Box<Session>>,
     },
     /// What was said in a session before its tab was opened.
     TabHistory {
@@ -142,6 +146,8 @@ pub(crate) enum Event {
     Done(String),
     /// Something didn't work.
     Failed(Trouble),
+    /// tine is asked to end, or its terminal is gone.
+    Terminated,
     /// Something that doesn't matter.
     Ignored,
 }
@@ -182,6 +188,8 @@ pub(crate) enum Effect {
         full: bool,
         /// Whether only prompts and final answers are shown.
         focus: bool,
+        /// The first turn that is wanted. By default all, or the last ones of a large session.
+        from: Option<u32>,
     },
     /// Find out whether a transcript changes, until something else is watched.
     Watch(Option<PathBuf>),
@@ -228,6 +236,13 @@ pub(crate) enum Effect {
         tab: u64,
         /// What.
         action: Action,
+    },
+    /// Record which session a new chat has become.
+    SettleChat {
+        /// Its tab.
+        tab: u64,
+        /// The session.
+        id: SessionId,
     },
     /// End the agent of a chat.
     CloseChat {

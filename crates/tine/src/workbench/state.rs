@@ -113,6 +113,8 @@ pub(crate) struct Reader {
     pub full: bool,
     /// Whether only prompts and final answers are shown.
     pub focus: bool,
+    /// The first turn that is laid out. A large session is read from its end.
+    pub from: u32,
     /// The turn that was asked for, until somebody scrolls away from it.
     pub chosen: Option<u32>,
     /// What is searched for in it, and whether that is being typed.
@@ -210,6 +212,8 @@ pub(crate) struct ForkDialog {
     pub ticket: u64,
     /// Whether the person has chosen where it works.
     pub workspace_is_chosen: bool,
+    /// The last prompt that the fork gets.
+    pub prompt: Option<String>,
     /// The turn whose prompt is to be changed in the fork.
     pub edit: Option<u32>,
     /// Whether the fork is being made.
@@ -424,7 +428,18 @@ impl Screen {
 impl Reader {
     /// A transcript that is not read yet.
     pub(crate) fn new(session: Session, chosen: Option<u32>, ticket: u64) -> Self {
-        Reader { session, document: None, top: 0, full: false, focus: false, chosen, find: None, found: None, ticket }
+        Reader {
+            session,
+            document: None,
+            top: 0,
+            full: false,
+            focus: false,
+            from: 0,
+            chosen,
+            find: None,
+            found: None,
+            ticket,
+        }
     }
 
     /// Scrolls by lines, and stays within the document.

@@ -60,6 +60,8 @@ pub(crate) struct ChatTab {
     pub note: Option<String>,
     /// Whether the first answer acknowledges a seed, and is hidden in this view.
     pub hides_acknowledgement: bool,
+    /// Whether the agent's program is being started.
+    pub is_opening: bool,
     /// Whether a fork is wanted once the agent is idle.
     pub fork: ForkWish,
     /// Whether something happened since the tab was last looked at.
@@ -146,6 +148,7 @@ impl ChatTab {
             turn: 0,
             note: None,
             hides_acknowledgement: false,
+            is_opening: false,
             fork: ForkWish::None,
             has_news: false,
         }
@@ -216,6 +219,7 @@ impl ChatTab {
 
     /// The agent could not be started. What was written is not lost.
     pub(crate) fn failed(&mut self, trouble: Trouble) {
+        self.is_opening = false;
         self.driver = Driver::Failed(trouble);
         self.give_back();
     }
@@ -246,7 +250,14 @@ impl ChatTab {
                 StreamPart::Thinking => self.log.think(&text),
                 StreamPart::Output { .. } => self.log.print(&text),
             },
-            ChatEvent::Block { subagent, kind } => self.block(subagent, kind),
+            ChatEvent::Block { subagent, kind } => {
+                // The transcript exists from the first prompt on.
+                let is_first = self.session.is_none() && matches!(kind, BlockKind::Prompt { .. });
+                self.block(subagent, kind);
+                if is_first {
+                    return vec![Followup::Refresh];
+                }
+            }
             ChatEvent::Request(request) => self.requests.push_back(Asked::new(request)),
             ChatEvent::Withdrawn(id) => self.requests.retain(|asked| asked.request.id != id),
             ChatEvent::Context(context) => {
@@ -266,7 +277,10 @@ impl ChatTab {
             ChatEvent::TurnEnded(end) => return self.turn_ended(end),
             ChatEvent::Notice(text) => self.notice(NoticeKind::Info, text),
             ChatEvent::Refused(text) => self.notice(NoticeKind::Error, text),
-            ChatEvent::Ended(end) => self.ended(end),
+            ChatEvent::Ended(end) => {
+                self.ended(end);
+                return vec![Followup::Refresh];
+            }
         }
         Vec::new()
     }
@@ -403,7 +417,7 @@ mod tests {
         assert_eq!(tab.say(prompt("two")), []);
         assert_eq!(tab.say(prompt("three")), []);
         assert_eq!(tab.take_back(), Some(prompt("three")));
-        tab.apply(echo("one"));
+        assert_eq!(tab.apply(echo("one")), [Followup::Refresh], "the transcript exists now");
         let after = tab.apply(ended(TurnOutcome::Completed, None));
         assert_eq!(after, [Followup::Refresh, Followup::Act(Action::Prompt(prompt("two")))]);
         assert_eq!(tab.turn, 1);

@@ -335,11 +335,14 @@ fn send(state: &mut State) -> Vec<Effect> {
         (Driver::Pane, Some(session)) => {
             vec![Effect::SendElsewhere { tab: tab.number, session: Box::new(session.clone()), text: prompt.text }]
         }
-        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) | Driver::Pane, _) => {
+        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) | Driver::Pane, session) => {
+            // An agent that died may have begun a session that nobody has looked at yet.
+            let is_unknown = session.is_none() && tab.id.is_some();
             tab.driver = Driver::Starting;
             tab.queued.push_back(prompt);
             tab.top = None;
-            vec![Effect::OpenChat { tab: tab.number, request: Box::new(request_for(tab)) }]
+            let number = tab.number;
+            if is_unknown { refresh(state, number) } else { start(state, number) }
         }
         (Driver::Starting | Driver::Stream, _) => {
             let followups = tab.say(prompt);
@@ -349,11 +352,15 @@ fn send(state: &mut State) -> Vec<Effect> {
     }
 }
 
-fn request_for(tab: &ChatTab) -> ChatRequest {
-    match &tab.session {
+/// Starts the agent of a tab.
+fn start(state: &mut State, number: u64) -> Vec<Effect> {
+    let Some(tab) = state.tab_mut(number) else { return Vec::new() };
+    tab.is_opening = true;
+    let request = match &tab.session {
         Some(session) => ChatRequest::Resume { session: Box::new(session.clone()), directory: tab.directory.clone() },
         None => ChatRequest::Start { agent: tab.agent, name: None, launch: LaunchRequest::default() },
-    }
+    };
+    vec![Effect::OpenChat { tab: number, request: Box::new(request) }]
 }
 
 /// Opens the fork dialog for the chat on the screen, unless its agent is busy.
@@ -434,6 +441,7 @@ pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>) 
     if let Some(name) = name {
         tab.label = name.to_string();
     }
+    tab.is_opening = false;
     let followups = tab.started();
     carry_on(state, number, followups)
 }
@@ -471,13 +479,21 @@ fn carry_on(state: &mut State, number: u64, followups: Vec<Followup>) -> Vec<Eff
 
 fn refresh(state: &mut State, number: u64) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
-    let Some(id) = &tab.id else { return Vec::new() };
-    vec![Effect::RefreshTab { tab: number, session: id.to_string() }]
+    let Some(id) = tab.id.clone() else { return Vec::new() };
+    let is_new = tab.session.is_none();
+    let session = id.to_string();
+    let settle = is_new.then_some(Effect::SettleChat { tab: number, id });
+    settle.into_iter().chain([Effect::RefreshTab { tab: number, session }]).collect()
 }
 
 /// The session of a tab, as it is now.
-pub(super) fn refreshed(state: &mut State, number: u64, session: Session) -> Vec<Effect> {
+pub(super) fn refreshed(state: &mut State, number: u64, session: Option<Session>) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
+    // A message waits for this.
+    let starts = tab.driver == Driver::Starting && !tab.is_opening;
+    let Some(session) = session else {
+        return if starts { start(state, number) } else { Vec::new() };
+    };
     // The file may lag behind what was said.
     tab.turn = tab.turn.max(session.view.turns);
     tab.label = session.view.label().to_owned();
@@ -488,6 +504,9 @@ pub(super) fn refreshed(state: &mut State, number: u64, session: Session) -> Vec
     let mut effects = if needs_history { read(state, number, false) } else { Vec::new() };
     if is_new {
         effects.push(remember(state));
+    }
+    if starts {
+        effects.extend(start(state, number));
     }
     effects
 }
