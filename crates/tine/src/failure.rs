@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use diagnostics::OrLog;
-use engine::Refusal;
+use engine::{Refusal, Session, SessionsError, Target};
 use serde_json::{Value, json};
 use transcript::render::to_json_line;
 use transcript::{NameError, text};
@@ -47,6 +47,14 @@ pub(crate) enum Failure {
         /// What stands beside the error.
         told: Value,
     },
+}
+
+/// What was selected: a session, or one without messages, which selecting reports as an error.
+pub(crate) fn target(selected: Result<Session, Failure>) -> Result<Target, Failure> {
+    match selected {
+        Err(Failure::Engine(engine::Error::Sessions(SessionsError::Unbegun(name)))) => Ok(Target::Unbegun(name)),
+        selected => Ok(selected?.into()),
+    }
 }
 
 /// Errors that some functions of the engine return by themselves.

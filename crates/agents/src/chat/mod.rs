@@ -1,7 +1,7 @@
 //! Live chats over the agents' structured streams: what can happen in one, and what a person can do.
 //!
 //! Each agent speaks a protocol of its own (`claude/chat.rs`, `codex/chat.rs`). A protocol is pure: it turns lines of the
-//! agent into [`ChatEvent`]s and [`Action`]s into lines for the agent. [`process`] runs the agent's program around it.
+//! agent into [`ChatEvent`]s and [`Action`]s into lines for the agent. `process` runs the agent's program around it.
 //!
 //! A protocol never answers for the person. What it doesn't understand becomes [`Ask::Unknown`], which can only be refused.
 

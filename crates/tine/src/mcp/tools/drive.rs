@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use transcript::State;
 
 use super::look::chosen;
+use crate::failure;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
 
 /// What is waited for.
@@ -132,10 +133,8 @@ impl SendMessage {
 /// Whom a word means: a session, or one in whose pane nothing was said yet.
 fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<Target, Trouble> {
     match call.select_whole(all, field, word) {
-        Err(Trouble::Failed(crate::failure::Failure::Engine(engine::Error::Sessions(
-            engine::SessionsError::Unbegun(name),
-        )))) => Ok(Target::Unbegun(name)),
-        selected => Ok(Target::Session(Box::new(selected?))),
+        Err(Trouble::Failed(failed)) => Ok(failure::target(Err(failed))?),
+        selected => Ok(selected?.into()),
     }
 }
 
