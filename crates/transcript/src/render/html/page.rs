@@ -40,7 +40,7 @@ pub(super) fn head<W: Write>(writer: &mut W, session: &SessionView, part: Part) 
 pub(super) fn foot<W: Write>(writer: &mut W, defects: &Defects) -> io::Result<()> {
     writeln!(writer, "<footer>")?;
     if !defects.is_empty() {
-        writeln!(writer, "<p>Not everything could be read:</p>\n<ul>")?;
+        writeln!(writer, "<p>Some records could not be read:</p>\n<ul>")?;
         for line in words::defects(defects) {
             writeln!(writer, "<li>{}</li>", escaped(&line))?;
         }

@@ -140,7 +140,7 @@ impl<W: Write> Terminal<W> {
     fn prompt(&mut self, depth: usize, text: &str, steer: bool) -> io::Result<()> {
         let text = clean(text);
         let note = match steer {
-            true => "(added while the agent was at work) ".to_owned(),
+            true => "(sent while the agent was busy) ".to_owned(),
             false if is_seed(&text) => format!("({}) ", words::SEED.to_lowercase()),
             false => String::new(),
         };
