@@ -89,7 +89,7 @@ pub(crate) fn read_ahead<R: Read + Send>(
             // Where nobody takes it any more, the end was read.
             let _ = to_read.send(block);
         }
-        reading.join().unwrap_or_else(|_| Err(io::Error::other("the thread that reads ended early")))
+        reading.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread ended early")))
     })
 }
 

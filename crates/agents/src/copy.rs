@@ -83,7 +83,7 @@ impl Copied {
             return Err(format!("{count} of its lines cannot be read ({kind:?})"));
         }
         if found.summary.id != order.id {
-            return Err(format!("it says that it is session {}", found.summary.id));
+            return Err(format!("it has session id {}", found.summary.id));
         }
         if found.summary.turns as usize != self.turn_keys.len() {
             return Err(format!("it has {} turns instead of {}", found.summary.turns, self.turn_keys.len()));
@@ -96,7 +96,7 @@ impl Copied {
             return Err(format!("it has {} records instead of {}", found.seal.records(), self.seal.records()));
         }
         if found.seal != self.seal || found.bytes != self.bytes {
-            return Err("what it holds differs from what was copied".to_owned());
+            return Err("its content differs from the source".to_owned());
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ const FLUSHED_AT_ONCE: u64 = 64 << 20;
 /// less than for any other place: it takes pieces of memory of that size for them, and touches each of them once.
 pub(crate) const BLOCK: usize = 128 << 10;
 
-/// How much is written before the reader is told, who is not to be woken for every block.
+/// Bytes to write before waking the reader.
 const TOLD_AT_ONCE: u64 = 256 << 10;
 
 /// Copies `source` into `file`, which lies at `path` and is empty, flushes it and reads it back. What was read is still
@@ -37,7 +37,7 @@ pub fn write_copy(
     let growing = Growing::default();
     let growing = &growing;
     thread::scope(|scope| {
-        // Whatever happens, nobody goes on waiting for more.
+        // Wakes the reader on every exit path.
         let ends = Ends(growing);
         let (to_flush, flushes) = mpsc::channel();
         let reader = scope.spawn(move || adapter.read_back(path, source, order, Some(growing)));

@@ -21,7 +21,7 @@ pub enum Error {
     #[error("another process is writing {}", .0.display())]
     Busy(PathBuf),
     /// The file is of another version of tine, or its vectors are another model's.
-    #[error("the vectors in {} were made by another version of tine", .0.display())]
+    #[error("the vectors in {} were created by another version of tine", .0.display())]
     Foreign(PathBuf),
     /// The file is not what was written.
     #[error("{} is damaged: {what}", path.display())]

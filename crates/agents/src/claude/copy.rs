@@ -102,8 +102,7 @@ pub(super) fn read_back(path: &Path, source: &Path, order: &CopyRequest, growing
     let records = Records::new(Rewrite::checking(values(order), marks(source, &order.target)), order.relink);
     let mut check = Check { records, path, fault: None };
     let scan = scan_copy(path, growing, summary, &mut check);
-    let wrong =
-        check.records.rewrite.wrong.map(|value| format!("a record says something else of its {}", NAMES[value]));
+    let wrong = check.records.rewrite.wrong.map(|value| format!("a record has a different {}", NAMES[value]));
     let fault = check.fault.or(wrong);
     ReadBack { summary: scan.summary, bytes: scan.size, seal: check.records.rewrite.seal, fault }
 }
@@ -120,7 +119,7 @@ impl Check<'_> {
             self.fault.get_or_insert_with(|| "it cannot be read back".to_owned());
         }
         if record.is_chain() && record.forked_from.is_none() {
-            self.fault.get_or_insert_with(|| "a record does not say where it was forked from".to_owned());
+            self.fault.get_or_insert_with(|| "a record lacks its parent pointer".to_owned());
         }
     }
 }

@@ -78,5 +78,5 @@ fn change(transcript: &Path, change: impl Fn(&mut Vec<Value>) -> bool) -> io::Re
         }
     }
     fs::remove_file(&new)?;
-    Err(io::Error::other(format!("{NAME} is changed all the time")))
+    Err(io::Error::other(format!("{NAME} keeps changing")))
 }

@@ -153,7 +153,7 @@ fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config:
     if told.is_error {
         return Err(program.failed(told.result));
     }
-    let id = SessionId::new(told.session_id).map_err(|_| program.failed("it named no session"))?;
+    let id = SessionId::new(told.session_id).map_err(|_| program.failed("it reported no session id"))?;
     Ok(Reply { id, answer: told.result })
 }
 
@@ -191,7 +191,7 @@ fn fork(program: &Program, request: &ForkRequest<'_>, target: &Path) -> Result<N
     command.args(["--session-id", id.as_str(), "--name", request.title]);
     let last = request.turns.map(|turns| {
         last_record(request.source, request.source_id, turns)
-            .ok_or_else(|| program.failed(format!("turn {turns} has no end")))
+            .ok_or_else(|| program.failed(format!("turn {turns} is incomplete")))
     });
     if let Some(last) = last.transpose()? {
         command.args(["--resume-session-at", &last]);

@@ -27,7 +27,7 @@ impl LiveState for Claude {
         let has_choices = has_choices(screen, '❯') || ends_with_line(screen, "Esc to cancel");
         let shows = |all: &[&str]| has_choices && all.iter().any(|words| screen.contains(words));
         match () {
-            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&TRUST) => Screen::Asks("an answer to its folder trust prompt"),
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
             () if ends_with_line(screen, "Showing detailed transcript") => Screen::Reading(ExitKey::Escape),
             () => Screen::Unknown,
@@ -61,7 +61,7 @@ struct Process {
 fn live(config: &Path, proc: Option<&Path>) -> Live {
     let mut live = Live::default();
     let Some(proc) = proc else {
-        live.weak = Some("this system has no /proc, so a killed Claude Code may still be shown as running");
+        live.weak = Some("without /proc, a killed Claude Code may still be shown as running");
         return with_processes(config, live, |_| true);
     };
     with_processes(config, live, |process| {

@@ -225,7 +225,7 @@ impl ClaudeBlocks {
         let bytes = match piece {
             Piece::Line(bytes) => bytes,
             Piece::Huge(megabytes) => {
-                let text = format!("a record of {megabytes} MB is left out");
+                let text = format!("a record of {megabytes} MB is not shown");
                 self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
                 return true;
             }

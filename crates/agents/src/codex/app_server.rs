@@ -92,7 +92,7 @@ impl<'a> AppServer<'a> {
         let said = self.trouble.take().map(text_of).unwrap_or_default();
         match (last_line(&said), status) {
             (Some(line), _) => self.program.failed(line),
-            (None, Ok(status)) => self.program.failed(format!("it ended at once ({status})")),
+            (None, Ok(status)) => self.program.failed(format!("it exited immediately ({status})")),
             (None, Err(_)) => self.program.failed("it closed its output"),
         }
     }

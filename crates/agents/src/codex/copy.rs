@@ -81,7 +81,7 @@ pub(super) fn read_back(home: &Home, path: &Path, order: &CopyRequest, growing: 
     let rewrite = Rewrite::checking(values(order), None);
     let mut check = Check { order, path, rewrite, knows_world: false, is_first: true, end: 0, fault: None };
     let scan = scan_copy(home, (path, &order.target), growing, &mut check);
-    let wrong = check.rewrite.wrong.map(|value| format!("a record says something else of its {}", NAMES[value]));
+    let wrong = check.rewrite.wrong.map(|value| format!("a record has a different {}", NAMES[value]));
     ReadBack { summary: scan.summary, bytes: check.end, seal: check.rewrite.seal, fault: check.fault.or(wrong) }
 }
 
@@ -329,9 +329,9 @@ impl Check<'_> {
         let is = |key: &[u8], id: &str| record.get(key).and_then(Raw::string).is_some_and(|found| found == id);
         let (own, source) = (self.order.id.as_str(), self.order.source_id.as_str());
         if record.kind != Kind::SessionMeta || !is(b"id", own) || !is(b"session_id", own) {
-            self.note("it does not begin with its own identity");
+            self.note("its first record is not its own identity");
         } else if !is(b"forked_from_id", source) {
-            self.note("it does not say where it was forked from");
+            self.note("it lacks its parent pointer");
         } else if !is(b"cwd", &self.order.cwd.to_string_lossy()) {
             self.note("it works in another directory");
         } else if record.get(b"history_base").is_some() {

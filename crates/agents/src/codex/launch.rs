@@ -131,10 +131,10 @@ fn send(program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError>
     if let Some(failure) = failure {
         return Err(program.failed(failure));
     }
-    let id = id.ok_or_else(|| program.failed("it named no thread"))?;
+    let id = id.ok_or_else(|| program.failed("it reported no thread id"))?;
     // A thread that Codex does not find is a new one to it, without a word.
     if message.session.is_some_and(|session| *session.id != id) {
-        return Err(program.failed("it did not find the thread, and began another one"));
+        return Err(program.failed("it did not find the thread and started another one"));
     }
     Ok(Reply { id, answer })
 }
@@ -153,14 +153,14 @@ fn failure_in(told: &str) -> Option<String> {
 fn fork(home: &Home, program: &Program, request: &ForkRequest<'_>) -> Result<NewSession, ProgramError> {
     let mut params = json!({ "threadId": request.source_id, "cwd": request.directory.to_string_lossy() });
     if let Some(turns) = request.turns {
-        let turn = turn_id(home, request.source, turns).ok_or_else(|| program.unable("tell its turns apart"))?;
+        let turn = turn_id(home, request.source, turns).ok_or_else(|| program.unable("fork at a turn"))?;
         params["lastTurnId"] = json!(turn);
     }
     let mut server = AppServer::start(program, request.directory)?;
     let answer = server.call("thread/fork", &params)?;
     let thread = &answer["thread"];
     let id = thread["id"].as_str().and_then(|id| SessionId::new(id).ok());
-    let id = id.ok_or_else(|| program.failed("it named no thread"))?;
+    let id = id.ok_or_else(|| program.failed("it reported no thread id"))?;
     let path = thread["path"].as_str().map(PathBuf::from);
     // A name is for Codex's own list; a version that takes none still made the fork.
     server

@@ -42,7 +42,7 @@ impl LiveState for Codex {
             Some(!rest.starts_with(|first: char| first.is_ascii_digit()))
         };
         match () {
-            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&TRUST) => Screen::Asks("an answer to its folder trust prompt"),
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
             () if ends_with_line(screen, "Browsing transcript") => Screen::Reading(ExitKey::Escape),
             () if screen.trim_start().starts_with("/ T R A N S C R I P T") => Screen::Reading(ExitKey::Q),
@@ -78,7 +78,7 @@ impl LiveState for Codex {
 fn live(root: &Path, proc: Option<&Path>) -> Live {
     let mut live = Live::default();
     let Some(proc) = proc else {
-        live.weak = Some("this system has no /proc, so a running Codex is not noticed");
+        live.weak = Some("without /proc, tine cannot see running Codex sessions");
         return live;
     };
     let folder = root.join("thread-writer-locks");
@@ -87,7 +87,7 @@ fn live(root: &Path, proc: Option<&Path>) -> Live {
         return live;
     };
     let Ok(locks) = fs::read_to_string(proc.join("locks")) else {
-        live.weak = Some("/proc/locks cannot be read, so a running Codex is not noticed");
+        live.weak = Some("/proc/locks is not readable, so tine cannot see running Codex sessions");
         return live;
     };
     let holders = holders(&locks);

@@ -204,7 +204,7 @@ impl CodexBlocks {
         if record.is_some_and(|record| record.kind == Kind::Other || !self.shows(&record, place)) {
             return;
         }
-        let text = format!("a record of {} MB is left out", line.len >> 20);
+        let text = format!("a record of {} MB is not shown", line.len >> 20);
         self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
     }
 

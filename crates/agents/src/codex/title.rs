@@ -32,7 +32,7 @@ pub(super) fn restore_name(
         None => {
             let answer = server.call("thread/read", &json!({ "threadId": id }))?;
             let preview = answer["thread"]["preview"].as_str().map(str::to_owned);
-            preview.ok_or_else(|| program.failed("it didn't say how the thread begins"))?
+            preview.ok_or_else(|| program.failed("it did not return the start of the thread"))?
         }
     };
     server.call("thread/name/set", &json!({ "threadId": id, "name": name }))?;

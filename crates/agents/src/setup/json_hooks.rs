@@ -164,14 +164,14 @@ impl JsonHooks {
     /// Checks that hooks can be added: what is missing can be created, but what is there must have the right shape.
     fn check_shape(&self, text: &str) -> Result<(), Problem> {
         let Some(root) = jsonc::parse(text)? else {
-            return Err(Problem { line: 1, message: "there is nothing but comments".into() });
+            return Err(Problem { line: 1, message: "it contains only comments".into() });
         };
         let wrong = |value: &Value<'_>, what: &str, expected: &str| Problem {
             line: jsonc::line_of(text, jsonc::start_of(value)),
             message: format!("{what} is not {expected}"),
         };
         if root.as_object().is_none() {
-            return Err(wrong(&root, "the whole of it", "an object"));
+            return Err(wrong(&root, "the top level", "an object"));
         }
         let Some(all) = jsonc::member(&root, "hooks") else {
             return Ok(());
@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn an_unexpected_shape_is_refused_with_its_line() {
         for (text, line, said) in [
-            ("[]", 1, "the whole of it"),
+            ("[]", 1, "the top level"),
             ("{\n\"hooks\": []}", 2, "`hooks` is not an object"),
             ("{\n\"hooks\": {\n\"Stop\": {}}}", 3, "`hooks.Stop` is not an array"),
             ("// only this", 1, "nothing but comments"),

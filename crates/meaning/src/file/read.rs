@@ -57,25 +57,25 @@ impl VectorFile {
         }
         let mut header = [0; HEADER];
         if length < HEADER as u64 {
-            return Err(Error::damaged(path, "its header is cut off"));
+            return Err(Error::damaged(path, "its header is incomplete"));
         }
         // The header is read and not mapped, because a writer changes it.
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut header)).map_err(Error::io("read", path))?;
         let (records, counted_in_second) = match read_header(&header) {
             Header::Counts { records, in_second } => (records, in_second),
             Header::Foreign => return Err(Error::Foreign(path.to_owned())),
-            Header::Damaged => return Err(Error::damaged(path, "its header is not one")),
+            Header::Damaged => return Err(Error::damaged(path, "its header is invalid")),
         };
         // Looked at after the header: what a writer has added since the first look is counted in there.
         let length = file.metadata().map_err(Error::io("read", path))?.len();
         let there = records.min(length.saturating_sub(HEADER as u64) / RECORD as u64);
         let lost = records - there;
         let size = usize::try_from(there).ok().and_then(|there| there.checked_mul(RECORD));
-        let size = size.ok_or_else(|| Error::damaged(path, "it is larger than memory can be"))?;
+        let size = size.ok_or_else(|| Error::damaged(path, "it does not fit into memory"))?;
         if there == 0 {
             return Ok(VectorFile { lost, counted_in_second, ..empty });
         }
-        #[expect(unsafe_code, reason = "mapping a file is unsafe, because somebody could change it")]
+        #[expect(unsafe_code, reason = "mapping a file is unsafe, because another process could change it")]
         // SAFETY: what is mapped must not change or go away while it is. The file is private to its owner (0600), all its
         // writers are in `write.rs`, and they never write below the end of the records that count nor cut a file, but
         // replace it by another. The header, which they do change, is not part of the map.
@@ -149,11 +149,11 @@ impl VectorFile {
     /// Looks at every record. A search does so only for those that it finds.
     pub fn verify(&self) -> Result<(), Error> {
         if self.lost > 0 {
-            return Err(Error::damaged(&self.path, "its end is cut off"));
+            return Err(Error::damaged(&self.path, "its end is missing"));
         }
         match self.records().iter().all(|record| Record(record).is_intact()) {
             true => Ok(()),
-            false => Err(Error::damaged(&self.path, "a vector is not as it was written")),
+            false => Err(Error::damaged(&self.path, "a vector has changed since it was written")),
         }
     }
 

@@ -65,7 +65,7 @@ impl VectorWriter {
             for (key, vector) in vectors.by_ref().take(BUFFERED) {
                 write_record(key, vector.borrow(), &mut bytes);
             }
-            let at = end(records).ok_or_else(|| Error::damaged(&self.path, "it is larger than a file can be"))?;
+            let at = end(records).ok_or_else(|| Error::damaged(&self.path, "it exceeds the maximum size of a file"))?;
             self.write_at(at, &bytes)?;
             records += (bytes.len() / RECORD) as u64;
         }
