@@ -55,7 +55,7 @@ pub struct McpConfig {
     pub start: Permission,
     /// The same in other projects.
     pub elsewhere: Permission,
-    /// Start agents that don't ask for permissions, and fork sessions with the options that do so.
+    /// Start agents that skip permission prompts, and let forks inherit such options.
     pub skip_permissions: Permission,
     /// Stop agents.
     pub stop: Permission,
@@ -140,11 +140,11 @@ impl Config {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct WorktreeConfig {
-    /// Directory of a new worktree. `{repository}` is the path of the repository, `{name}` its last part, `{parent}` the
-    /// directory that it is in, and `{branch}` the new branch.
+    /// Directory of a new worktree. `{repository}` is the path of the repository, `{name}` its last component,
+    /// `{parent}` its parent directory, and `{branch}` the new branch.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: Template,
-    /// Files and folders to copy from the source's directory although git ignores them.
+    /// Ignored files and folders to copy from the source's directory.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub bring: Vec<InnerPath>,
     /// Command to run in a new worktree: a line for the shell, or a list of words to run without one.
@@ -161,7 +161,7 @@ pub struct AgentsConfig(BTreeMap<Agent, AgentConfig>);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 struct AgentConfig {
-    /// Program to run: a name on the PATH, or a path.
+    /// Program to run: a name in PATH, or a path.
     command: Option<String>,
 }
 
@@ -221,14 +221,14 @@ impl TryFrom<String> for Template {
     fn try_from(text: String) -> std::result::Result<Self, String> {
         let mut rest = text.as_str();
         while let Some(begin) = rest.find('{') {
-            let end = rest[begin..].find('}').ok_or("a `{` without its `}`")? + begin;
+            let end = rest[begin..].find('}').ok_or("missing `}` after `{`")? + begin;
             let word = &rest[begin + 1..end];
             if !Template::WORDS.contains(&word) {
-                return Err(format!("`{{{word}}}` means nothing; there are {}", Template::allowed()));
+                return Err(format!("unknown placeholder `{{{word}}}`; use {}", Template::allowed()));
             }
             rest = &rest[end + 1..];
         }
-        if text.trim().is_empty() { Err("a place is needed".into()) } else { Ok(Template(text)) }
+        if text.trim().is_empty() { Err("the value is empty".into()) } else { Ok(Template(text)) }
     }
 }
 
@@ -277,7 +277,7 @@ impl TryFrom<String> for InnerPath {
         let is_inside = |component: Component| matches!(component, Component::Normal(_) | Component::CurDir);
         let path: PathBuf = Path::new(&text).components().filter(|part| *part != Component::CurDir).collect();
         if path.as_os_str().is_empty() || !Path::new(&text).components().all(is_inside) {
-            return Err(format!("`{text}` does not lead into the working tree; a relative path without `..` does"));
+            return Err(format!("`{text}` is outside the working tree; use a relative path without `..`"));
         }
         if path.starts_with(".git") {
             return Err(format!("`{text}` belongs to git"));
@@ -296,7 +296,7 @@ impl InnerPath {
 /// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(untagged, expecting = "expected a text for `sh -c`, or a list of words that are run without a shell")]
+#[serde(untagged, expecting = "expected a shell command, or a list of words to run without a shell")]
 pub enum Program {
     /// A line for a shell.
     Line(String),
@@ -431,7 +431,7 @@ mod tests {
             ("[worktree]\n\nplace = 3\n", 3, "expected a string"),
             ("[worktree]\nplace = \"{branhc}\"\n", 2, "`{branhc}` means nothing; there are {repository}"),
             ("[worktree]\nplace = \"{branch\"\n", 2, "without its `}`"),
-            ("[worktree]\nplace = \"\"\n", 2, "a place is needed"),
+            ("[worktree]\nplace = \"\"\n", 2, "the value is empty"),
             ("[worktree]\nbring = \".env\"\n", 2, "expected a sequence"),
             ("[worktree]\nbring = [\n  \"a\",\n  \"../b\"]\n", 2, "without `..`"),
             ("[worktree]\nbring = [\"/etc/passwd\"]\n", 2, "a relative path"),

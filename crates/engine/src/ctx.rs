@@ -86,7 +86,7 @@ impl Ctx {
         let (config, unknown) = config::read(&self.context().paths.config)?;
         for key in unknown {
             let (path, key) = (&self.context().paths.config, transcript::text::one_line(&key));
-            self.warn(format!("{}: `{key}` is not known and means nothing", path.display()));
+            self.warn(format!("{}: unknown key `{key}` is ignored", path.display()));
         }
         Ok(self.config.get_or_init(|| config))
     }
@@ -122,5 +122,5 @@ impl Ctx {
 
 /// What is said where the registry can't be used.
 pub(crate) fn changes_nothing(error: &registry::Error) -> String {
-    format!("{error}; tine only reads and changes nothing")
+    format!("{error}; tine works read-only")
 }

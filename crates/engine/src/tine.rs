@@ -18,7 +18,7 @@ pub struct Tine {
 }
 
 impl Tine {
-    /// Opens the registry. Where none can be kept, tine works without names and says so.
+    /// Opens the registry. Without a usable registry, tine works without names and warns.
     pub fn open(context: Context) -> Result<Self> {
         let ctx = Ctx::open(context)?;
         let is_kept = ctx.registry().is_kept();
@@ -31,12 +31,12 @@ impl Tine {
         Ok(Tine { ctx })
     }
 
-    /// The world around.
+    /// The paths, the clock and the environment.
     pub fn context(&self) -> &Context {
         self.ctx.context()
     }
 
-    /// What did not work but was no reason to stop.
+    /// Takes the warnings collected so far.
     pub fn take_warnings(&self) -> Vec<String> {
         self.ctx.take_warnings()
     }
@@ -53,7 +53,7 @@ impl Tine {
         Ok(survey::sessions(&self.ctx, filter, progress)?)
     }
 
-    /// The same, put together one by one: of ten thousand sessions, most are printed and forgotten.
+    /// Like `sessions`, but lazily, so that long listings need little memory.
     pub fn listing(&self, filter: &Filter, progress: &dyn Progress) -> Result<Listing> {
         Ok(survey::listing(&self.ctx, filter, progress)?)
     }
@@ -87,7 +87,7 @@ impl Tine {
     pub fn remember_use(&self, session: &Session) {
         survey::remember_use(&self.ctx, session);
     }
-    /// Makes the fork that `plan` describes. On any failure nothing of it is left.
+    /// Creates the planned fork. If anything fails, nothing is left behind.
     pub fn apply_fork(&self, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
         Ok(fork::apply::apply_fork(&self.ctx, plan, progress)?)
     }
@@ -150,8 +150,8 @@ impl Tine {
     pub fn start_fork(&self, session: Session, directory: Option<&Path>) -> Result<Session> {
         Ok(fork::unstarted::start_fork(&self.ctx, session, directory)?)
     }
-    /// Looks for sessions. The index is brought up to date first, as far as a few seconds go; one that turns out to be
-    /// damaged is built anew. Where a phrase is nowhere, its words are looked for, and that is said.
+    /// Searches sessions. Updates the index first, for a few seconds at most, and rebuilds it if it is damaged. If a
+    /// phrase is not found, searches for its words and adds a notice.
     pub fn search(&self, asking: Asking<'_>) -> Result<Answer> {
         Ok(crate::search::search(&self.ctx, asking)?)
     }
@@ -259,7 +259,7 @@ impl Tine {
     pub fn export(&self, request: &ExportRequest, progress: &dyn Progress) -> Result<Exported> {
         Ok(crate::sessions::export::export(&self.ctx, request, progress)?)
     }
-    /// Makes a session known to tine under a name.
+    /// Registers a session under a name.
     pub fn adopt(&self, session: &Session, name: Option<SessionName>, parent: Option<&Session>) -> Result<SessionName> {
         Ok(crate::naming::adopt::adopt(&self.ctx, session, name, parent)?)
     }
@@ -286,7 +286,7 @@ impl Tine {
         Ok(crate::operations::free_names::check_name(&self.ctx, name)?)
     }
 
-    /// Forgets a name behind which there is no conversation: nothing was said in it, or its transcript is gone.
+    /// Frees the name of a session that has no messages or whose transcript no longer exists.
     pub fn forget(&self, name: &SessionName) -> Result<()> {
         Ok(self.ctx.registry().forget_name(name)?)
     }
@@ -342,7 +342,7 @@ impl Tine {
     pub fn worktree_of(&self, session: &Session) -> Result<Option<OwnWorktree>> {
         Ok(crate::operations::leftovers::worktree_of(&self.ctx, session)?)
     }
-    /// Takes back an operation: the one that is named, or the last that can be.
+    /// Undoes an operation: the given one, or the last one that can be undone.
     pub fn undo(&self, id: Option<i64>, force: bool) -> Result<Operation> {
         Ok(crate::operations::undo::undo(&self.ctx, id, force)?)
     }

@@ -43,7 +43,7 @@ pub(super) fn same_history(adapter: &dyn Adapter, plan: &Plan, path: &std::path:
             }
             (expected, found) => {
                 let turn = expected.as_ref().or(found.as_ref()).map_or(0, |block| block.turn);
-                let what = format!("the agent's own fork is not like its source: it differs in turn {turn}");
+                let what = format!("the agent's own fork differs from its source in turn {turn}");
                 return Err(Error::NativeDiffers { agent: plan.agent, what });
             }
         }

@@ -53,7 +53,7 @@ pub(super) fn made_session(ctx: &Ctx, agent: Agent, files: &Files, path: &Path) 
     // They were not in place yet when the copy was read back.
     summary.defects.forget(DefectKind::MissingSubagent);
     if let Err(error) = ctx.adapter(agent).add_to_index(path, &summary) {
-        ctx.warn(format!("the agent's own list of sessions has no entry for the fork: {error}"));
+        ctx.warn(format!("the fork was not added to the agent's own session list: {error}"));
     }
     let metadata = fs::metadata(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
     let registry = ctx.registry();

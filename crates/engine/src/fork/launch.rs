@@ -56,6 +56,6 @@ pub(super) fn announce(ctx: &Ctx, fork: &SessionKey, name: &str, directory: &Pat
     let told: std::result::Result<(), ProgramError> =
         ctx.adapter(fork.agent).announce(&program, &fork.id, name, directory);
     if let Err(error) = told {
-        ctx.warn(format!("the fork is not in the agent's own list until it is resumed: {error}"));
+        ctx.warn(format!("the fork appears in the agent's own session list only after you resume it: {error}"));
     }
 }

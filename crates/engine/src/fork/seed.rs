@@ -39,9 +39,9 @@ impl SeedPlan {
     /// What the source has and a seed never does.
     pub(super) fn left_out(&self) -> Option<String> {
         match (self.has_thinking, self.has_subagents) {
-            (true, true) => Some("thinking and what subagents said is left out".into()),
+            (true, true) => Some("thinking and subagents are left out".into()),
             (true, false) => Some("thinking is left out".into()),
-            (false, true) => Some("what subagents said is left out".into()),
+            (false, true) => Some("subagents are left out".into()),
             (false, false) => None,
         }
     }

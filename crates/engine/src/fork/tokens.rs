@@ -7,7 +7,7 @@ use super::Request;
 use crate::ctx::Ctx;
 use crate::fork::Result;
 
-/// What a token has where a session tells nothing of its own. Code and prose have three to four.
+/// Default number of characters per token. Code and prose have three to four.
 const CHARACTERS_PER_TOKEN: f64 = 3.5;
 /// A transcript that is longer than this is not read for an estimate; what was reported has to do.
 const READ_AT_MOST: u64 = 64 << 20;
@@ -33,7 +33,7 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
     let window = reported.and_then(|tokens| tokens.window);
     let total = reported.map(|tokens| tokens.input + tokens.output);
     let whole = turns == source.view.turns;
-    // Behind a compaction, what was reported last may be of what the model does not see any more.
+    // After a compaction, the last report may count text that the model no longer sees.
     let is_known = whole && total.is_some() && !source.details.mid_turn && !source.details.compacted && !told;
     if is_known || source.size > READ_AT_MOST {
         let share =

@@ -150,7 +150,7 @@ fn start_unstarted(ctx: &Ctx, session: &Session, directory: Option<&Path>) -> Re
         Ok(started) => started,
         Err(error) => {
             if let Err(left) = give_up_start(ctx, operation.id, starting) {
-                ctx.warn(format!("{left}; tine tries again with its next command"));
+                ctx.warn(format!("{left}; tine retries the next time you run it"));
             }
             return Err(match error {
                 Error::Program(program::Error::Failed(trouble)) => program::with_age(ctx, view.agent, trouble).into(),

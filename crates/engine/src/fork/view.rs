@@ -251,7 +251,7 @@ impl EmptyClone {
                 turn: 0,
             },
             method: Method::Copy,
-            why: "nothing was said in it yet, so an empty conversation begins in a copy of its directory".into(),
+            why: "the session has no messages yet, so the clone starts empty, in a copy of its directory".into(),
             workspace: (&self.workspace).into(),
             place: place.view(None),
             profile: start.profile.shown(),

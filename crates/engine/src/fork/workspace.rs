@@ -262,7 +262,7 @@ fn create_copy(
         ctx.warn(format!("{} sockets, pipes and devices were not copied", copied.special));
     }
     if copied.vanished > 0 {
-        ctx.warn(format!("{} files went away while the directory was copied", copied.vanished));
+        ctx.warn(format!("{} files disappeared while the directory was copied", copied.vanished));
     }
     Ok(created)
 }

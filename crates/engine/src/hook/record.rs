@@ -162,7 +162,7 @@ impl Recording<'_> {
         };
         let (path, profile) = (self.path.to_string_lossy().into_owned(), parent.profile);
         let key = self.tables.register_fork(self.id, &path, &name, self.payload.cwd.as_deref(), profile.as_deref())?;
-        let notice = format!("this is now {name}, forked from {parent_name}");
+        let notice = format!("this session is now {name}, a fork of {parent_name}");
         let fork = HookedSession { key, id: self.id.to_string(), path, name: Some(name.to_string()), profile };
         Ok((Some(fork), Some(notice)))
     }

@@ -48,7 +48,7 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
         match clean_up_after(ctx, operation) {
             Ok(told) => ctx.warn(told),
             Err(error) => {
-                ctx.warn(format!("`{what}` was cut off, and what it left cannot be put right now: {error}"));
+                ctx.warn(format!("`{what}` was interrupted, and tine cannot clean up after it yet: {error}"));
                 ctx.registry().give_back(id, &process)?;
             }
         }
@@ -90,9 +90,9 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
     };
     ctx.registry().set_state(*id, &OperationState::Cleaned, None)?;
     Ok(match left {
-        None => format!("`{what}` was cut off; what it had made is removed"),
+        None => format!("`{what}` was interrupted; tine removed its incomplete results"),
         Some(left) => format!(
-            "`{what}` was cut off; {} holds files that it didn't write, so the worktree and its branch stay",
+            "`{what}` was interrupted; tine kept the worktree {} and its branch because it contains other files",
             left.display()
         ),
     })
@@ -153,7 +153,7 @@ pub(crate) fn fail(ctx: &Ctx, operation: i64, removed: Result<()>) {
                 .set_state(operation, &OperationState::Failed, None)
                 .or_log("record that the operation failed");
         }
-        Err(left) => ctx.warn(format!("{left}; tine tries again with its next command")),
+        Err(left) => ctx.warn(format!("{left}; tine retries the next time you run it")),
     }
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn clear_away(ctx: &Ctx, created: &Created) {
             Ok(now) if now == *digest => {
                 fs::remove_file(path).or_log(format_args!("remove {}", path.display()));
             }
-            _ => ctx.warn(format!("{} came along and was changed since, so it stays", path.display())),
+            _ => ctx.warn(format!("kept {}: it has changed since it was copied", path.display())),
         }
     }
     for folder in &created.folders {

@@ -101,7 +101,7 @@ pub(crate) fn check_restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> R
         return Err(Error::TrashGone(operation));
     }
     for gone in moved.iter().filter(|moved| is_gone(moved)) {
-        ctx.warn(format!("{} is not in the trash any more and stays away", gone.from.display()));
+        ctx.warn(format!("{} is no longer in the trash and was not restored", gone.from.display()));
     }
     Ok(())
 }
@@ -138,7 +138,7 @@ fn give_name_back(ctx: &Ctx, deletion: &Deletion) -> Result<()> {
         };
         let now = ctx.context().clock.now();
         if !ctx.registry().set_name(&key, Some(name), now)? {
-            ctx.warn(format!("the name `{name}` is taken by now; the session comes back without it"));
+            ctx.warn(format!("the name `{name}` is now taken; the session was restored without a name"));
         }
     }
     Ok(())

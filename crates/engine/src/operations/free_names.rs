@@ -79,7 +79,7 @@ fn take_title_back(ctx: &Ctx, renaming: &Renaming, now: &SessionKey) {
         keeping_stamp(ctx, &key.id, &key.path, || adapter.restore_title(program.as_ref(), &key.id, &key.path, &taken));
     if let Err(error) = taken {
         let agent = key.agent.product_name();
-        ctx.warn(format!("{agent}'s own list keeps the title `{title}`: {error}"));
+        ctx.warn(format!("{agent}'s session list still shows the title `{title}`: {error}"));
     }
 }
 
@@ -126,7 +126,10 @@ pub(crate) fn release_name(ctx: &Ctx, name: &SessionName) -> Result<()> {
     let row = ctx.registry().named(name)?;
     if let Some(row) = row.filter(|row| is_gone(ctx, row)) {
         ctx.registry().forget_name(name)?;
-        ctx.warn(format!("`{name}` was a session whose transcript is gone ({})", row.key.path.display()));
+        ctx.warn(format!(
+            "`{name}` belonged to a session whose transcript no longer exists ({})",
+            row.key.path.display()
+        ));
     }
     Ok(())
 }

@@ -80,7 +80,7 @@ fn why_kept(ctx: &Ctx, worktree: &Worktree, session: &Session) -> Result<Option<
             && other.view.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(&worktree.path))
     };
     if let Some(other) = crate::sessions::survey::all_sessions(ctx, &Quiet)?.iter().find(works_there) {
-        return Ok(Some(format!("`{}` works there, too", other.view.label())));
+        return Ok(Some(format!("`{}` also works there", other.view.label())));
     }
     Ok(process_in(ctx, &worktree.path).map(|process| format!("process {process} runs there")))
 }
@@ -128,7 +128,7 @@ pub(crate) fn restore_branch(ctx: &Ctx, branch: &DeletedBranch) -> Result<()> {
         None => Ok(git.make_branch(repository, name, commit)?),
         Some(now) if now == *commit => Ok(()),
         Some(_) => {
-            ctx.warn(format!("somebody made a branch `{name}` meanwhile, which the worktree is on now"));
+            ctx.warn(format!("branch `{name}` was created again in the meantime; the restored worktree uses it"));
             Ok(())
         }
     }

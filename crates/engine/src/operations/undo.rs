@@ -1,7 +1,7 @@
-//! Taking operations back that a person regrets.
+//! Undoing operations.
 //!
-//! What somebody went on with is not removed: a session that has grown, moved or is open, one that others need, a
-//! worktree or a copy in which something was changed.
+//! Undo never removes work: it keeps sessions that have grown, moved or are open or needed by others, and worktrees and
+//! copies with changes.
 //!
 //! An undo can be cut off like any other operation. It is noted before anything is touched, and whatever it removes gets
 //! another name first, so what is there under its own name is whole.
@@ -180,7 +180,7 @@ pub(crate) fn take_back_parts(ctx: &Ctx, id: i64) -> Result<()> {
     for part in parts {
         let (part_id, what) = (part.id, part.what.clone());
         if let Err(error) = undo_one(ctx, part, std::iter::empty(), false) {
-            ctx.warn(format!("`{what}` was not taken back: {error}"));
+            ctx.warn(format!("`{what}` was not undone: {error}"));
             ctx.registry().detach(part_id)?;
         }
     }
@@ -196,7 +196,7 @@ pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing
             let undone = parts.try_for_each(|part| undo_one(ctx, part, std::iter::empty(), undoing.force).map(drop));
             if let Err(error) = undone {
                 ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
-                return Ok(format!("`{what}` was not undone completely, because that was cut off, and now: {error}"));
+                return Ok(format!("the undo of `{what}` was interrupted and is incomplete: {error}"));
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) if !undoing.is_decided => {
@@ -204,17 +204,17 @@ pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing
             if let Err(error) = check_undo(ctx, &operation, undoing.force) {
                 move_back(&undoing.aside)?;
                 ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
-                return Ok(format!("`{what}` was not undone, because that was cut off, and now: {error}"));
+                return Ok(format!("the undo of `{what}` was interrupted and cannot be finished: {error}"));
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {}
         Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => {}
     }
     reverse(ctx, &mut operation)?;
-    Ok(format!("`{what}` was being undone, which was cut off; it is undone now"))
+    Ok(format!("finished the interrupted undo of `{what}`"))
 }
 
-/// Does the opposite of an operation, from wherever somebody was cut off in that.
+/// Reverses an operation; resumes an interrupted reversal.
 fn reverse(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
     match &operation.effects {
         Effects::Delete(deletion) => delete::restore(ctx, operation.id, deletion)?,
@@ -306,7 +306,7 @@ fn leave_to<'a>(ctx: &Ctx, later: impl Iterator<Item = &'a Operation>, operation
         let path = |workspace: &CreatedWorkspace| workspace.path().to_owned();
         let others = other.effects.workspace().map(path);
         if let Some(path) = created.workspace.as_ref().map(path).filter(|path| others.as_ref() == Some(path)) {
-            ctx.warn(format!("{} is what operation {} made there, and stays", path.display(), other.id));
+            ctx.warn(format!("kept {}: operation {} created it", path.display(), other.id));
             created.workspace = None;
         }
         let is_in_trash = match &other.effects {
@@ -326,15 +326,15 @@ fn warn_of_others(ctx: &Ctx, created: &Created) {
         return;
     };
     if let Some(tree) = git.elsewhere(worktree) {
-        ctx.warn(format!("the branch `{}` is checked out in {}, and stays", worktree.branch, tree.display()));
+        ctx.warn(format!("kept branch `{}`: it is checked out in {}", worktree.branch, tree.display()));
     }
     let branch = git.commit(&worktree.repository, &format!("refs/heads/{}", worktree.branch));
     if branch.is_some_and(|commit| commit != worktree.base) {
-        ctx.warn(format!("something was committed to the branch `{}`, so it stays", worktree.branch));
+        ctx.warn(format!("kept branch `{}`: it has new commits", worktree.branch));
     }
     if matches!(git.standing(worktree), Standing::Other(_)) {
         let path = worktree.path.display();
-        ctx.warn(format!("{path} is not the worktree any more that was made there, and stays"));
+        ctx.warn(format!("kept {path}: it is no longer the worktree that tine created"));
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn recover_start(ctx: &Ctx, operation: &Operation, fork: &Forking) ->
         }
         Some(Stage::Waiting | Stage::Sending { .. }) | None => {
             give_up_start(ctx, operation.id, fork.clone())?;
-            Ok(format!("`{what}`: the start of the fork was cut off; it has not started"))
+            Ok(format!("`{what}`: starting the fork was interrupted; it has not started"))
         }
     }
 }

@@ -54,6 +54,15 @@ impl Error {
                     agents::about(*agent).oldest_version
                 ),
             ),
+            Error::Failed(ProgramError::Cancelled { .. }) => Advice::without_hint("agent_failed"),
+            Error::Failed(ProgramError::TooSlow { .. }) => Advice::new(
+                "agent_failed",
+                "run it yourself to check its network connection and login; `tine doctor` checks the installation",
+            ),
+            Error::Failed(ProgramError::Unable { what, .. }) if what.starts_with("fork") => {
+                Advice::new("agent_failed", "update the agent, or fork with `--method copy`")
+            }
+            Error::Failed(ProgramError::Unable { .. }) => Advice::without_hint("agent_failed"),
             Error::Failed(_) => {
                 Advice::new("agent_failed", "run it yourself to see why; `tine doctor` checks the installation")
             }
@@ -66,7 +75,7 @@ impl Error {
 pub(crate) fn samples() -> Vec<Error> {
     use std::time::Duration;
     let failed = || ProgramError::Failed { program: "codex".into(), message: "unexpected argument 'fork'".into() };
-    let not_found = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    let not_found = std::io::Error::from_raw_os_error(13);
     crate::advice::samples![
         NoAgent { agent: Agent::Claude, program: "claude".into() },
         TooOld { agent: Agent::Codex, version: "0.98.0".into(), trouble: failed() },

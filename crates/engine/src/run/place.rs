@@ -67,7 +67,7 @@ impl FromStr for Place {
 
 /// A word that names no place. The message lists those that do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("here, auto, tmux, wezterm, kitty, zellij, headless or none; for example `tmux:window`")]
+#[error("use here, auto, tmux, wezterm, kitty, zellij, headless or none, or a unit such as `tmux:window`")]
 pub struct UnknownPlace;
 
 /// A place in JSON: the pane that was opened, or the kind of place.

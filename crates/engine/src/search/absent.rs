@@ -38,12 +38,12 @@ pub(super) fn missing(fields: Fields, searcher: &Searcher, unknown: &mut Vec<Str
 pub(super) fn hindrances(look: &Look, limits: &Limits, searcher: Option<&Searcher>) -> tantivy::Result<Vec<String>> {
     let mut told = Vec::new();
     if let Some(directory) = limits.directory.as_deref().filter(|directory| !directory.is_dir()) {
-        told.push(format!("there is no directory {}", text::one_line(&directory.to_string_lossy())));
+        told.push(format!("directory {} not found", text::one_line(&directory.to_string_lossy())));
     }
     if let Some(branch) = &limits.branch
         && !look.catalog.entries.iter().any(|entry| entry.is_shown() && entry.summary.was_on(branch))
     {
-        told.push(format!("no session was on the branch `{}`", text::one_line(branch)));
+        told.push(format!("no session worked on branch `{}`", text::one_line(branch)));
     }
     if let (Some(words), Some(searcher)) = (&look.words, searcher) {
         let is_there = |field, term: &str| is_somewhere(searcher, field, &words::exact(term));

@@ -1,4 +1,4 @@
-//! What gets a vector: what a person or an agent said to the other, in chunks, as far as the model can make use of it.
+//! Selects the text to embed: prompts and answers, in chunks, if the model supports the language.
 //!
 //! Making a vector takes 10 ms of a core, and a year of conversations has hundreds of thousands of chunks. So the gist of
 //! a session (titles, prompts and the last answer of each turn) comes first, only the longest of what is said in between

@@ -45,7 +45,7 @@ pub enum Error {
         until: jiff::Timestamp,
     },
     /// This build cannot search by meaning.
-    #[error("this build of tine has no engine `hybrid`")]
+    #[error("the search engine `hybrid` is not available in this build")]
     NoMeaning,
     /// The query is longer than anything a person types.
     #[error("the query is too long: it has {bytes} bytes, and the limit is {most}")]

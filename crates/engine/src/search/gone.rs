@@ -10,7 +10,7 @@ use crate::sessions::project::Project;
 use crate::sessions::session::{Details, Session};
 
 /// What a result says whose transcript is gone.
-const WARNING: &str = "the transcript is gone; only the exported file is left";
+const WARNING: &str = "the transcript no longer exists; only the exported file is left";
 
 /// The first lines of an exported file.
 pub(super) struct Header<'a>(pub &'a str);

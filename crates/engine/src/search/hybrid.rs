@@ -134,7 +134,7 @@ pub(super) fn rank(
     let mut meanings = Meanings::new();
     let bad = near_vectors(&vectors, &standing, &vector, found, sessions, is_strict, &mut meanings);
     if bad > 0 && vectors.damage.is_none() {
-        notices.push(damaged("a vector is not as it was written"));
+        notices.push(damaged("a vector has changed since it was written"));
         grounds.missing = grounds.missing.max(1);
     }
     if !missing.is_empty() {
@@ -199,7 +199,7 @@ pub(super) fn is_proper_word(word: &str) -> bool {
 }
 
 fn damaged(why: &str) -> String {
-    format!("the vectors are damaged and will be made anew: {why}")
+    format!("the embeddings are damaged and will be rebuilt: {why}")
 }
 
 /// What words count for. The more of the question the best hit says in its own words, the more they do: a message or a file

@@ -474,7 +474,7 @@ fn validate(index: &Index) -> Result<(), Trouble> {
 }
 
 fn not_as_written(file: &Path) -> Trouble {
-    Trouble::Damaged(format!("{} is not as it was written", file.display()))
+    Trouble::Damaged(format!("{} has changed since it was written", file.display()))
 }
 
 fn prepare(index: Index) -> Index {

@@ -73,7 +73,7 @@ pub(super) fn update(
             Err(Error::Busy(_)) => std::thread::sleep(PAUSE),
             Err(error) if error.calls_for_rebuild() => {
                 if let Error::Damaged { .. } = error {
-                    notices.push(format!("the vectors were damaged and are made anew: {}", told(&error)));
+                    notices.push(format!("the embeddings were damaged; rebuilding them: {}", told(&error)));
                 }
                 fs::remove_file(table_path(cache)).or_log(format_args!("remove {}", table_path(cache).display()));
                 break VectorWriter::anew(&path);
@@ -200,7 +200,7 @@ impl Run<'_> {
         jobs.sort_by_key(|(place, _, entry, _)| (is_last(entry), *place, std::cmp::Reverse(entry.stamp.modified)));
         // First a little of everything: what was asked, and how it ended.
         let mut rest = Vec::with_capacity(jobs.len());
-        let mut pass = Pass { name: "what it means", read: 0, total: 0, progress };
+        let mut pass = Pass { name: "embeddings", read: 0, total: 0, progress };
         pass.total = jobs.iter().map(|(_, _, entry, _)| entry.stamp.size).sum();
         for (_, file, entry, row) in jobs {
             let is_new = !self.rows.contains_key(&file) && !self.there.contains_key(&short(file));
@@ -217,7 +217,7 @@ impl Run<'_> {
         self.note()?;
         rest.retain(|(file, _, row)| !self.rows.get(file).is_some_and(|own| is_same(own, row)));
         rest.retain(|(file, ..)| !self.held.iter().any(|(held, _)| held == file));
-        let mut pass = Pass { name: "what it means in detail", read: 0, total: 0, progress };
+        let mut pass = Pass { name: "more embeddings", read: 0, total: 0, progress };
         pass.total = rest.iter().map(|(_, entry, _)| entry.stamp.size).sum();
         for (file, entry, row) in rest {
             self.one(making, (file, entry, row), Extent::Whole, notices)?;
@@ -445,7 +445,7 @@ mod tests {
     impl IndexProgress for Watcher {
         fn read(&self, pass: &'static str, _done: u64, _total: u64) {
             let mut seen = self.seen.lock().unwrap();
-            if pass == "what it means in detail" && seen.is_none() {
+            if pass == "more embeddings" && seen.is_none() {
                 let vectors = Vectors::open(&self.cache).file.map_or(0, |file| file.len());
                 #[cfg(target_os = "linux")]
                 let priority = rustix::process::getpriority_process(None).unwrap();

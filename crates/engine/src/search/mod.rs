@@ -204,14 +204,14 @@ pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     let phrases: Vec<String> = query.phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
     let (named, whose) = match phrases.as_slice() {
         [only] => (format!("{only} was not found"), "its"),
-        several => (format!("{} were not found in one turn", several.join(" and ")), "their"),
+        several => (format!("no turn contains all of {}", several.join(" and ")), "their"),
     };
     again
         .notices
         .extend(answer.notices.into_iter().filter(|notice| !again.notices.contains(notice)).collect::<Vec<_>>());
     again.notices.push(match again.results.is_empty() {
         true => named,
-        false => format!("{named}; looked for {whose} words instead"),
+        false => format!("{named}; searched for {whose} words instead"),
     });
     Ok(again)
 }
@@ -282,9 +282,9 @@ fn search_once(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
         look.notices.extend(notices);
     }
     results::results(ctx, &look, query, &sessions, found, limit, &mut answer);
-    answer.notices.extend(found.left_out.iter().map(|word| format!("left out what says `{word}`")));
+    answer.notices.extend(found.left_out.iter().map(|word| format!("excluded turns that contain `{word}`")));
     if query.is_cut {
-        answer.notices.push(format!("of so many words, the first {} different ones were looked for", query::MOST));
+        answer.notices.push(format!("the query is long; only its first {} different words were used", query::MOST));
     }
     if answer.results.is_empty() && !answer.no_sessions {
         answer.notices.extend(absent::hindrances(&look, &limits, searcher.as_ref()).map_err(failed)?);

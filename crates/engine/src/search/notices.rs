@@ -17,7 +17,7 @@ impl Answer {
             notices.push(format!("{nothing} `{}`", self.unknown.join("` or `")));
             if self.left_out > 0 {
                 let lines = count(self.left_out, "transcript line");
-                notices.push(format!("{lines} too long to search"));
+                notices.push(format!("{lines} were too long to index"));
             }
         }
         if missing.sessions > 0 {

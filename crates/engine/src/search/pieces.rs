@@ -49,7 +49,7 @@ pub(super) fn pieces(line: &str) -> Result<Vec<Piece>> {
         let (text, length, quoted) = match body.strip_prefix('"') {
             Some(inside) => {
                 let Some(end) = inside.find('"') else {
-                    return Err(bad(line, start + inner + value, 1, "this quote is not closed"));
+                    return Err(bad(line, start + inner + value, 1, "missing closing quote"));
                 };
                 (&inside[..end], end + 2, true)
             }

@@ -89,7 +89,7 @@ pub(crate) fn search_qmd(
             && limits.until.is_none_or(|until| session.view.created.is_none_or(|created| created < until))
     });
     if limits.file.is_some() || limits.tool.is_some() {
-        answer.notices.push("qmd knows nothing of files and tools; these filters were left out".to_owned());
+        answer.notices.push("qmd does not support the filters `file:` and `tool:`; they were ignored".to_owned());
     }
     match ctx.context().find_program("qmd") {
         Some(program) => {
@@ -126,8 +126,8 @@ fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &Asked<'_>, answer: &mut Answer) {
             Ok(documents) => {
                 let unknown = results_of_qmd(ctx, qmd, documents, asked, answer);
                 if unknown > 0 {
-                    let what = if unknown == 1 { "one document belongs" } else { "some documents belong" };
-                    answer.notices.push(format!("{what} to no session that was asked for"));
+                    let what = if unknown == 1 { "one qmd document that belongs" } else { "qmd documents that belong" };
+                    answer.notices.push(format!("ignored {what} to no matching session"));
                 }
                 answer.engine = step;
                 return;
@@ -208,7 +208,7 @@ fn turn_that_says(ctx: &Ctx, session: &Session, lines: &[String]) -> Option<u32>
 /// How a collection comes to be.
 fn feed(collection: &str) -> String {
     let collection = text::one_line(collection);
-    format!("`tine export DIR` and `qmd collection add DIR --name {collection}` make a collection of your sessions")
+    format!("create a collection with `tine export DIR` and `qmd collection add DIR --name {collection}`")
 }
 
 /// A session as a result that nothing speaks for.
@@ -255,10 +255,10 @@ impl Printed {
     fn documents(&self) -> std::result::Result<Vec<Document>, String> {
         // Where models are loaded, something may stand before the list.
         let from = self.out.find('[').unwrap_or(0);
-        let documents: Vec<Document> = serde_json::from_str(&self.out[from..])
-            .map_err(|error| format!("what it printed is not understood: {error}"))?;
+        let documents: Vec<Document> =
+            serde_json::from_str(&self.out[from..]).map_err(|error| format!("cannot read its output: {error}"))?;
         if documents.is_empty() {
-            return Err(last_line(&self.err).unwrap_or_else(|| "nothing was found".to_owned()));
+            return Err(last_line(&self.err).unwrap_or_else(|| "no results".to_owned()));
         }
         Ok(documents)
     }
@@ -278,7 +278,7 @@ impl Qmd<'_> {
         // qmd starts another process, and both have to end when time is up.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+        let mut child = command.spawn().map_err(|error| format!("cannot start it: {error}"))?;
         let (out, err) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
         let status = self.wait(&mut child)?;
         let printed = Printed { out: collect(out), err: collect(err) };
@@ -300,7 +300,7 @@ impl Qmd<'_> {
                     let seconds = self.patience.as_secs();
                     return Err(format!("it did not answer within {seconds} seconds; `qmd pull` fetches its models"));
                 }
-                Err(error) => return Err(format!("it cannot be waited for: {error}")),
+                Err(error) => return Err(format!("cannot wait for it: {error}")),
             }
         }
     }

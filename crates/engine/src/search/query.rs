@@ -228,7 +228,7 @@ impl Query {
         }
         if let Some(empty) = self.phrases.iter().find(|phrase| words::words(phrase).is_empty()) {
             let at = self.text.find(&format!("\"{empty}\"")).unwrap_or(0);
-            return Err(bad(&self.text, at, empty.len() + 2, "there is no word in these quotes"));
+            return Err(bad(&self.text, at, empty.len() + 2, "the quotes are empty"));
         }
         Ok(self)
     }
@@ -237,7 +237,7 @@ impl Query {
         let value = piece.text.as_str();
         let wrong = |message: String| bad(line, piece.at, piece.length, &message);
         if value.is_empty() {
-            return Err(wrong(format!("`{name}:` needs a value right behind it")));
+            return Err(wrong(format!("`{name}:` needs a value without a space before it")));
         }
         if piece.without {
             return Err(wrong(format!("`{name}:` cannot be excluded")));
@@ -252,13 +252,13 @@ impl Query {
             _ => limits.file.is_some(),
         };
         if has(given) || has(&self.limits) {
-            return Err(wrong(format!("`{name}:` was given already")));
+            return Err(wrong(format!("`{name}:` is given twice")));
         }
         let limits = &mut self.limits;
         match name {
             "agent" => {
                 let agent = value.to_lowercase().parse();
-                limits.agent = Some(agent.map_err(|_| wrong(format!("there is no agent `{value}`")))?);
+                limits.agent = Some(agent.map_err(|_| wrong(format!("unknown agent `{value}`")))?);
             }
             "since" | "after" => limits.since = Some(time(value, now).map_err(wrong)?),
             "until" | "before" => limits.until = Some(time(value, now).map_err(wrong)?),
@@ -269,7 +269,7 @@ impl Query {
         }
         let (since, until) = (limits.since.or(given.since), limits.until.or(given.until));
         match since.zip(until).is_some_and(|(since, until)| since >= until) {
-            true => Err(wrong("`since:` has to be earlier than `until:`".to_owned())),
+            true => Err(wrong("`since:` must be earlier than `until:`".to_owned())),
             false => Ok(()),
         }
     }
@@ -305,7 +305,7 @@ fn is_file(word: &str) -> bool {
 
 /// Reads a time: `2w` ago, a date, a date and a time.
 pub fn time(value: &str, now: &Now) -> std::result::Result<Timestamp, String> {
-    let wrong = || format!("`{value}` is no time; as `3d`, `2w`, `12h`, `2026-11-01`");
+    let wrong = || format!("invalid time `{value}`; use `3d`, `2w`, `12h` or `2026-11-01`");
     let zoned = now.time.to_zoned(now.zone.clone());
     let start_of = |date: jiff::civil::Date| {
         let day = date.to_zoned(now.zone.clone()).map_err(|_| wrong())?;
@@ -477,13 +477,13 @@ mod tests {
         );
         check("since:1w x after:2w", "`after:` was given already|since:1w x after:2w|           ^^^^^^^^");
         check("x file:", "`file:` needs a value right behind it|x file:|  ^^^^^");
-        check("x \"...\"", "there is no word in these quotes|x \"...\"|  ^^^^^");
+        check("x \"...\"", "the quotes are empty|x \"...\"|  ^^^^^");
         assert!(matches!(parse("  \u{1b} ").unwrap_err(), Error::EmptyQuery));
         assert!(matches!(parse(".*+?^${}()|[]\\").unwrap_err(), Error::EmptyQuery));
         assert!(matches!(parse("how to do it").unwrap_err(), Error::OnlyCommonWords(_)));
         assert!(matches!(parse(&"x ".repeat(600_000)).unwrap_err(), Error::QueryTooLong { .. }));
         assert!(matches!(parse("-only").unwrap_err(), Error::EmptyQuery));
-        let backwards = "`since:` has to be earlier than `until:`|x since:1d until:2d|           ^^^^^^^^";
+        let backwards = "`since:` must be earlier than `until:`|x since:1d until:2d|           ^^^^^^^^";
         check("x since:1d until:2d", backwards);
         let given = Limits { agent: Some(Agent::Claude), ..Limits::default() };
         assert!(matches!(Query::parse("agent:codex x", &given, &now()).unwrap_err(), Error::BadQuery { .. }));

@@ -86,7 +86,7 @@ pub(super) fn results(
         let Some(held) = sessions.shown_for(&hit).filter(|held| !seen.contains(&held.entry)) else { continue };
         let entry = held.entry;
         if must_look && opened >= OPENED {
-            answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
+            answer.notices.push(format!("searched only the best {OPENED} turns for the phrase"));
             break;
         }
         let at = &look.catalog.entries[entry];
@@ -207,7 +207,7 @@ fn incomplete(entry: &Entry) -> Option<String> {
     let missing = entry.summary.missing_base.as_deref()?;
     let gone = entry.summary.bases.iter().find(|base| !base.exists());
     let which = gone.map_or_else(|| missing.to_owned(), |base| base.display().to_string());
-    Some(format!("a part of its transcript is gone: {}", transcript::text::one_line(&which)))
+    Some(format!("part of its transcript is missing: {}", transcript::text::one_line(&which)))
 }
 
 /// The sessions that are asked for, and which of them holds whose turns.

@@ -1,5 +1,5 @@
-//! tantivy trusts its own files: over one that is not as it was written, it may panic. Who asks the index therefore catches
-//! that and takes it for damage, until a look at every byte shows that there is none and that it was a bug.
+//! Catches panics of tantivy, which trusts its files and may panic on damaged ones. A panic counts as damage until a full
+//! verification shows that the files are intact and that the panic was a bug.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -309,9 +309,9 @@ pub(super) fn update(
         run.pass(words, &mut writer, &work.jobs, Level::All, "all", &mut updated)?;
     } else {
         let ends: Vec<Job> = work.jobs.iter().filter(|job| job.only_end).cloned().collect();
-        run.pass(words, &mut writer, &ends, Level::All, "what is new", &mut updated)?;
+        run.pass(words, &mut writer, &ends, Level::All, "new text", &mut updated)?;
         let said: Vec<Job> = work.jobs.iter().filter(|job| !job.only_tools && !job.only_end).cloned().collect();
-        run.pass(words, &mut writer, &said, Level::Prose, "what was said", &mut updated)?;
+        run.pass(words, &mut writer, &said, Level::Prose, "prompts and answers", &mut updated)?;
         if budget.tools && !run.is_late() {
             words.commit(&mut writer)?;
             let rest: Vec<Job> = work
@@ -320,7 +320,7 @@ pub(super) fn update(
                 .filter(|job| level_of(words, catalog, job) == Some(Level::Prose))
                 .map(|job| Job { only_tools: true, ..job.clone() })
                 .collect();
-            run.pass(words, &mut writer, &rest, Level::All, "what tools did", &mut updated)?;
+            run.pass(words, &mut writer, &rest, Level::All, "tool output", &mut updated)?;
         }
     }
     words.commit(&mut writer)?;

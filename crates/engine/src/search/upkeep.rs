@@ -1,5 +1,4 @@
-//! Keeping the index: one look at the sessions and at what is known of them, under the lock where something has to be
-//! written, and what there is to say of it.
+//! Keeps the index up to date: compares it with the catalog, updates it under the write lock, and reports its status.
 
 use std::path::Path;
 use std::thread;
@@ -21,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What there is of an index.
 #[derive(Debug, serde::Serialize)]
 pub struct IndexStatus {
-    /// Where it is.
+    /// Its folder.
     pub path: String,
     /// Sessions that are in it.
     pub sessions: usize,
@@ -110,7 +109,7 @@ pub(crate) fn index_status(ctx: &Ctx, progress: &dyn Progress) -> Result<IndexSt
         Ok(words) => Some(words),
         Err(Trouble::Missing) => None,
         Err(Trouble::Damaged(why)) => {
-            notices.push(format!("the index is damaged and will be built anew: {why}"));
+            notices.push(format!("the index is damaged and will be rebuilt: {why}"));
             None
         }
         Err(trouble) => {
@@ -209,7 +208,7 @@ pub(super) fn look_and_ask<T: Send>(
         let words = words.ok().or_else(|| wait_for_first(&cache));
         let table = words.as_ref().map_or(&none, |words| &words.table);
         let missing = Work::find(&mut catalog, table).missing();
-        notices.push("another tine is at work on the index".to_owned());
+        notices.push("another tine is updating the index".to_owned());
         return Ok((Look { catalog, knowledge, words, notices, missing, failed: None }, answer));
     };
     // Whoever had the lock before may have done the work.
@@ -224,7 +223,7 @@ pub(super) fn look_and_ask<T: Send>(
             match trouble {
                 Trouble::Damaged(why) => notices.push(damaged(&why)),
                 // An index without its beginning is there no more than one that never was.
-                _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is gone")),
+                _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is missing")),
                 _ => {}
             }
             tidy(&cache, &mut notices);
@@ -275,7 +274,7 @@ fn tidy(cache: &Path, notices: &mut Vec<String>) {
         std::fs::remove_dir_all(&folder).or_log(format_args!("remove {}", folder.display()));
     }
     if !newer.is_empty() {
-        notices.push("there is an index of a newer tine; it is left alone, and this version keeps its own".into());
+        notices.push("found the index of a newer tine; this version uses its own".into());
     }
 }
 
@@ -322,7 +321,7 @@ pub(super) fn remove_damaged(ctx: &Ctx, why: &str) -> Result<Option<String>> {
 }
 
 fn damaged(why: &str) -> String {
-    format!("the search index was damaged and is built anew: {}", transcript::text::one_line(why))
+    format!("the search index was damaged; rebuilding it: {}", transcript::text::one_line(why))
 }
 
 /// Whether there is what was written with an index, but not what everything begins with.

@@ -100,7 +100,7 @@ impl Vectors {
         let table: Table = read_table(&table_path(cache)).unwrap_or_default();
         match VectorFile::open(&path(cache)) {
             Ok(file) if file.lost() > 0 => {
-                Vectors { damage: Some("the end of the vectors is cut off".into()), ..Vectors::default() }
+                Vectors { damage: Some("the end of the vectors is missing".into()), ..Vectors::default() }
             }
             Ok(file) if file.len() as u64 >= table.records && !file.is_empty() => {
                 Vectors { file: Some(file), damage: None, rows: table.rows }

@@ -24,7 +24,7 @@ pub enum Error {
         similar: Vec<String>,
     },
     /// It may be a name, but the names cannot be read.
-    #[error("cannot look up `{}`: the registry, which holds the names, cannot be read", one_line(.spec))]
+    #[error("cannot look up the name `{}`: the registry cannot be read", one_line(.spec))]
     UnreadNames {
         /// What was asked for.
         spec: String,
@@ -230,7 +230,7 @@ pub(crate) fn samples() -> Vec<Error> {
     let session = || "auth-fix".to_owned();
     let path = || PathBuf::from("/home/kim/.claude/projects/-work-app/1f3a.jsonl");
     let beyond = |turns| PointError::OutOfRange { asked: "40".into(), turns };
-    let failed = |kind: io::ErrorKind| io::Error::from(kind);
+    let failed = io::Error::from_raw_os_error;
     let view = |id: &str| SessionView {
         agent: transcript::Agent::Claude,
         id: transcript::SessionId::new(id.to_owned()).expect("an id"),
@@ -259,16 +259,16 @@ pub(crate) fn samples() -> Vec<Error> {
         NoBranch { session: session(), branch: "9c1".into() },
         BadPoint(PointError::NotATurn("x".into())),
         BadName(SessionName::new("Auth fix".to_owned()).expect_err("a bad name")),
-        Unreadable { path: "./auth-fix".into(), source: failed(io::ErrorKind::NotFound) },
-        Unreadable { path: path(), source: failed(io::ErrorKind::PermissionDenied) },
+        Unreadable { path: "./auth-fix".into(), source: failed(2) },
+        Unreadable { path: path(), source: failed(13) },
         NotASession("/work/app/notes.jsonl".into()),
         Unbegun(name()),
         TranscriptGone { name: name(), path: path() },
         DirectoryGone { session: session(), path: "/work/app".into(), now: Some("/work/web".into()) },
         DirectoryGone { session: session(), path: "/work/app".into(), now: None },
-        Export { folder: "/work/notes".into(), source: failed(io::ErrorKind::NotADirectory) },
-        Export { folder: "/work/notes".into(), source: failed(io::ErrorKind::PermissionDenied) },
-        Export { folder: "/work/notes".into(), source: failed(io::ErrorKind::StorageFull) };
+        Export { folder: "/work/notes".into(), source: failed(20) },
+        Export { folder: "/work/notes".into(), source: failed(13) },
+        Export { folder: "/work/notes".into(), source: failed(28) };
         wraps File, Config, Workspace, Registry
     ]
 }

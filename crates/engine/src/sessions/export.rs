@@ -96,7 +96,7 @@ fn export_one(ctx: &Ctx, session: &Session, path: &Path, request: &ExportRequest
     match written_mark(path) {
         Ok(Some(written)) if written == mark => return Ok(None),
         Ok(Some(_)) => {}
-        Ok(None) => return Err(failed(io::Error::other("a file of this name was not written by tine"))),
+        Ok(None) => return Err(failed(io::Error::other("a file with this name exists and was not written by tine"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
@@ -130,7 +130,7 @@ fn export_one(ctx: &Ctx, session: &Session, path: &Path, request: &ExportRequest
 /// Removes the files of sessions that are gone. Where an agent's folder could not be looked into, nothing is.
 fn prune(ctx: &Ctx, folder: &Path, kept: &HashSet<&str>, errors: &mut Vec<String>) -> io::Result<usize> {
     if !ctx.warnings.borrow().is_empty() {
-        errors.push("nothing was removed, because not every session could be looked at".to_owned());
+        errors.push("removed nothing, because some sessions could not be read".to_owned());
         return Ok(0);
     }
     let mut removed = 0;

@@ -27,7 +27,7 @@ pub struct Session {
     pub size: u64,
     /// What the transcript looked like when it was read.
     pub(crate) stamp: Stamp,
-    /// Whether nothing more of its last turn is to come: it is complete, or was cut off before anybody opened it again.
+    /// Whether its last turn is final: complete, or interrupted before the session was last opened.
     pub is_settled: bool,
     /// Its place in the order in which forks were registered, where it is one.
     pub(crate) number: Option<i64>,
@@ -103,7 +103,7 @@ pub(crate) struct Knowledge {
     unstarted: Vec<UnstartedFork>,
     notes: HashMap<Agent, Notes>,
     live: HashMap<Agent, Live>,
-    /// Sessions of which was heard last that they wait for a permission, and when, in nanoseconds since 1970.
+    /// Sessions whose last event was a permission request, with its time in nanoseconds since 1970.
     asks: HashMap<(Agent, SessionId), i64>,
     /// The terminals of a daemon, where one has sessions open.
     terminals: Vec<Terminal>,

@@ -117,7 +117,7 @@ pub(crate) fn name_forks(ctx: &Ctx, found: &[((Agent, SessionId), Lineage)], cat
         let profile = ctx.registry().profile(parent_key.agent, &parent_key.id)?.unwrap_or_default();
         let name = ctx.registry().name_fork(&key, parent_name, &profile, ctx.context().clock.now())?;
         if let Some(name) = name {
-            ctx.warn(format!("noticed a fork of {parent_name}: it is called {name}"));
+            ctx.warn(format!("found a fork of {parent_name} and named it {name}"));
         }
     }
     Ok(())

@@ -129,10 +129,13 @@ pub(crate) fn samples() -> Vec<Error> {
     let failed = || ProgramError::Failed { program: "claude".into(), message: "unknown command 'plugin'".into() };
     crate::advice::samples![
         BadSettings { path: settings(), line: 7, message: "expected a comma".into() },
-        NotSetUp { path: settings(), source: io::Error::from(io::ErrorKind::PermissionDenied) },
+        NotSetUp { path: settings(), source: io::Error::from_raw_os_error(13) },
         OwnPath("/opt/caf\u{fffd}/tine".into()),
         SetupProgram(failed()),
-        NoHooks { agent: Agent::Codex, source: failed() },
+        NoHooks {
+            agent: Agent::Codex,
+            source: ProgramError::TooSlow { program: "codex".into(), patience: std::time::Duration::from_secs(60) },
+        },
         ChangedMeanwhile(settings()),
         NoSuchScope { agent: Agent::Codex, scope: "for a project" };
         wraps File, Config, Workspace, Registry, Program, Sessions, Operations, Search

@@ -1,4 +1,4 @@
-//! A person's file that tine edits: read, backed up, written beside and put in place, and put back as it was.
+//! Edits a configuration file of the user: reads, backs up, writes and renames, and restores it later.
 //!
 //! What tine wrote is remembered in the registry as a receipt. A file that nobody else has changed since becomes again
 //! what it was, byte for byte.
@@ -17,7 +17,7 @@ use crate::registry;
 use crate::registry::Registry;
 use crate::setup::{Error, Result};
 
-/// What is remembered of a file that tine changed.
+/// The receipt for a file that tine changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Receipt {
     /// The hash of what was there before tine came; nothing where there was no file.

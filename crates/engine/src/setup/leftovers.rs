@@ -27,7 +27,7 @@ pub(crate) fn leftover_checks(ctx: &Ctx) -> Result<Vec<Check>> {
         Check {
             subject: "worktree".into(),
             verdict: Verdict::Note,
-            found: format!("{path} (branch `{branch}`) is left from `{what}`; no session works there"),
+            found: format!("{path} (branch `{branch}`), created by `{what}`, is no longer used by a session"),
             hint: Some(format!(
                 "`git -C {repository} worktree remove {path}` and `git -C {repository} branch -d {branch}` remove it"
             )),

@@ -310,7 +310,7 @@ fn obstacles(adapter: &dyn Adapter, path: &Path) -> Result<Vec<String>> {
     let HookSwitch { path, key, is_off } = adapter.hook_switch(path);
     let settings = file::read(&path)?.unwrap_or_default();
     if is_off(file::split_mark(&settings).1).map_err(|problem| bad(&path, problem))? {
-        obstacles.push(format!("hooks are switched off in {}: `{key}`", path.display()));
+        obstacles.push(format!("hooks are disabled in {}: `{key}`", path.display()));
     }
     Ok(obstacles)
 }

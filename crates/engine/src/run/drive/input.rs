@@ -41,7 +41,7 @@ pub(super) fn type_message(ctx: &Ctx, label: &str, agent: Agent, held: &AgentPan
     if is_plain || !editor::hand_over(ctx, &open, held.process, &input)? {
         if !is_plain {
             let agent = agent.product_name();
-            ctx.warn(format!("{agent} changes tabs and letters that cannot be seen where they are pasted"));
+            ctx.warn(format!("{agent} alters tabs and invisible characters in pasted text"));
         }
         open.paste(&input.replace("\r\n", "\n"))?;
     }

@@ -84,7 +84,7 @@ impl Driver for Tmux {
         };
         let pane = made?.trim().to_owned();
         if !pane.starts_with('%') {
-            return Err(caller.failed(format!("it named no pane but `{pane}`")));
+            return Err(caller.failed(format!("unexpected pane id `{pane}`")));
         }
         Ok(pane)
     }

@@ -66,7 +66,7 @@ impl Catalog {
     /// The folders that could not be looked at, for people.
     pub(crate) fn unlisted(&self) -> impl Iterator<Item = String> {
         let told = |(agent, path, kind): &(Agent, PathBuf, std::io::ErrorKind)| {
-            format!("cannot look into {} of {agent}: {kind}", path.display())
+            format!("cannot read {agent}'s folder {}: {kind}", path.display())
         };
         self.unreadable.iter().map(told)
     }

@@ -48,7 +48,7 @@ impl Git {
                 changes.into_iter().partition(|change| change.kind == Kind::Repository && !has_folder(from, change));
             told.extend(left_out.iter().map(|change| {
                 let path = transcript::text::one_line(&change.path.to_string_lossy());
-                format!("`{path}` is a worktree of its own and was not carried along")
+                format!("`{path}` is a separate worktree and was not copied")
             }));
             let mut paths: BTreeSet<PathBuf> = changes.iter().map(|change| change.path.clone()).collect();
             let stale = self.changes(to)?.into_iter().filter(|change| !own.contains(&change.record));

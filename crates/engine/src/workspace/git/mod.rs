@@ -233,7 +233,7 @@ fn finish(command: &mut Command) -> std::result::Result<Vec<u8>, String> {
     // A hook that fails need not say anything.
     let said = [&output.stderr, &output.stdout].map(|said| String::from_utf8_lossy(said).trim().to_owned());
     let said = said.into_iter().find(|said| !said.is_empty());
-    Err(said.unwrap_or_else(|| format!("it failed without a word ({})", output.status)))
+    Err(said.unwrap_or_else(|| format!("git printed no message ({})", output.status)))
 }
 
 fn to_text(output: &[u8]) -> String {
