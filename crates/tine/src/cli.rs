@@ -33,7 +33,7 @@ const AFTER_HELP: &str = "\
 Without a command, tine opens the workbench: all sessions on one screen, to read, search and fork.
 
 SESSION is a name, an id or an id prefix, a path to a transcript, `.` for the newest session in this directory or `-` \
-for the last one used. SESSION@3 ends after turn 3, SESSION@-1 before the last turn.
+for the last one used. SESSION@3 stops after turn 3; SESSION@-1 leaves out the last turn.
 
 Examples:
   tine list                   sessions in this directory and its worktrees

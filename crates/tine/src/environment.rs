@@ -25,7 +25,7 @@ use diagnostics::LevelFilter;
 use diagnostics::OrLog;
 use engine::{Clock, Context, Paths};
 use jiff::tz::TimeZone;
-use transcript::{Agent, text};
+use transcript::Agent;
 
 use crate::cli::ColorChoice;
 use crate::failure::Failure;
@@ -34,13 +34,13 @@ use crate::failure::Failure;
 pub(crate) fn context() -> Result<Context, Failure> {
     let home = path("HOME").or_else(|| path("USERPROFILE")).ok_or_else(|| Failure::Other {
         kind: "no_home",
-        message: "the environment names no home directory".into(),
+        message: "cannot find your home directory".into(),
         hint: Some("set HOME".into()),
     })?;
     let cwd = env::current_dir().map_err(|error| Failure::Other {
         kind: "no_directory",
-        message: format!("cannot tell the current directory: {error}"),
-        hint: Some("change into a directory that exists".into()),
+        message: format!("cannot read the current directory: {error}"),
+        hint: Some("change to an existing directory".into()),
     })?;
     let base = |variable: &str, default: &str| own_folder(&home, variable, default);
     let paths = Paths {
@@ -146,11 +146,6 @@ pub(crate) fn has_no_arguments() -> bool {
 /// Whether the command line, which could not be parsed, asks for JSON.
 pub(crate) fn arguments_ask_for_json() -> bool {
     env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json")
-}
-
-/// Whether the command line can be printed as it is.
-pub(crate) fn arguments_are_plain() -> bool {
-    env::args_os().all(|argument| argument.to_str().is_some_and(|argument| text::clean(argument) == argument))
 }
 
 /// Whether errors are told in colour; they may come before the command line is understood.

@@ -1,6 +1,5 @@
 //! How failures look: `error:` and `hint:` on standard error, or one JSON object on standard output, and the exit code.
 
-use std::error::Error as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -9,13 +8,13 @@ use diagnostics::OrLog;
 use engine::Refusal;
 use serde_json::{Value, json};
 use transcript::render::to_json_line;
-use transcript::{NameError, text};
+use transcript::text;
 
 use crate::ui::Paint;
 
 /// The user can fix it.
 const USER: u8 = 1;
-/// The command line makes no sense.
+/// The command line is invalid.
 const USAGE: u8 = 2;
 /// A bug of ours, as in sysexits.h.
 const BUG: i32 = 70;
@@ -94,7 +93,7 @@ impl Failure {
         told
     }
 
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Failure::Engine(error) => error.kind(),
             Failure::Output(_) => "output",
@@ -103,7 +102,7 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Failure::Engine(error) => error.hint(),
             Failure::Output(_) => None,
@@ -129,48 +128,19 @@ impl Failure {
     }
 }
 
-/// Tells about a command line that makes no sense; `--help` and `--version` come this way, too.
+/// Reports an invalid command line. `--help` and `--version` come this way too.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    let is_question = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    );
-    let message = error.render().to_string();
-    let hint = sign_in_query(error.kind(), &message);
-    if is_question || !crate::environment::arguments_ask_for_json() {
-        // clap quotes the arguments as they are, between colours of its own that cleaning would take away as well.
-        let printed = match crate::environment::arguments_are_plain() {
-            true => error.print(),
-            false => write!(io::stderr().lock(), "{}", text::clean(&message)),
-        };
-        printed.or_log("print the usage");
-        if let Some(hint) = &hint {
-            let paint = Paint(crate::environment::errors_have_color());
-            writeln!(io::stderr().lock(), "\n{} {hint}", paint.bold("hint:")).or_log("write to standard error");
-        }
-        let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        return if shown { ExitCode::SUCCESS } else { ExitCode::from(USAGE) };
+    let shows_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if shows_help || matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        error.print().or_log("print the help");
+        return if shows_help { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
     }
-    if let Some(source) = error.source().and_then(|source| source.downcast_ref::<NameError>()) {
-        let error = engine::Error::from(source.clone());
-        tell_programs(&Failure::from(error).as_json());
-        return ExitCode::from(USAGE);
+    let failure = crate::usage::failure(error);
+    match crate::environment::arguments_ask_for_json() {
+        true => tell_programs(&failure.as_json()),
+        false => tell_people(&failure.to_string(), failure.hint().as_deref()),
     }
-    let message = message.strip_prefix("error: ").unwrap_or(&message).trim();
-    // What stands behind an empty line is help.
-    let lines: Vec<&str> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let hint = hint.unwrap_or_else(|| "`tine --help` shows how".to_owned());
-    tell_programs(&Failure::Other { kind: "usage", message: lines.join(" "), hint: Some(hint) }.as_json());
     ExitCode::from(USAGE)
-}
-
-/// What to do about a sign of a query, as in `tine search cache -stampede`, that is none of the command line.
-fn sign_in_query(kind: ErrorKind, message: &str) -> Option<String> {
-    let command =
-        ["search", "smart-fork"].into_iter().find(|name| message.contains(&format!("Usage: tine {name} ")))?;
-    let hint =
-        format!("words that begin with `-` go in quotes, or all behind `--`: `tine {command} -- cache -stampede`");
-    (kind == ErrorKind::UnknownArgument).then_some(hint)
 }
 
 /// Makes a panic a short report and the exit code of a bug.
@@ -182,13 +152,12 @@ pub(crate) fn report_panics() {
         let mut stderr = io::stderr().lock();
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let message = panic.payload_as_str().unwrap_or_default();
-        writeln!(stderr, "error: this is a bug in tine {}: {}", env!("CARGO_PKG_VERSION"), text::one_line(message))
+        writeln!(stderr, "error: internal error in tine {}: {}", env!("CARGO_PKG_VERSION"), text::one_line(message))
             .or_log("write to standard error");
-        writeln!(stderr, "hint: please report it with the command that you ran and this place: {place}")
+        writeln!(stderr, "hint: please report this with the command that you ran; location: {place}")
             .or_log("write to standard error");
         if engine::distrust_index() {
-            writeln!(stderr, "hint: the search index is verified before it is used again, so do try again")
-                .or_log("write to standard error");
+            writeln!(stderr, "hint: try again; tine checks the search index first").or_log("write to standard error");
         }
         std::process::exit(BUG);
     }));

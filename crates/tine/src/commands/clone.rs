@@ -24,8 +24,8 @@ Waits until the session is idle, then copies its directory and its conversation.
 `tine fork SESSION --copy-to DIR --wait`.
 
 Examples:
-  tine clone auth-fix                    into DIRECTORY.clones/auth-fix-fork-1
-  tine clone auth-fix again --to ~/try   into a directory of your choice")]
+  tine clone auth-fix                      into DIRECTORY.clones/auth-fix-fork-1
+  tine clone auth-fix auth-try --to ~/try  into a directory of your choice")]
 pub(crate) struct Args {
     #[arg(value_name = "SESSION[@TURN]", help = POINT, add = complete::points())]
     pub session: String,

@@ -41,7 +41,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             SessionsError::Unbegun(name) | SessionsError::TranscriptGone { name, .. },
         ))) => {
             desk.tine.forget(&name)?;
-            ui::say(&format!("removed the name {name}, which had no conversation"));
+            ui::say(&format!("removed the name {name}; it had no conversation"));
             return Ok(ExitCode::SUCCESS);
         }
         session => session?,
@@ -50,7 +50,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let before = desk.tine.goes_along(&session)?.len() as u64;
     let before = match before {
         0 => String::new(),
-        count => format!(" and {} from before it was cleared", ui::count(count, "conversation")),
+        count => format!(" and {} from before `/clear`", ui::count(count, "conversation")),
     };
     let worktree = desk.tine.worktree_of(&session)?;
     let along = match &worktree {
@@ -89,7 +89,7 @@ fn fate_of(worktree: &OwnWorktree, is_gone: bool) -> String {
     let (path, branch, repository) = (worktree.path().display(), worktree.branch(), worktree.repository().display());
     match (is_gone, &worktree.obstacle) {
         (true, _) if worktree.has_commits => {
-            format!("removed its worktree {path}; kept the branch `{branch}`, which has commits of its own")
+            format!("removed its worktree {path}; kept the branch `{branch}`, which has new commits")
         }
         (true, _) => format!("removed its worktree {path} and the branch `{branch}`"),
         (false, Some(why)) => format!("kept its worktree {path} and the branch `{branch}`: {why}"),

@@ -12,7 +12,7 @@ use super::Desk;
 use crate::Outcome;
 use crate::ui::{self, Paint};
 
-/// Show what happened in the agents
+/// Show events that the agents reported
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Agents report events through hooks; `tine setup` installs them.

@@ -154,7 +154,7 @@ fn method_parser() -> impl TypedValueParser<Value = MethodChoice> {
     let known = MethodChoice::value_variants().iter().filter_map(ValueEnum::to_possible_value);
     let words = known.chain([PossibleValue::new(TO_COME).hide(true)]);
     PossibleValuesParser::new(words).try_map(|word| match word.as_str() {
-        TO_COME => Err("it is not there yet; `--method seed` tells the agent what was said".to_owned()),
+        TO_COME => Err("`translate` is not available yet; `--method seed` gives the agent the transcript".to_owned()),
         word => MethodChoice::from_str(word, false),
     })
 }
@@ -172,7 +172,9 @@ pub(crate) fn timeout(text: &str) -> Result<Timeout, String> {
     }
     let duration: Option<jiff::SignedDuration> = text.parse().ok();
     let duration = duration.and_then(|duration| Duration::try_from(duration).ok());
-    duration.map(|duration| Timeout(Some(duration))).ok_or_else(|| "for example `30s`, `5m` or `1h`".to_owned())
+    duration
+        .map(|duration| Timeout(Some(duration)))
+        .ok_or_else(|| "use a duration such as `30s`, `5m` or `1h`".to_owned())
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
@@ -317,7 +319,7 @@ pub(crate) fn make(
     tell: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     if plan.place == Place::Headless && plan.prompt.is_none() && !options.json {
-        ui::warn("without a terminal and without `--prompt` nothing is said");
+        ui::warn("no message was sent: a headless fork needs `--prompt`");
     }
     if plan.method == Method::Seed && !shown && !options.json {
         plan.requests.iter().for_each(|request| ui::say(request));
@@ -398,8 +400,8 @@ fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(ForkView)
 pub(crate) fn needed(prompt: Option<&str>) -> Result<&str, Failure> {
     prompt.ok_or_else(|| Failure::Other {
         kind: "no_prompt",
-        message: "without a terminal something must be said".into(),
-        hint: Some("say it with `--prompt`".into()),
+        message: "`--in headless` needs a message".into(),
+        hint: Some("pass it with `--prompt TEXT`".into()),
     })
 }
 
@@ -418,7 +420,7 @@ pub(crate) fn prompt(text: &str) -> Result<String, Failure> {
         return Err(Failure::Other {
             kind: "no_prompt",
             message: "the prompt is empty".into(),
-            hint: Some("say something with `--prompt`, or leave it out".into()),
+            hint: Some("pass some text, or leave out `--prompt`".into()),
         });
     }
     Ok(prompt)
@@ -443,7 +445,7 @@ pub(crate) fn ask_about_changes(desk: &Desk, json: bool, plans: &[Plan]) -> Resu
         "pass `--carry` to copy the changes into the worktree, or `--yes` to fork without them",
     )?;
     show::show_all(&mut io::stderr().lock(), &desk.surface, plans)?;
-    let answer = confirm::ask("Fork without the uncommitted changes? [y] yes, [c] carry them along, [N] no:")?;
+    let answer = confirm::ask("Fork without the uncommitted changes? [y] yes, [c] copy them to the worktree, [N] no:")?;
     Ok(match answer.as_str() {
         "y" | "yes" => Answer::Leave,
         "c" | "carry" => Answer::Carry,

@@ -55,8 +55,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if let Some(missing) = directory.as_deref().filter(|directory| args.dir.is_some() && !directory.is_dir()) {
         return Err(Failure::Other {
             kind: "no_directory",
-            message: format!("there is no directory {}", text::one_line(&missing.to_string_lossy())),
-            hint: Some("`tine list --all` shows sessions whose directories are gone, too".into()),
+            message: format!("directory {} not found", text::one_line(&missing.to_string_lossy())),
+            hint: Some("`tine list --all` includes sessions whose directories no longer exist".into()),
         });
     }
     let filter = Filter { agent: args.agent, directory };

@@ -129,8 +129,8 @@ fn become_program(mut command: std::process::Command) -> Outcome {
     };
     Err(Failure::Other {
         kind: "agent_failed",
-        message: format!("{} cannot be started: {error}", command.get_program().to_string_lossy()),
-        hint: Some("`tine doctor` looks at the agents".into()),
+        message: format!("cannot start {}: {error}", command.get_program().to_string_lossy()),
+        hint: Some("`tine doctor` checks the agents".into()),
     })
 }
 
@@ -156,8 +156,8 @@ impl Desk {
             None => Ok(selection.session),
             Some(_) => Err(Failure::Other {
                 kind: "no_point_here",
-                message: format!("`{}` is a point in a session, and this speaks of whole ones", text::one_line(spec)),
-                hint: Some("leave out what stands behind the `@`".into()),
+                message: format!("`{}` names a turn, but this command works on whole sessions", text::one_line(spec)),
+                hint: Some("leave out the `@` and what follows it".into()),
             }),
         }
     }

@@ -16,7 +16,7 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Where and how long an agent is started.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PlaceArgs {
-    /// Where to run the agent: here, auto, headless, none, or in tmux, wezterm, kitty or zellij, as in `tmux:window`
+    /// Where to run the agent: here, auto, headless, none, tmux, wezterm, kitty or zellij; tmux:window opens a window
     /// [default: here on a terminal, otherwise none]
     #[arg(long = "in", value_name = "PLACE", value_parser = clap::value_parser!(Place), add = complete::places(), help_heading = RUNNING)]
     pub place: Option<Place>,
@@ -43,5 +43,5 @@ impl PlaceArgs {
 
 /// A pane in words.
 pub(crate) fn told(pane: Option<&Pane>) -> String {
-    pane.map(|pane| format!("pane {} of {}", pane.pane, pane.terminal.as_str())).unwrap_or_default()
+    pane.map(|pane| format!("{} pane {}", pane.terminal.as_str(), pane.pane)).unwrap_or_default()
 }

@@ -66,8 +66,8 @@ fn no_answer(desk: &Desk, session: &engine::Session) -> Failure {
     if desk.tine.is_done(session) && desk.tine.is_freshly_seeded(session).unwrap_or_default() {
         return Failure::Other {
             kind: "no_answer",
-            message: format!("`{label}` is ready, but nothing was asked in it yet"),
-            hint: Some(format!("`tine send {label} TEXT` asks it")),
+            message: format!("`{label}` is ready and has no messages yet"),
+            hint: Some(format!("`tine send {label} TEXT` sends one")),
         };
     }
     if desk.tine.is_done(session) {
@@ -80,7 +80,7 @@ fn no_answer(desk: &Desk, session: &engine::Session) -> Failure {
                 }
                 None => format!("the last turn of `{label}` ended without an answer"),
             },
-            hint: Some(format!("`tine show {label}` shows how far it came")),
+            hint: Some(format!("`tine show {label}` shows how far it got")),
         };
     }
     Failure::Other {

@@ -83,7 +83,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn at_least_one(word: &str) -> Result<usize, String> {
-    word.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a number from 1".to_owned())
+    word.parse().ok().filter(|count| *count > 0).ok_or_else(|| "use a number of 1 or more".to_owned())
 }
 
 /// What answers a search.
@@ -174,7 +174,7 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
     say_beside(answer);
     if answer.engine == RECENT {
         ui::say(
-            "qmd didn't answer, so these are the most recent sessions; without `--engine qmd`, tine searches by itself",
+            "qmd didn't answer; showing the most recent sessions. Leave out `--engine qmd` to use tine's own search",
         );
     }
     if answer.results.is_empty() {

@@ -67,8 +67,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if agents.is_empty() {
         return Err(Failure::Other {
             kind: "no_agent",
-            message: "no agent was found".into(),
-            hint: Some("install one, or name it: `tine setup claude`".into()),
+            message: "no agent found".into(),
+            hint: Some("install an agent, or name it: `tine setup claude`".into()),
         });
     }
     if args.status {
@@ -156,7 +156,7 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
         writeln!(out, "  {}  {}", text::pad(place.scope.as_str(), 8), ui::path(&desk.surface, &place.path))?;
         let which = match (place.exists, place.is_this) {
             (false, _) => paint.bad("not found"),
-            (true, false) => paint.note("a different tine"),
+            (true, false) => paint.note("another copy of tine"),
             (true, true) => "this tine".to_owned(),
         };
         writeln!(out, "  {}  {} ({which})", text::pad("calls", 8), ui::path(&desk.surface, &place.program))?;
@@ -166,7 +166,7 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
         match place.trusted {
             Some(true) => writeln!(out, "  {}  yes", text::pad("trusted", 8))?,
             Some(false) => {
-                writeln!(out, "  {}  {}", text::pad("trusted", 8), paint.bad("no, so the agent ignores it"))?;
+                writeln!(out, "  {}  {}", text::pad("trusted", 8), paint.bad("no: the agent ignores them"))?;
             }
             None => {}
         }

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Include tool calls and results, thinking and subagents
     #[arg(long, short)]
     pub tools: bool,
-    /// Show the full transcript that a seeded fork started from
+    /// Show the full transcript that a seeded fork was given
     #[arg(long)]
     pub seed: bool,
     /// Don't redact secrets in Markdown and HTML

@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Only sessions of this directory, its repository and its worktrees
     #[arg(long, value_name = "DIR", alias = "project", help_heading = MATCHES)]
     pub dir: Option<PathBuf>,
-    /// Leave out matches with a lower score, from 0 to 1
+    /// Hide matches that score below SCORE, from 0 to 1
     #[arg(long, value_name = "SCORE", value_parser = score, help_heading = MATCHES)]
     pub min_score: Option<f32>,
     /// Fork match number K
@@ -70,7 +70,7 @@ pub(crate) struct Args {
 
 fn score(word: &str) -> Result<f32, String> {
     let score = word.parse::<f32>().ok().filter(|score| (0.0..=1.0).contains(score));
-    score.ok_or_else(|| "a number from 0 to 1, for example `0.4`".to_owned())
+    score.ok_or_else(|| "use a number from 0 to 1, such as `0.4`".to_owned())
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
@@ -126,7 +126,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 /// Forks the session that was chosen.
 fn make(desk: &Desk, args: &Args, found: &Found, asks: bool, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
     if let Err(error) = desk.tine.program(args.shape.agent.unwrap_or(found.session.view.agent)) {
-        ui::warn(&format!("{error}: the fork will be created, but it can't be opened here"));
+        ui::warn(&format!("{error}; the fork will be created but not opened"));
     }
     let wait = args.shape.wait(&args.options);
     let mut selection = selection(args, found);
@@ -181,11 +181,11 @@ fn command(args: &Args, found: &Found, session: &str) -> Vec<String> {
 fn picked(number: usize, count: usize, limit: usize) -> Result<usize, Failure> {
     number.checked_sub(1).filter(|at| *at < count).ok_or_else(|| Failure::Other {
         kind: "no_such_result",
-        message: format!("there is no result {number}"),
+        message: format!("match {number} not found"),
         hint: Some(match count {
-            1 => "there is one, `--pick 1`".to_owned(),
+            1 => "there is only one match: `--pick 1`".to_owned(),
             _ if count < limit => format!("there are {count}"),
-            _ => format!("there are {count}; `--limit` asks for more"),
+            _ => format!("there are {count} matches; `--limit` shows more"),
         }),
     })
 }
@@ -291,7 +291,7 @@ fn nothing_said(suggestions: &Suggestions) -> String {
         [] => search::nothing_found(&suggestions.answer).to_owned(),
         [best, ..] => {
             let count = ui::count(suggestions.weak.len() as u64, "session");
-            format!("no match scores high enough; `--min-score` left out {count}, the best at {best:.2}")
+            format!("no match reaches `--min-score`; it hid {count}, the best with {best:.2}")
         }
     }
 }
@@ -299,7 +299,7 @@ fn nothing_said(suggestions: &Suggestions) -> String {
 fn nothing(suggestions: &Suggestions) -> Failure {
     let notices = suggestions.answer.notices();
     let hint = match notices.is_empty() {
-        true => "say it in other words, or look through `tine list --all`".to_owned(),
+        true => "try other words, or see `tine list --all`".to_owned(),
         false => notices.join("; "),
     };
     Failure::Other { kind: "nothing_found", message: nothing_said(suggestions), hint: Some(hint) }

@@ -35,7 +35,7 @@ pub(crate) fn agree(desk: &Desk, mut request: Request, hit: u32) -> Result<Optio
             (true, Some(_)) => ", [t] keep all turns".to_owned(),
         };
         let carry = match (plan.leaves_changes, request.carry) {
-            (true, _) => ", [c] carry uncommitted changes",
+            (true, _) => ", [c] copy uncommitted changes",
             (false, true) if plan.workspace.kind == WorkspaceKind::Worktree => ", [c] leave uncommitted changes",
             _ => "",
         };

@@ -35,12 +35,12 @@ impl Policy<'_> {
     /// Whether an agent may be spoken to of which nobody knows where it works.
     pub(super) fn check_start_somewhere(&self, what: &str) -> Result<(), Trouble> {
         self.check(self.config.start, "start", what)?;
-        self.check(self.config.elsewhere, "elsewhere", &format!("{what}, wherever that works"))
+        self.check(self.config.elsewhere, "elsewhere", &format!("{what}, whose directory is unknown"))
     }
 
     /// Whether an agent may run without asking for permissions.
     pub(super) fn check_skipping(&self) -> Result<(), Trouble> {
-        self.check(self.config.skip_permissions, "skip_permissions", "start an agent that asks for no permission")
+        self.check(self.config.skip_permissions, "skip_permissions", "start an agent that skips permission prompts")
     }
 
     /// Whether an agent may be ended.
@@ -62,24 +62,24 @@ impl Policy<'_> {
             return Ok(());
         }
         let what =
-            format!("{what} in {}, which is not of this project", real.as_deref().unwrap_or(directory).display());
+            format!("{what} in {}, which is outside this project", real.as_deref().unwrap_or(directory).display());
         self.check(self.config.elsewhere, "elsewhere", &what)
     }
 
     fn check(&self, permission: Permission, key: &str, what: &str) -> Result<(), Trouble> {
         let hint =
-            |value: &str| format!("the person allows it with `mcp.{key} = \"{value}\"` in tine's configuration file");
+            |value: &str| format!("the user can allow it with `mcp.{key} = \"{value}\"` in tine's configuration file");
         match permission {
             Permission::On => Ok(()),
-            Permission::Off => Err(Trouble::refused(format!("agents may not {what}"), hint("on"))),
-            Permission::Ask => match (self.ask)(&format!("May an agent {what}?")) {
+            Permission::Off => Err(Trouble::refused(format!("agents are not allowed to {what}"), hint("on"))),
+            Permission::Ask => match (self.ask)(&format!("Allow an agent to {what}?")) {
                 Some(true) => Ok(()),
                 Some(false) => Err(Trouble::refused(
-                    format!("the person did not allow to {what}"),
-                    "do not try it again without being asked to",
+                    format!("the user did not allow the agent to {what}"),
+                    "don't try again unless the user asks for it",
                 )),
                 None => Err(Trouble::refused(
-                    format!("the person is to be asked before agents {what}, and this client cannot ask"),
+                    format!("agents need permission to {what}, and this client cannot ask the user"),
                     hint("on"),
                 )),
             },

@@ -145,7 +145,7 @@ fn works_in(surface: &Surface, plan: &Plan) -> String {
 pub(crate) fn resume_words(profile: &Profile, command: &[String], label: &str) -> Vec<String> {
     let shown = profile.shown_words(command);
     if shown != command {
-        super::warn(&format!("a secret in an option is not printed; `tine resume {label}` passes it on"));
+        super::warn(&format!("an option with a secret is not printed; `tine resume {label}` still passes it"));
     }
     shown
 }
@@ -155,7 +155,7 @@ pub(crate) fn in_directory(directory: &Path, variables: &BTreeMap<String, String
     let shown = engine::shown_variables(variables);
     let hidden: Vec<&str> = variables.keys().map(String::as_str).filter(|name| !shown.contains_key(*name)).collect();
     if !hidden.is_empty() {
-        super::warn(&format!("a password is not printed; set it where you run this: {}", hidden.join(", ")));
+        super::warn(&format!("passwords are not printed; set these variables yourself: {}", hidden.join(", ")));
     }
     format!("cd {} && {}", quoted(&directory.to_string_lossy()), call(variables, command))
 }

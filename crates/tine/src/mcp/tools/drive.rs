@@ -29,16 +29,17 @@ pub(in crate::mcp) enum WaitWord {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct SendMessage {
-    /// Whom: names, ids, beginnings of ids or paths
+    /// Sessions to send to: names, ids, id prefixes or paths
     #[schemars(example = ["try-1", "try-2"])]
     sessions: Vec<String>,
-    /// What to say
+    /// Message to send
     #[schemars(example = "Now run the tests and tell me what fails")]
     message: String,
-    /// What to wait for: until they have begun with it, until any has answered, or all
+    /// When to return: `none` once the sessions have started on it, `any` after the first answer, `all` after every
+    /// answer
     #[serde(default)]
     wait: WaitWord,
-    /// For how many seconds at most
+    /// Maximum time to wait, in seconds
     #[serde(default = "ten_minutes")]
     timeout: f64,
 }
@@ -49,10 +50,10 @@ fn ten_minutes() -> f64 {
 
 impl Arguments for SendMessage {
     const NAME: &'static str = "send_message";
-    const TITLE: &'static str = "Say something in sessions";
-    const DESCRIPTION: &'static str = "Says the same in one or several sessions: in its pane where one runs, without a \
-        terminal where it does not. With wait `any` or `all` it comes back with the answers; with `none` when they have \
-        begun, and wait_sessions and read_answer collect the rest. \
+    const TITLE: &'static str = "Send a message to sessions";
+    const DESCRIPTION: &'static str = "Sends the same message to one or more sessions: in their panes if they run in \
+        one, otherwise headless. With wait `any` or `all`, returns the answers. With `none`, returns once the \
+        sessions have started; use wait_sessions and read_answer to collect the answers. \
         Example: {\"sessions\": [\"auth-cookie\"], \"message\": \"Now the tests\", \"wait\": \"all\"}";
     const TOUCH: Touch = Touch::Adds;
 
@@ -65,22 +66,22 @@ impl Arguments for SendMessage {
             targets.push(target(call, &all, &format!("sessions[{at}]"), word)?);
         }
         if !(1..=16).contains(&targets.len()) {
-            return Err(Trouble::argument("sessions", "from 1 to 16 sessions"));
+            return Err(Trouble::argument("sessions", "must have 1 to 16 sessions"));
         }
         let me = call.me(&all).map(|me| me.key());
         for (at, target) in targets.iter().enumerate() {
             match target {
                 Target::Session(session) if Some(session.key()) == me => {
                     let field = format!("sessions[{at}]");
-                    return Err(Trouble::argument(&field, "is your own session, which works on this very call"));
+                    return Err(Trouble::argument(&field, "is your own session, which is busy with this call"));
                 }
                 Target::Session(session) => {
                     let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
-                    call.policy.check_start(directory, &format!("speak to {}", session.view.label()))?;
+                    call.policy.check_start(directory, &format!("send messages to {}", session.view.label()))?;
                 }
                 Target::Unbegun(name) => match call.tine.directory_of_unbegun(name)? {
-                    Some(directory) => call.policy.check_start(&directory, &format!("speak to {name}"))?,
-                    None => call.policy.check_start_somewhere(&format!("speak to {name}"))?,
+                    Some(directory) => call.policy.check_start(&directory, &format!("send messages to {name}"))?,
+                    None => call.policy.check_start_somewhere(&format!("send messages to {name}"))?,
                 },
             }
         }
@@ -173,7 +174,11 @@ fn until_answered(
 }
 
 fn died() -> Trouble {
-    Trouble::Failed(crate::failure::Failure::Other { kind: "bug", message: "a thread died".into(), hint: None })
+    Trouble::Failed(crate::failure::Failure::Other {
+        kind: "bug",
+        message: "internal error: a thread panicked".into(),
+        hint: None,
+    })
 }
 
 /// Sends it; returns when it has been taken up or queued.
@@ -198,13 +203,13 @@ fn one(tine: &Tine, session: &Session, is_done: bool) -> Result<Value, Trouble> 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct WaitSessions {
-    /// Which: names, ids, beginnings of ids or paths
+    /// Sessions: names, ids, id prefixes or paths
     #[schemars(example = ["try-1", "try-2"])]
     sessions: Vec<String>,
-    /// Until any of them is done, or all
+    /// Wait for `any` session or for `all`
     #[serde(default)]
     wait_for: AnyOrAll,
-    /// For how many seconds at most
+    /// Maximum time to wait, in seconds
     #[serde(default = "ten_minutes")]
     timeout: f64,
 }
@@ -221,9 +226,9 @@ pub(in crate::mcp) enum AnyOrAll {
 impl Arguments for WaitSessions {
     const NAME: &'static str = "wait_sessions";
     const TITLE: &'static str = "Wait for sessions";
-    const DESCRIPTION: &'static str = "Waits until sessions are done with what they were told, and comes back with what they \
-        answered. One that asks the person for a permission ends the waiting with an error that says so; after the timeout \
-        `timed_out` is true and the states are told. Example: {\"sessions\": [\"try-1\", \"try-2\"], \"wait_for\": \"any\"}";
+    const DESCRIPTION: &'static str = "Waits until sessions have finished their current work, and returns their \
+        answers. Fails if a session asks the user for permission. After the timeout, `timed_out` is true and the \
+        result has the current states. Example: {\"sessions\": [\"try-1\", \"try-2\"], \"wait_for\": \"any\"}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
@@ -250,7 +255,7 @@ impl Arguments for WaitSessions {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct ReadAnswer {
-    /// A name, an id, the beginning of an id, or a path
+    /// A name, an id, an id prefix or a path
     #[schemars(example = "try-1")]
     session: String,
 }
@@ -259,7 +264,7 @@ impl Arguments for ReadAnswer {
     const NAME: &'static str = "read_answer";
     const TITLE: &'static str = "Read a session's last answer";
     const DESCRIPTION: &'static str =
-        "What a session answered last, from its transcript. Example: {\"session\": \"try-1\"}";
+        "Returns a session's last answer, from its transcript. Example: {\"session\": \"try-1\"}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
@@ -274,15 +279,16 @@ impl Arguments for ReadAnswer {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct StopSessions {
-    /// Which: names, ids, beginnings of ids or paths
+    /// Sessions: names, ids, id prefixes or paths
     #[schemars(example = ["try-1", "try-2"])]
     sessions: Vec<String>,
 }
 
 impl Arguments for StopSessions {
     const NAME: &'static str = "stop_sessions";
-    const TITLE: &'static str = "End the agents of sessions";
-    const DESCRIPTION: &'static str = "Ends the agents of sessions that run. The conversations stay and can be resumed. \
+    const TITLE: &'static str = "Stop sessions";
+    const DESCRIPTION: &'static str = "Stops the agents of running sessions. The conversations are kept and can be \
+        resumed. \
         Example: {\"sessions\": [\"try-2\"]}";
     const TOUCH: Touch = Touch::Ends;
 
@@ -293,7 +299,7 @@ impl Arguments for StopSessions {
         for (at, session) in sessions.iter().enumerate() {
             if Some(session.key()) == me {
                 let field = format!("sessions[{at}]");
-                return Err(Trouble::argument(&field, "is your own session; the person ends it"));
+                return Err(Trouble::argument(&field, "is your own session; only the user can stop it"));
             }
             call.policy.check_stop(session.view.cwd.as_deref(), &format!("end {}", session.view.label()))?;
         }

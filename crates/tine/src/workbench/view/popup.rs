@@ -31,7 +31,7 @@ pub(super) fn help(frame: &mut Frame<'_>, state: &State) {
         Screen::Transcript(_) => transcript_view::KEYS,
         Screen::Search(_) => search::KEYS,
     };
-    let more = [("F1 ?", "this help"), ("ctrl+l", "read the sessions again"), ("ctrl+c", "quit")];
+    let more = [("F1 ?", "this help"), ("ctrl+l", "refresh the list"), ("ctrl+c", "quit")];
     let lines: Vec<Line<'_>> = keys
         .iter()
         .chain(&more)
@@ -74,7 +74,7 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
             plan.losses.iter().for_each(|loss| fact("Lost", loss.clone()));
             plan.warnings.iter().for_each(|warning| fact("Warning", warning.clone()));
             if plan.leaves_changes {
-                let carry = if dialog.request.carry { "carried along" } else { "stay behind" };
+                let carry = if dialog.request.carry { "copied" } else { "not copied" };
                 fact("Changes", format!("{carry}   (alt+c)"));
             }
         }

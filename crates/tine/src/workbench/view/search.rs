@@ -10,8 +10,8 @@ use super::{BOLD, DIM, SELECTED, prompt_line};
 use crate::workbench::state::{SearchState, State};
 
 pub(super) const KEYS: &[(&str, &str)] = &[
-    ("enter", "open at the turn"),
-    ("alt+shift+f", "fork at the turn"),
+    ("enter", "open at this turn"),
+    ("alt+shift+f", "fork at this turn"),
     ("↑↓", "choose"),
     ("esc", "back"),
     ("F1", "help"),
