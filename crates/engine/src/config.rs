@@ -429,7 +429,7 @@ mod tests {
     fn what_cannot_be_meant_is_refused_with_its_line() {
         for (text, line, said) in [
             ("[worktree]\n\nplace = 3\n", 3, "expected a string"),
-            ("[worktree]\nplace = \"{branhc}\"\n", 2, "`{branhc}` means nothing; there are {repository}"),
+            ("[worktree]\nplace = \"{branhc}\"\n", 2, "unknown placeholder `{branhc}`; use {repository}"),
             ("[worktree]\nplace = \"{branch\"\n", 2, "without its `}`"),
             ("[worktree]\nplace = \"\"\n", 2, "the value is empty"),
             ("[worktree]\nbring = \".env\"\n", 2, "expected a sequence"),
@@ -437,8 +437,8 @@ mod tests {
             ("[worktree]\nbring = [\"/etc/passwd\"]\n", 2, "a relative path"),
             ("[worktree]\nbring = [\".git/config\"]\n", 2, "belongs to git"),
             ("[worktree]\nbring = [\".\"]\n", 2, "a relative path"),
-            ("# one\n[worktree]\nsetup = 1\n", 3, "a text for `sh -c`, or a list of words"),
-            ("[worktree]\nsetup = [\"a\", 1]\n", 2, "a text for `sh -c`, or a list of words"),
+            ("# one\n[worktree]\nsetup = 1\n", 3, "a shell command, or a list of words"),
+            ("[worktree]\nsetup = [\"a\", 1]\n", 2, "a shell command, or a list of words"),
             ("worktree = 3\n", 1, "expected"),
             ("[worktree\n", 1, ""),
             ("a = 1\na = 2\n", 2, "duplicate key"),

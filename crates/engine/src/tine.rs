@@ -1,4 +1,4 @@
-//! The façade: one value that every front end works with. It decides nothing itself.
+//! The façade that all front ends use. It makes no decisions itself.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::ctx::Ctx;
 use crate::sessions::survey;
 use crate::*;
 
-/// One run of tine over one person's sessions.
+/// One run of tine over the sessions of one user.
 pub struct Tine {
     pub(crate) ctx: Ctx,
 }
@@ -48,7 +48,7 @@ impl Tine {
 }
 
 impl Tine {
-    /// The sessions that are asked for, newest first. Subagents' threads and empty files are left out.
+    /// The selected sessions, newest first, without subagents' threads and empty files.
     pub fn sessions(&self, filter: &Filter, progress: &dyn Progress) -> Result<Vec<Session>> {
         Ok(survey::sessions(&self.ctx, filter, progress)?)
     }
@@ -63,27 +63,27 @@ impl Tine {
         Ok(survey::all_sessions(&self.ctx, progress)?)
     }
 
-    /// Finds the session that `spec` means, among all.
+    /// Finds the session that `spec` refers to, among all sessions.
     pub fn resolve(&self, spec: &str, progress: &dyn Progress) -> Result<Selection> {
         Ok(survey::resolve(&self.ctx, spec, progress)?)
     }
 
-    /// Finds the session that `spec` means, among `sessions`.
+    /// Finds the session that `spec` refers to, among `sessions`.
     pub fn resolve_among(&self, sessions: &[Session], spec: &str) -> Result<Selection> {
         Ok(survey::resolve_among(&self.ctx, sessions, spec)?)
     }
 
-    /// The conversation up to and including turn `until`; a seed that it may begin with is one line.
+    /// The conversation up to and including turn `until`; a seed at its beginning is one line.
     pub fn read(&self, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
         Ok(survey::read(&self.ctx, session, until)?)
     }
 
-    /// The conversation as the agent keeps it, with the seed that it may begin with.
+    /// The conversation as the agent keeps it, including a seed at its beginning.
     pub fn read_all(&self, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
         Ok(survey::read_all(&self.ctx, session, until)?)
     }
 
-    /// Remembers that a session was used, so that `-` means it.
+    /// Records that a session was used, so that `-` refers to it.
     pub fn remember_use(&self, session: &Session) {
         survey::remember_use(&self.ctx, session);
     }
@@ -91,12 +91,12 @@ impl Tine {
     pub fn apply_fork(&self, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
         Ok(fork::apply::apply_fork(&self.ctx, plan, progress)?)
     }
-    /// Makes a worktree of the repository around us, on a new branch, for a session that is to begin in it.
+    /// Creates a worktree of the current repository on a new branch, for a new session.
     pub fn new_worktree(&self, branch: &str, base: Option<&str>) -> Result<(PathBuf, i64)> {
         Ok(fork::empty::new_worktree(&self.ctx, branch, base)?)
     }
 
-    /// Decides how the session that was started as `source` is cloned. Nothing where there is no such session.
+    /// Plans a clone of the session that was started as `source` and has no messages yet. `None` if there is none.
     pub fn plan_empty_clone(
         &self,
         source: &str,
@@ -106,7 +106,7 @@ impl Tine {
         Ok(fork::empty::plan_empty_clone(&self.ctx, source, name, target)?)
     }
 
-    /// Makes such a clone. A name that nobody chose gives way where somebody was quicker to take it.
+    /// Creates such a clone. A generated name is replaced if another process takes it first.
     pub fn apply_empty_clone(
         &self,
         plan: EmptyClone,
@@ -116,7 +116,7 @@ impl Tine {
         Ok(fork::empty::apply_empty_clone(&self.ctx, plan, target, progress)?)
     }
 
-    /// An agent's program, as the configuration names it or as a shell would find it.
+    /// An agent's program, from the configuration or found as a shell would.
     pub fn program(&self, agent: Agent) -> Result<agents::Program> {
         Ok(program::program(&self.ctx, agent)?)
     }
@@ -126,27 +126,28 @@ impl Tine {
         Ok(fork::launch::open_command(&self.ctx, plan, fork)?)
     }
 
-    /// Runs the agent of a fork, and leads the person there where `focus` says so. That it fails does not undo the fork.
+    /// Starts the agent of a fork, and shows it if `focus` is set. A failure does not undo the fork.
     pub fn open_fork(&self, forked: &Forked, focus: bool, ready_within: Duration) -> Result<Opened> {
         Ok(fork::open::open_fork(&self.ctx, forked, focus, ready_within)?)
     }
-    /// Decides everything about a fork. Nothing is touched.
+    /// Decides everything about a fork and touches nothing.
     pub fn plan_fork(&self, request: &Request) -> Result<Plan> {
         Ok(fork::plan::plan_fork(&self.ctx, request)?)
     }
-    /// Decides several forks of the session in `request`. Nothing is touched.
+    /// Plans several forks of the session in `request` and touches nothing.
     pub fn plan_forks(&self, request: &Request, parts: &[Part]) -> Result<Vec<Plan>> {
         Ok(fork::several::plan_forks(&self.ctx, request, parts)?)
     }
 
-    /// Makes several forks as one operation, and calls `progress` with the number of those that are complete. On any
-    /// failure none of them is left.
+    /// Creates several forks as one operation, and calls `progress` with the number of complete ones. If one fails,
+    /// none is kept.
     pub fn apply_forks(&self, plans: &[Plan], progress: &dyn Fn(usize)) -> Result<Vec<Forked>> {
         Ok(fork::several::apply_forks(&self.ctx, plans, progress)?)
     }
 
-    /// Starts a fork that has not started: its agent is handed the transcript that was kept. A session that has started
-    /// comes back as it is. If this fails, the fork has still not started. It works in `directory`, or where it was made to.
+    /// Starts a fork that has not started: its agent receives the kept transcript. A session that has started is
+    /// returned unchanged. If this fails, the fork still counts as not started. It works in `directory`, by default its
+    /// own.
     pub fn start_fork(&self, session: Session, directory: Option<&Path>) -> Result<Session> {
         Ok(fork::unstarted::start_fork(&self.ctx, session, directory)?)
     }
@@ -155,7 +156,7 @@ impl Tine {
     pub fn search(&self, asking: Asking<'_>) -> Result<Answer> {
         Ok(crate::search::search(&self.ctx, asking)?)
     }
-    /// Looks for sessions in a collection of qmd; where it does not answer, the most recent sessions stand in.
+    /// Searches a qmd collection. If qmd does not answer, returns the most recent sessions instead.
     pub fn search_qmd(
         &self,
         query: &Query,
@@ -166,7 +167,7 @@ impl Tine {
     ) -> Result<Answer> {
         Ok(crate::search::qmd::search_qmd(&self.ctx, query, given, collection, limit, progress)?)
     }
-    /// Ranks past sessions by how well they suit an intent. Nothing is touched but the index.
+    /// Ranks past sessions by how well they fit an intent. Changes nothing but the index.
     pub fn suggest(
         &self,
         intent: &Intent,
@@ -175,7 +176,7 @@ impl Tine {
     ) -> Result<Suggestions> {
         Ok(crate::search::smart::suggest(&self.ctx, intent, progress, indexing)?)
     }
-    /// Brings the index up to date, to its end or until time is up.
+    /// Updates the index, completely or until time is up.
     pub fn update_index(
         &self,
         time: Option<Duration>,
@@ -186,7 +187,7 @@ impl Tine {
         Ok(crate::search::upkeep::update_index(&self.ctx, time, rebuild, progress, indexing)?)
     }
 
-    /// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`Tine::update_index`].
+    /// Creates the missing vectors, all of them or until time is up. Words come first: see [`Tine::update_index`].
     pub fn update_vectors(
         &self,
         time: Option<Duration>,
@@ -197,11 +198,11 @@ impl Tine {
         Ok(crate::search::upkeep::update_vectors(&self.ctx, time, rebuild, progress, indexing)?)
     }
 
-    /// What there is of the index, without changing it.
+    /// The state of the index, without changing it.
     pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
         Ok(crate::search::upkeep::index_status(&self.ctx, progress)?)
     }
-    /// Where a fork of a session that was found would work, or why it can't be forked as asked.
+    /// Where a fork of a found session would work, or why it cannot be forked as requested.
     pub fn check_found(&self, found: &Found, request: &Request) -> std::result::Result<Workspace, Refusal> {
         crate::search::smart::choice::check_found(&self.ctx, found, request)
     }
@@ -211,31 +212,31 @@ impl Tine {
         crate::search::smart::choice::check_result(&self.ctx, found)
     }
 
-    /// The best session that can be forked as asked. Each is planned before it is chosen; one whose plan fails is refused
-    /// from then on, and the next one is tried.
+    /// The best session that can be forked as requested. Each is planned before it is chosen; if its plan fails, it is
+    /// refused and the next one is tried.
     pub fn choose(&self, choices: &mut [Choice], request: impl Fn(&Found) -> Request) -> Option<usize> {
         crate::search::smart::choice::choose(&self.ctx, choices, request)
     }
-    /// The branches of a session that are not its history, the latest first.
+    /// The branches of a session outside its main history, newest first.
     pub fn branches(&self, session: &Session) -> Result<Vec<BranchView>> {
         Ok(crate::sessions::branches::branches(&self.ctx, session)?)
     }
-    /// Everything known about a session; its forks are looked for among `sessions`.
+    /// Everything known about a session; `sessions` are searched for its forks.
     pub fn info(&self, session: &Session, sessions: &[Session]) -> Result<Info> {
         Ok(crate::run::info::info(&self.ctx, session, sessions)?)
     }
 
-    /// What a session is doing now.
+    /// The current state of a session.
     pub fn status(&self, target: &Target) -> Result<Status> {
         Ok(crate::run::status::status(&self.ctx, target)?)
     }
 
-    /// What every open session is doing now.
+    /// The current state of every open session.
     pub fn open_sessions(&self, progress: &dyn Progress) -> Result<Vec<Status>> {
         Ok(crate::run::status::open_sessions(&self.ctx, progress)?)
     }
 
-    /// Which of `sessions` was forked from which, as trees.
+    /// The lineage of `sessions`, as trees.
     pub fn trees(&self, sessions: &[Session], asked: Trees<'_>) -> Result<Vec<Node>> {
         Ok(crate::sessions::tree::trees(&self.ctx, sessions, asked)?)
     }
@@ -250,7 +251,7 @@ impl Tine {
         Ok(self.ctx.registry().log()?)
     }
 
-    /// A place of this size in the terminal around tine; nothing where that has no panes.
+    /// A place of this unit in the current terminal; `None` if it has no panes.
     pub fn place_beside(&self, unit: Unit) -> Option<Place> {
         crate::run::place::beside(&self.ctx, unit)
     }
@@ -264,8 +265,8 @@ impl Tine {
         Ok(crate::naming::adopt::adopt(&self.ctx, session, name, parent)?)
     }
 
-    /// The name under which a session would be adopted, or why it would not. `taken` are names that others of the same
-    /// run will have.
+    /// The name that adopting a session would give it, or why it can't be adopted. `taken` are names that others in the
+    /// same run will have.
     pub fn plan_adoption(
         &self,
         session: &Session,
@@ -276,7 +277,7 @@ impl Tine {
         Ok(crate::naming::adopt::plan_adoption(&self.ctx, session, name, parent, taken)?)
     }
 
-    /// Gives a session another name, in tine and in the agent's own list.
+    /// Renames a session, in tine and in the agent's own list.
     pub fn rename(&self, session: &Session, name: &SessionName) -> Result<i64> {
         Ok(crate::naming::adopt::rename(&self.ctx, session, name)?)
     }
@@ -291,8 +292,8 @@ impl Tine {
         Ok(self.ctx.registry().forget_name(name)?)
     }
 
-    /// Decides how a new session is started and takes its name. Where none was chosen, one that somebody else takes at
-    /// the same time gives way to the next.
+    /// Decides how to start a new session and reserves its name. A generated name is replaced if another process takes
+    /// it first.
     pub fn begin(
         &self,
         agent: Agent,
@@ -303,7 +304,7 @@ impl Tine {
         Ok(crate::naming::start::begin(&self.ctx, agent, name, launch, becomes_agent)?)
     }
 
-    /// Where a session works that was started and in which nothing was said.
+    /// The directory of a session that was started and has no messages yet.
     pub fn directory_of_unbegun(&self, name: &SessionName) -> Result<Option<PathBuf>> {
         Ok(crate::naming::start::directory_of_unbegun(&self.ctx, name)?)
     }
@@ -313,32 +314,31 @@ impl Tine {
         Ok(crate::naming::start::start_command(&self.ctx, start)?)
     }
 
-    /// Starts it without a terminal: says something, and returns the answer.
+    /// Starts it without a terminal: sends a message and returns the answer.
     pub fn start_headless(&self, start: &Start, text: &str) -> Result<String> {
         Ok(crate::naming::start::start_headless(&self.ctx, start, text)?)
     }
 
-    /// The words that resume a session, and the command for this terminal.
+    /// The arguments that resume a session, and the command for this terminal.
     pub fn resume(&self, session: &Session, directory: &Path, launch: &Launch) -> Result<(Vec<String>, Command)> {
         Ok(crate::naming::start::resume(&self.ctx, session, directory, launch)?)
     }
 
-    /// Says something in a session without a terminal.
+    /// Sends a message to a session without a terminal.
     pub fn resume_headless(&self, session: &Session, directory: &Path, launch: &Launch, text: &str) -> Result<String> {
         Ok(crate::run::headless::resume_headless(&self.ctx, session, directory, launch, text)?)
     }
-    /// Moves a session into the trash, with the worktree in which it works if one is given, and returns the operation that
-    /// `undo` reverses.
+    /// Moves a session to the trash, with its worktree if one is given, and returns the operation for `undo`.
     pub fn delete(&self, session: &Session, worktree: Option<&OwnWorktree>) -> Result<i64> {
         Ok(crate::operations::delete::delete(&self.ctx, session, worktree)?)
     }
 
-    /// What was said before a `/clear` is the same session to people, and is deleted with it; unless somebody went on
-    /// with it since, or has it open.
+    /// The transcripts before `/clear` that are deleted together with a session, unless they have been continued since
+    /// or are open.
     pub fn goes_along(&self, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
         Ok(crate::operations::delete::goes_along(&self.ctx, session)?)
     }
-    /// The worktree in which a session works, if tine made it and it is still there.
+    /// The worktree of a session, if tine created it and it still exists.
     pub fn worktree_of(&self, session: &Session) -> Result<Option<OwnWorktree>> {
         Ok(crate::operations::leftovers::worktree_of(&self.ctx, session)?)
     }
@@ -346,46 +346,46 @@ impl Tine {
     pub fn undo(&self, id: Option<i64>, force: bool) -> Result<Operation> {
         Ok(crate::operations::undo::undo(&self.ctx, id, force)?)
     }
-    /// Looks at agents, files, registry and cache.
+    /// Checks agents, files, registry and cache.
     pub fn doctor(&self, progress: &dyn Progress) -> Result<Report> {
         Ok(crate::setup::doctor::doctor(&self.ctx, progress)?)
     }
-    /// The agents to set up where none is named.
+    /// The agents to set up if none is named.
     pub fn agents_for_setup(&self, scope: Option<agents::Scope>) -> Vec<Agent> {
         crate::setup::agents_for_setup(&self.ctx, scope)
     }
 
-    /// Decides what has to be changed.
+    /// Decides what to change.
     pub fn plan_setup(&self, request: &SetupRequest) -> Result<SetupPlan> {
         Ok(crate::setup::plan_setup(&self.ctx, request)?)
     }
 
-    /// Does what was planned; another tine that does the same at the same time is waited for.
+    /// Makes the planned changes; waits for another tine that is doing the same.
     pub fn apply_setup(&self, plan: &SetupPlan) -> Result<()> {
         Ok(crate::setup::apply_setup(&self.ctx, plan)?)
     }
 
-    /// How things stand in an agent.
+    /// The state of the setup for an agent.
     pub fn setup_status(&self, agent: Agent) -> Result<SetupStatus> {
         Ok(crate::setup::setup_status(&self.ctx, agent)?)
     }
 
-    /// Rebuilds a damaged or lost registry from a backup, and puts what lies in the trash back into the log. Returns what
-    /// was done, one sentence each.
+    /// Restores a damaged or lost registry from a backup, and adds deletions found in the trash to the log. Returns
+    /// what was done, one sentence each.
     pub fn repair(&self) -> Result<Vec<String>> {
         Ok(crate::setup::repair::repair(&self.ctx)?)
     }
-    /// Puts a launch together: the configuration's profile, then what was asked for.
+    /// Builds a launch from the configuration's profile and the request.
     pub fn launch_for(&self, agent: Agent, request: &LaunchRequest) -> Result<Launch> {
         Ok(crate::run::profile::launch_for(&self.ctx, agent, request)?)
     }
 
-    /// A launch of a session that is there: its profile with more arguments, which are not kept.
+    /// The launch of an existing session: its profile plus more arguments, which are not stored.
     pub fn launch_of(&self, session: &SessionView, more: &[String], prompt: Option<String>) -> Result<Launch> {
         Ok(crate::run::profile::launch_of(&self.ctx, session, more, prompt)?)
     }
 
-    /// Waits until a session is idle or stopped, and returns it as it is then. `tell` hears of every look.
+    /// Waits until a session is idle or stopped, and returns its state then. `tell` is called at every check.
     pub fn wait_until_idle(
         &self,
         session: Session,
@@ -395,8 +395,8 @@ impl Tine {
         Ok(crate::run::wait::wait_until_idle(&self.ctx, session, timeout, tell)?)
     }
 
-    /// Waits until all of `watched` are done with what they were told, or one of them where `any` says so, and returns
-    /// those that are. One that asks for a permission ends the waiting: nobody but a person can answer.
+    /// Waits until all of `watched` have finished their current work, or one of them if `any` is set, and returns
+    /// those. A permission request ends the waiting, because only the user can answer it.
     pub fn wait_for(
         &self,
         watched: Vec<Session>,
@@ -416,51 +416,51 @@ impl Tine {
         Ok(crate::run::drive::control::focus(&self.ctx, session)?)
     }
 
-    /// What the pane of a session shows in which nothing was said yet.
+    /// The screen of a pane whose session has no messages yet.
     pub fn screen_unbegun(&self, name: &SessionName) -> Result<String> {
         Ok(crate::run::drive::control::screen_unbegun(&self.ctx, name)?)
     }
 
-    /// Brings the pane of a session to front in which nothing was said yet.
+    /// Brings the pane of a session without messages to the front.
     pub fn focus_unbegun(&self, name: &SessionName) -> Result<()> {
         Ok(crate::run::drive::control::focus_unbegun(&self.ctx, name)?)
     }
 
-    /// Ends a session in which nothing was said yet; nothing of it is left.
+    /// Stops a session without messages; nothing of it is kept.
     pub fn stop_unbegun(&self, name: &SessionName) -> Result<()> {
         Ok(crate::run::drive::control::stop_unbegun(&self.ctx, name)?)
     }
 
-    /// Interrupts what a session is doing, and waits until it has stopped doing it.
+    /// Interrupts a session and waits until it has stopped working.
     pub fn interrupt(&self, session: &Session) -> Result<Session> {
         Ok(crate::run::drive::control::interrupt(&self.ctx, session)?)
     }
 
-    /// Ends the agent of a session, if it runs: it is asked to, and made to where it does not.
+    /// Ends the agent of a session, if it runs: first politely, then by force.
     pub fn stop(&self, session: &Session) -> Result<()> {
         Ok(crate::run::drive::control::stop(&self.ctx, session)?)
     }
 
-    /// Whether a session is done with what it was told: what it says of itself and what is written down agree.
+    /// Whether a session has finished its current work: its agent's state and its transcript agree.
     pub fn is_done(&self, session: &Session) -> bool {
         crate::run::drive::is_done(&self.ctx, session)
     }
 
-    /// A session as it is now.
+    /// The current state of a session.
     pub fn refresh(&self, session: &Session) -> Result<Session> {
         Ok(crate::sessions::refresh::refresh(&self.ctx, session)?)
     }
 
-    /// The last thing that the agent answered: what it said since its last call of a tool.
+    /// The agent's last answer: its text since the last tool call.
     pub fn last_answer(&self, session: &Session) -> Result<Option<String>> {
         Ok(crate::run::drive::last_answer(&self.ctx, session)?)
     }
 
-    /// Whether a session was seeded and nothing was asked in it since.
+    /// Whether a session was seeded and has had no prompt since.
     pub fn is_freshly_seeded(&self, session: &Session) -> Result<bool> {
         Ok(crate::run::drive::is_freshly_seeded(&self.ctx, session)?)
     }
-    /// Whether a place is there. What needs it is not begun otherwise.
+    /// Checks that a place exists, before work that needs it is started.
     pub fn check_place(&self, spot: Spot) -> Result<()> {
         Ok(crate::run::drive::open::check_place(&self.ctx, spot)?)
     }
@@ -469,19 +469,19 @@ impl Tine {
     pub fn open_in(&self, spot: Spot, opening: &Opening<'_>) -> Result<Pane> {
         Ok(crate::run::drive::open::open_in(&self.ctx, spot, opening)?)
     }
-    /// Sends a message to a session, and waits until its agent works on it; with `wait`, until it has answered. A session
-    /// that doesn't run, or not in a terminal, gets it without one.
+    /// Sends a message to a session and waits until its agent starts on it; with `wait`, until it has answered. A
+    /// session that isn't running in a terminal gets it headless.
     pub fn send(&self, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
         Ok(crate::fork::unstarted::send(&self.ctx, target, text, wait, timeout)?)
     }
 
-    /// Sends a message to a session without a terminal, by a background process. Returns when the agent works on it, or at
-    /// once if the message has to wait for its turn.
+    /// Sends a message to a session headless, from a background process. Returns when the agent starts on it, or
+    /// immediately if the message is queued.
     pub fn send_in_background(&self, session: &Session, text: &str) -> Result<Sent> {
         Ok(crate::run::drive::background::send_in_background(&self.ctx, session, text)?)
     }
 
-    /// Starts a session without a terminal, by a background process. Returns when its agent works on the first prompt.
+    /// Starts a session headless, from a background process. Returns when its agent starts on the first prompt.
     pub fn start_in_background(
         &self,
         agent: Agent,

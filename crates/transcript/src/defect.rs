@@ -38,7 +38,7 @@ impl DefectKind {
     /// One sentence for people.
     pub fn describe(self) -> &'static str {
         match self {
-            DefectKind::BadLine => "skipped lines that are not JSON objects",
+            DefectKind::BadLine => "lines that are not JSON objects were skipped",
             DefectKind::TruncatedLine => "the last line is incomplete",
             DefectKind::InvalidUtf8 => "lines with invalid UTF-8 were read with replacement characters",
             DefectKind::HugeLine => "very long lines are shown as placeholders",

@@ -46,7 +46,10 @@ fn a_deletion_that_cannot_be_put_right_now_keeps_nobody_from_anything() {
     tine.registry().simulate_kill(operation);
     for _ in 0..2 {
         let told = world.tine().take_warnings();
-        assert!(told.iter().any(|told| told.starts_with("`delete x` was cut off, and what it left")), "{told:?}");
+        assert!(
+            told.iter().any(|told| told.starts_with("`delete x` was interrupted, and tine cannot clean up")),
+            "{told:?}"
+        );
         assert!(to.exists());
     }
     fs::remove_file(&folder).expect("a free place");

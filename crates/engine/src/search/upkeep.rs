@@ -14,51 +14,51 @@ use crate::sessions::catalog::{Catalog, Progress};
 use crate::sessions::session::Knowledge;
 use crate::{ctx::Ctx, private};
 
-/// How long a search waits for another process that works on the index.
+/// How long a search waits for another process that is writing the index.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What there is of an index.
+/// The state of the index.
 #[derive(Debug, serde::Serialize)]
 pub struct IndexStatus {
     /// Its folder.
     pub path: String,
-    /// Sessions that are in it.
+    /// Sessions in it.
     pub sessions: usize,
-    /// Of these, those whose tool text is in it.
+    /// Those of them with tool text.
     pub with_tools: usize,
     /// Documents.
     pub documents: u64,
     /// Bytes on disk.
     pub bytes: u64,
-    /// What is not in it.
+    /// What is missing.
     pub missing: Missing,
-    /// The vectors; nothing, where this build has no search by meaning.
+    /// The vectors; `None` if this build has no search by meaning.
     pub vectors: Option<VectorStatus>,
-    /// Whether another process writes now.
+    /// Whether another process is writing it now.
     pub is_written: bool,
-    /// Lines of transcripts that are too long to be searched.
+    /// Lines of transcripts that are too long to index.
     pub left_out: u64,
-    /// Folders of agents that could not be looked into.
+    /// Folders of agents that could not be listed.
     pub unlisted: usize,
-    /// What is wrong.
+    /// Problems.
     pub notices: Vec<String>,
-    /// Why not everything could be kept.
+    /// Why some text could not be stored.
     #[serde(skip)]
     pub failed: Option<Error>,
 }
 
-/// The index and the world that it is about, in one look.
+/// The index and the catalog at one point in time.
 pub(super) struct Look {
     pub catalog: Catalog,
     pub knowledge: Knowledge,
     pub words: Option<Words>,
     pub notices: Vec<String>,
     pub missing: Missing,
-    /// Why the index could not be brought up to date.
+    /// Why the index could not be updated.
     pub failed: Option<Error>,
 }
 
-/// Brings the index up to date, to its end or until time is up.
+/// Updates the index, completely or until time is up.
 pub(crate) fn update_index(
     ctx: &Ctx,
     time: Option<Duration>,
@@ -78,7 +78,7 @@ pub(crate) fn update_index(
     Ok(status_of(ctx, look))
 }
 
-/// Makes the vectors that are missing, to the last or until time is up. Words come first: see [`update_index`].
+/// Creates the missing vectors, all of them or until time is up. Words come first: see [`update_index`].
 pub(crate) fn update_vectors(
     ctx: &Ctx,
     time: Option<Duration>,
@@ -97,14 +97,14 @@ pub(crate) fn update_vectors(
     Ok(status_of(ctx, look))
 }
 
-/// What there is of the index, without changing it.
+/// The state of the index, without changing it.
 pub(crate) fn index_status(ctx: &Ctx, progress: &dyn Progress) -> Result<IndexStatus> {
     let (mut catalog, knowledge) = crate::sessions::survey::survey(ctx, progress)?;
     knowledge.title_all(&mut catalog.entries);
     let mut notices = Vec::new();
     let mut failed = None;
     let open = || Words::open(&ctx.context().paths.cache).and_then(Words::verified);
-    // Another process may replace files in this very moment.
+    // Another process may be replacing files right now.
     let words = match open().or_else(|_| open()) {
         Ok(words) => Some(words),
         Err(Trouble::Missing) => None,
@@ -146,13 +146,13 @@ fn status_of(ctx: &Ctx, mut look: Look) -> IndexStatus {
     }
 }
 
-/// One look at the sessions and the index, which is brought up to date as far as the budget goes.
+/// Lists the sessions and opens the index, which is updated within the budget.
 pub(super) fn look(ctx: &Ctx, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
     look_and_ask(ctx, budget, progress, indexing, |_| ()).map(|(look, _)| look)
 }
 
-/// The same, and what the index says to a question. It is asked while the sessions are looked at; there is no answer
-/// where that was in vain, because the index had to be brought up to date first.
+/// The same, and queries the index while the sessions are listed. There is no answer if the index had to be updated
+/// first.
 pub(super) fn look_and_ask<T: Send>(
     ctx: &Ctx,
     budget: Budget,
@@ -162,7 +162,7 @@ pub(super) fn look_and_ask<T: Send>(
 ) -> Result<(Look, Option<T>)> {
     let cache = ctx.context().paths.cache.clone();
     let mut notices = Vec::new();
-    // Who builds it to its end wants to know that it is whole; a search has no time for that.
+    // A complete update verifies the index; a search has no time for that.
     let is_thorough = budget.until.is_none();
     let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
     let is_caught = stumble::is_panic_caught();
@@ -192,11 +192,11 @@ pub(super) fn look_and_ask<T: Send>(
         }
         other => other,
     };
-    // Who wants all of it waits for it; who asks something wants an answer.
+    // A complete update waits for the lock; a search wants to answer.
     let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
     let lock = match wait_for_lock(ctx, patience) {
         Ok(lock) => lock,
-        // What is there can be searched, also where nothing can be written.
+        // The existing index can be searched even if nothing can be written.
         Err(error) => {
             let Ok(words) = words else { return Err(error) };
             let missing = work.missing();
@@ -211,7 +211,7 @@ pub(super) fn look_and_ask<T: Send>(
         notices.push("another tine is updating the index".to_owned());
         return Ok((Look { catalog, knowledge, words, notices, missing, failed: None }, answer));
     };
-    // Whoever had the lock before may have done the work.
+    // The previous owner of the lock may have done the work.
     let (opened, mut found) = match words {
         Ok(words) if words.is_current() => (Ok(words), Some(work)),
         _ => (open(), None),
@@ -222,7 +222,7 @@ pub(super) fn look_and_ask<T: Send>(
         Err(trouble) => {
             match trouble {
                 Trouble::Damaged(why) => notices.push(damaged(&why)),
-                // An index without its beginning is there no more than one that never was.
+                // An index without its first file is as good as missing.
                 _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is missing")),
                 _ => {}
             }
@@ -243,7 +243,7 @@ pub(super) fn look_and_ask<T: Send>(
         updated = bring(&mut words);
     }
     if updated.is_err() {
-        // What could not be finished would only take up room.
+        // Unfinished files would only take up space.
         words.sweep();
     }
     drop(lock);
@@ -256,7 +256,7 @@ pub(super) fn look_and_ask<T: Send>(
             missing
         }
         Err(trouble) => {
-            // What was committed before is still there.
+            // The last commit is still valid.
             let error = trouble_as_error(ctx, trouble);
             let Ok(before) = Words::open(&cache) else { return Err(error) };
             failed = Some(error);
@@ -267,7 +267,7 @@ pub(super) fn look_and_ask<T: Send>(
     Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, None))
 }
 
-/// Removes what older versions left; newer ones keep theirs.
+/// Removes indexes of older versions; newer versions keep theirs.
 fn tidy(cache: &Path, notices: &mut Vec<String>) {
     let (older, newer) = index::other_formats(cache);
     for folder in older {
@@ -278,7 +278,7 @@ fn tidy(cache: &Path, notices: &mut Vec<String>) {
     }
 }
 
-/// The right to write; most of those who have it are done in a moment.
+/// Acquires the write lock; most owners release it within a moment.
 fn wait_for_lock(ctx: &Ctx, patience: Duration) -> Result<Option<WriteLock>> {
     let begun = Instant::now();
     loop {
@@ -309,7 +309,7 @@ fn index_error(ctx: &Ctx, trouble: IndexTrouble, message: &str) -> Error {
     Error::Index { folder: ctx.context().paths.cache.join("index"), message, trouble }
 }
 
-/// Removes an index that could not be read, unless it is as it should be by now.
+/// Removes an unreadable index, unless it is intact by now.
 pub(super) fn remove_damaged(ctx: &Ctx, why: &str) -> Result<Option<String>> {
     let cache = &ctx.context().paths.cache;
     let Some(_lock) = wait_for_lock(ctx, PATIENCE)? else { return Ok(None) };
@@ -324,14 +324,14 @@ fn damaged(why: &str) -> String {
     format!("the search index was damaged; rebuilding it: {}", transcript::text::one_line(why))
 }
 
-/// Whether there is what was written with an index, but not what everything begins with.
+/// Whether files of an index exist, but not the one that lists them.
 fn has_lost_its_beginning(cache: &Path) -> bool {
     let folder = index::folder(cache);
     let is_table = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("table-");
     !folder.join("meta.json").exists() && std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_table))
 }
 
-/// Another process builds the very first index: wait for its first words.
+/// Another process is building the first index: wait for its first commit.
 fn wait_for_first(cache: &Path) -> Option<Words> {
     let begun = Instant::now();
     while begun.elapsed() < BEFORE {

@@ -96,7 +96,7 @@ fn the_person_is_asked() {
         let fork = |name: &str| client.begin("fork_session", json!({"session": UPLOADS, "name": name}));
         let call = fork("declined");
         let question = client.question();
-        assert!(question.message.starts_with("May an agent fork "), "{question:?}");
+        assert!(question.message.starts_with("Allow an agent to fork "), "{question:?}");
         client.answer(&question, false);
         let error = testkit::mcp::tool_error_in(&client.finish(call));
         assert_eq!(error["kind"], "not_allowed");
