@@ -1,4 +1,4 @@
-//! How failures look: `error:` and `hint:` on standard error, or one JSON object on standard output, and the exit code.
+//! How errors look: `error:` and `hint:` on standard error, or a JSON object on standard output, and the exit code.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -16,39 +16,39 @@ use crate::ui::Paint;
 const USER: u8 = 1;
 /// The command line is invalid.
 const USAGE: u8 = 2;
-/// A bug of ours, as in sysexits.h.
+/// An internal error, as in sysexits.h.
 const BUG: i32 = 70;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The engine says so.
+    /// An error of the engine.
     #[error(transparent)]
     Engine(#[from] engine::Error),
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// Anything that only the command line knows.
+    /// An error of the command line itself.
     #[error("{message}")]
     Other {
-        /// A word for programs.
+        /// A kind for programs.
         kind: &'static str,
-        /// What is wrong.
+        /// The message.
         message: String,
         /// What to do.
         hint: Option<String>,
     },
-    /// A failure after something was found out that programs still want to know.
+    /// An error with results that programs still need.
     #[error("{failure}")]
     Told {
-        /// What is wrong.
+        /// The error.
         failure: Box<Failure>,
-        /// What stands beside the error.
+        /// The results next to the error.
         told: Value,
     },
 }
 
-/// Errors that some functions of the engine return by themselves.
+/// Error types that some functions of the engine return.
 macro_rules! from_engine {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
@@ -75,7 +75,7 @@ impl From<Failure> for Refusal {
 }
 
 impl Failure {
-    /// The same failure, with what programs still want to know. Output that can't be written carries nothing.
+    /// Adds results that programs still need. If output can't be written, they are left out.
     pub(crate) fn beside(self, told: &Value) -> Failure {
         match self {
             Failure::Output(_) | Failure::Told { .. } => self,
@@ -83,7 +83,7 @@ impl Failure {
         }
     }
 
-    /// What programs are told of it.
+    /// The JSON for programs.
     pub(crate) fn as_json(&self) -> Value {
         let mut told = match self {
             Failure::Told { told, .. } => told.clone(),
@@ -111,14 +111,14 @@ impl Failure {
         }
     }
 
-    /// Tells it and gives the exit code. A reader that went away, as `head` does, is no failure.
+    /// Prints the error and returns the exit code. A closed pipe, as with `head`, is not an error.
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {
         if let Failure::Output(error) = self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
             return ExitCode::SUCCESS;
         }
-        // Where the output cannot be written, nobody would read it there.
+        // If standard output cannot be written, the error would be lost there.
         let as_json = as_json && !matches!(self, Failure::Output(_));
         match as_json {
             true => tell_programs(&self.as_json()),
@@ -143,7 +143,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(USAGE)
 }
 
-/// Makes a panic a short report and the exit code of a bug.
+/// Reports a panic in short form, with the exit code of an internal error.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if engine::is_panic_caught() {

@@ -1,7 +1,7 @@
-//! Installing tine in the agents: hooks that report what happens, the MCP server, and plugins. Plan, then apply.
+//! Installs tine in the agents: hooks that report events, the MCP server, and plugins. Plan, then apply.
 //!
-//! A plan is a list of steps, each of which changes one file and can be shown to the user. Where an agent keeps its files
-//! and how their texts are edited is up to `agents`; how a file is changed safely is up to `file`.
+//! A plan is a list of steps, each of which changes one file and can be shown to the user. `agents` knows where an
+//! agent keeps its files and how to edit them; `file` changes a file safely.
 
 pub(crate) mod doctor;
 pub(crate) mod error;
@@ -29,45 +29,45 @@ use crate::private;
 use crate::program;
 use file::Edit;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct SetupRequest {
-    /// In which agents.
+    /// The agents to set up.
     pub agents: Vec<Agent>,
-    /// For whom; nothing for wherever it is, or else the person.
+    /// The scope; `None` for the existing one, otherwise the user's.
     pub scope: Option<Scope>,
-    /// Whether tine's things are to be taken out.
+    /// Whether to remove tine's entries.
     pub uninstall: bool,
 }
 
-/// What will be changed. Making it changes nothing.
+/// The planned changes. Planning changes nothing.
 #[derive(Debug)]
 pub struct SetupPlan {
     request: SetupRequest,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What is worth knowing.
+    /// Notes for the user.
     pub notes: Vec<(Agent, String)>,
 }
 
-/// One change, and how it is made.
+/// A change, and how to make it.
 #[derive(Debug)]
 pub struct Step {
-    /// What a person is told.
+    /// The change as shown to the user.
     pub change: Change,
     action: Action,
 }
 
-/// What happens to one file or folder.
+/// The change of one file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Whose it is.
+    /// Its agent.
     pub agent: Agent,
-    /// For whom.
+    /// Its scope.
     pub scope: Scope,
     /// The file or folder.
     pub path: PathBuf,
-    /// What is put in (`+`), put right (`~`) and taken out (`-`).
+    /// What is added (`+`), corrected (`~`) and removed (`-`).
     pub what: Vec<String>,
 }
 
@@ -80,72 +80,72 @@ enum Action {
     AddServer,
 }
 
-/// How things stand in one agent.
+/// The state of the setup in one agent.
 #[derive(Debug, Serialize)]
 pub struct SetupStatus {
     /// The agent.
     pub agent: Agent,
-    /// Whether tine is told of everything that it wants to know, by a program that is there.
+    /// Whether all events are reported to an existing program.
     pub installed: bool,
-    /// Where entries are.
+    /// The files with tine's hooks.
     pub places: Vec<SetupPlace>,
-    /// Where the MCP server is.
+    /// The files with tine's MCP server.
     pub servers: Vec<SetupServer>,
-    /// What the agent has told so far.
+    /// The events received so far.
     pub events: Vec<SetupEvent>,
 }
 
-/// Entries in one place.
+/// tine's hooks in one file.
 #[derive(Debug, Serialize)]
 pub struct SetupPlace {
-    /// For whom.
+    /// Its scope.
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
     /// The program that they call.
     pub program: PathBuf,
-    /// Whether it is there and can be run.
+    /// Whether it exists and is executable.
     pub exists: bool,
-    /// Whether it is this very program.
+    /// Whether it is the current program.
     pub is_this: bool,
-    /// What tine should be told of, and is not.
+    /// Events without a hook.
     pub missing: Vec<&'static str>,
-    /// Whether the agent runs the entries; nothing where that is no question or cannot be asked.
+    /// Whether the agent trusts the hooks; `None` if that is not required or not known.
     pub trusted: Option<bool>,
-    /// What else keeps the agent from running them.
+    /// Other reasons why the agent does not run them.
     pub obstacles: Vec<String>,
 }
 
 impl SetupPlace {
-    /// Whether tine is told of everything by these entries, as far as is known.
+    /// Whether these hooks report all events, as far as tine knows.
     pub(crate) fn works(&self) -> bool {
         self.exists && self.missing.is_empty() && self.trusted != Some(false) && self.obstacles.is_empty()
     }
 }
 
-/// The MCP server in one place.
+/// The MCP server in one file.
 #[derive(Debug, Serialize)]
 pub struct SetupServer {
-    /// For whom.
+    /// Its scope.
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
-    /// The program that is called.
+    /// The program that it calls.
     pub program: PathBuf,
-    /// Whether it is there and can be run.
+    /// Whether it exists and is executable.
     pub exists: bool,
 }
 
-/// One thing that an agent tells.
+/// An event.
 #[derive(Debug, Serialize)]
 pub struct SetupEvent {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub event: &'static str,
-    /// When it was told last.
+    /// When it was last received.
     pub last: Option<Timestamp>,
 }
 
-/// The agents to set up where none is named: those that have the scope, or else those whose program or folder is there.
+/// The agents to set up by default: those that support the scope, otherwise those whose program or folder exists.
 pub(crate) fn agents_for_setup(ctx: &Ctx, scope: Option<Scope>) -> Vec<Agent> {
     let is_here = |agent: Agent| program::program(ctx, agent).is_ok() || ctx.adapter(agent).home().is_dir();
     let is_meant = |agent: &Agent| match scope {
@@ -155,7 +155,7 @@ pub(crate) fn agents_for_setup(ctx: &Ctx, scope: Option<Scope>) -> Vec<Agent> {
     Agent::ALL.into_iter().filter(is_meant).collect()
 }
 
-/// Decides what has to be changed.
+/// Decides what to change.
 pub(crate) fn plan_setup(ctx: &Ctx, request: &SetupRequest) -> Result<SetupPlan> {
     let mut plan = SetupPlan { request: request.clone(), steps: Vec::new(), notes: Vec::new() };
     for agent in &request.agents {
@@ -164,13 +164,13 @@ pub(crate) fn plan_setup(ctx: &Ctx, request: &SetupRequest) -> Result<SetupPlan>
     Ok(plan)
 }
 
-/// Does what was planned; another tine that does the same at the same time is waited for.
+/// Makes the planned changes; waits for another tine that is doing the same.
 pub(crate) fn apply_setup(ctx: &Ctx, plan: &SetupPlan) -> Result<()> {
-    // What was put into a file could not be taken out exactly without a receipt.
+    // Without a receipt, entries could not be removed exactly.
     ctx.registry().check_writable()?;
     let _lock = setup_lock(ctx);
     file::settle(&mut ctx.registry())?;
-    // What the other one has done needs not be done again; anything else was not agreed to.
+    // Steps that another process has done are skipped; other changes were not confirmed.
     let fresh = plan_setup(ctx, &plan.request)?;
     for step in &fresh.steps {
         if !plan.steps.iter().any(|shown| shown.change == step.change) {
@@ -221,7 +221,7 @@ fn add_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     file::apply(&mut ctx.registry(), &edit, ctx.context().clock.now())
 }
 
-/// How things stand in an agent.
+/// The state of the setup in an agent.
 pub(crate) fn setup_status(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
     let places = setup_places(ctx, agent, true)?;
     let adapter = ctx.adapter(agent);
@@ -236,7 +236,7 @@ pub(crate) fn setup_status(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
     Ok(SetupStatus { agent, installed, places, servers, events })
 }
 
-/// Where an agent has entries of tine. Whether it trusts them is found out by starting it.
+/// The files with tine's hooks for an agent. To find out whether it trusts them, tine has to start it.
 pub(crate) fn setup_places(ctx: &Ctx, agent: Agent, asks_agent: bool) -> Result<Vec<SetupPlace>> {
     let adapter = ctx.adapter(agent);
     let user = adapter.hook_file();
@@ -262,8 +262,8 @@ pub(crate) fn setup_places(ctx: &Ctx, agent: Agent, asks_agent: bool) -> Result<
     Ok(places)
 }
 
-/// The path that entries call: the one on the PATH that leads to this program, because it stays when the program is
-/// replaced by another version; else the program's own.
+/// The path that hooks call: the one in PATH that resolves to this program, because it stays valid after an update;
+/// otherwise the program's own path.
 fn hook_program(ctx: &Ctx) -> Result<String> {
     let own = &ctx.context().program;
     let own = own.canonicalize().unwrap_or_else(|_| own.clone());
@@ -273,7 +273,7 @@ fn hook_program(ctx: &Ctx) -> Result<String> {
     program.into_os_string().into_string().map_err(|program| Error::OwnPath(program.into()))
 }
 
-/// Where an agent has tine's MCP server.
+/// The files with tine's MCP server for an agent.
 fn servers(ctx: &Ctx, adapter: &dyn Adapter) -> Result<Vec<SetupServer>> {
     let plugin = plan::enabled_plugin(adapter)?.map(|plugin| plugin.server_file(&plan::plugin_folder(ctx, plugin)));
     let mut found = Vec::new();
@@ -288,14 +288,14 @@ fn servers(ctx: &Ctx, adapter: &dyn Adapter) -> Result<Vec<SetupServer>> {
     Ok(found)
 }
 
-/// tine's hooks in a file. A file that can't be understood is an error.
+/// tine's hooks in a file. An unreadable file is an error.
 fn hooks_of_tine(adapter: &dyn Adapter, path: &Path) -> Result<Vec<HookEntry>> {
     let text = file::read(path)?.unwrap_or_default();
     let hooks = adapter.hooks_in(file::split_mark(&text).1).map_err(|problem| bad(path, problem))?;
     Ok(hooks.into_iter().filter(|hook| hook.program.is_some()).collect())
 }
 
-/// What keeps an agent from running the hooks in a file.
+/// Reasons why an agent does not run the hooks in a file.
 fn obstacles(adapter: &dyn Adapter, path: &Path) -> Result<Vec<String>> {
     let mut obstacles = Vec::new();
     let text = file::read(path)?.unwrap_or_default();
@@ -315,7 +315,7 @@ fn obstacles(adapter: &dyn Adapter, path: &Path) -> Result<Vec<String>> {
     Ok(obstacles)
 }
 
-/// Held while files are changed. Where it cannot be had, one goes on without it.
+/// Held while files are changed. Without it, setup continues.
 fn setup_lock(ctx: &Ctx) -> Option<fs::File> {
     let path = ctx.context().paths.registry.with_file_name("setup.lock");
     private::create_folder(path.parent()?).or_log("create the folder of the setup lock")?;

@@ -88,7 +88,7 @@ fn a_file_of_prompts_has_the_limits_of_times() {
     std::fs::write(file, "go on\n".repeat(64)).unwrap();
     assert_eq!(world.run(["fork", LOGIN, "--prompts", file, "--plan"]).code, 0);
     let output = world.run(["fork", LOGIN, "--prompts", file, "--times", "2", "--plan"]);
-    assert!(output.err.starts_with("error: 64 prompts for 2 forks\n"), "{}", output.err);
+    assert!(output.err.starts_with("error: expected one prompt per fork: 64 prompts, 2 forks\n"), "{}", output.err);
     assert_eq!(world.run(["fork", LOGIN, "--prompts", file, "--copy-to", "/copy", "--plan"]).code, 2);
 }
 

@@ -1,4 +1,4 @@
-//! Driving: say something in sessions, wait for them, read what they answered, end them.
+//! Controls sessions: sends messages, waits, reads answers, stops sessions.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use super::PAUSE;
 use super::look::chosen;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
 
-/// A turn without an answer is over when it has been for so long.
+/// A turn without an answer counts as finished after this time.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
-/// What is waited for.
+/// What to wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::mcp) enum WaitWord {
@@ -87,7 +87,7 @@ impl Arguments for SendMessage {
         }
         call.check_wanted()?;
         let context = call.tine.context();
-        // Each has an engine of its own, so that none waits for another.
+        // Each has its own engine, so that none waits for another.
         let sent: Vec<Result<Sent, Trouble>> = thread::scope(|scope| {
             let threads: Vec<_> =
                 targets.iter().map(|target| scope.spawn(|| send(context, target, &self.message, timeout))).collect();
@@ -97,7 +97,7 @@ impl Arguments for SendMessage {
         let sent = sent.into_iter().map(|sent| sent.map(|sent| sent.session)).collect();
         let told = self.after(call, sent);
         if call.cancel.is_cancelled() {
-            // Agents that ran before go on: somebody else started them.
+            // Agents that were already running continue: another process started them.
             call.tine.cancel_workers(&workers);
         }
         told
@@ -105,7 +105,7 @@ impl Arguments for SendMessage {
 }
 
 impl SendMessage {
-    /// Waits for the answers where that is wanted, and tells them.
+    /// Waits for the answers if requested, and returns them.
     fn after(&self, call: &Call<'_>, sent: Vec<Result<Session, Trouble>>) -> Result<Value, Trouble> {
         let timeout = seconds("timeout", self.timeout)?;
         let begun: Vec<Session> = sent.iter().filter_map(|sent| sent.as_ref().ok().cloned()).collect();
@@ -132,7 +132,7 @@ impl SendMessage {
     }
 }
 
-/// Whom a word means: a session, or one in whose pane nothing was said yet.
+/// The target of a word: a session, or a started one without messages.
 fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<Target, Trouble> {
     match call.select_whole(all, field, word) {
         Err(Trouble::Failed(crate::failure::Failure::Engine(engine::Error::Sessions(
@@ -142,8 +142,8 @@ fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<T
     }
 }
 
-/// Waits until sessions are done, and have answered: a prompt may be written down a moment before the word that it is
-/// being worked on.
+/// Waits until sessions have finished and answered: a prompt may be in the transcript a moment before its agent reports
+/// that it is busy.
 fn until_answered(
     call: &Call<'_>,
     mut watched: Vec<Session>,
@@ -181,13 +181,13 @@ fn died() -> Trouble {
     })
 }
 
-/// Sends it; returns when it has been taken up or queued.
+/// Sends the message; returns when the agent has started on it or it is queued.
 fn send(context: &engine::Context, target: &Target, message: &str, timeout: Duration) -> Result<Sent, Trouble> {
     let tine = Tine::open(context.clone())?;
     Ok(tine.send(target, message, false, Some(timeout))?)
 }
 
-/// A session as it is now, with its answer where it has one.
+/// The current state of a session, with its answer if it has one.
 fn one(tine: &Tine, session: &Session, is_done: bool) -> Result<Value, Trouble> {
     let view = &session.view;
     let answer = match is_done {
@@ -214,7 +214,7 @@ pub(in crate::mcp) struct WaitSessions {
     timeout: f64,
 }
 
-/// How many of them.
+/// How many of the sessions to wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::mcp) enum AnyOrAll {

@@ -1,4 +1,4 @@
-//! Forking: a plan first, then exactly that.
+//! Forks sessions: plans a fork, then creates exactly that.
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ pub(in crate::mcp) struct WorktreeWord {
     pub base: Option<String>,
 }
 
-/// What a fork is to be.
+/// The requested fork.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct PlanFork {
@@ -99,7 +99,7 @@ impl PlanFork {
         request.now = self.now.unwrap_or(is_me);
         request.place = match (self.open, usual_place(call)) {
             (false, _) => Place::None,
-            // Without a terminal, what is to be said first is said at once.
+            // Without a terminal, the first prompt is sent immediately.
             (true, Place::None) if request.prompt.is_some() => Place::Headless,
             (true, place) => place,
         };
@@ -108,7 +108,7 @@ impl PlanFork {
     }
 }
 
-/// Where a fork works; `field` is what a directory is called.
+/// The workspace of a fork; `field` is the name of the directory argument.
 pub(super) fn workspace(
     call: &Call<'_>,
     field: &str,
@@ -127,7 +127,7 @@ pub(super) fn workspace(
     }
 }
 
-/// Decides a fork that the caller may make. It inherits options that skip permissions only if the person allows that.
+/// Plans a fork that the caller may create. It inherits options that skip permissions only if the user allows that.
 pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> {
     let mut plan = call.tine.plan_fork(request)?;
     if plan.skips_permissions() && call.policy.check_skipping().is_err() {
@@ -137,13 +137,13 @@ pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> 
     Ok(plan)
 }
 
-/// Whether the caller may make a fork.
+/// Whether the caller may create a fork.
 fn check(call: &Call<'_>, plan: &Plan) -> Result<(), Trouble> {
     permits(&call.policy, &plan.source, &plan.workspace)
 }
 
 fn permits(policy: &Policy<'_>, source: &SessionView, workspace: &Workspace) -> Result<(), Trouble> {
-    // A worktree is of the source's repository, wherever it is put.
+    // A worktree belongs to the source's repository, wherever it is.
     let directory = match workspace.kind == WorkspaceKind::Worktree {
         true => source.cwd.as_deref().unwrap_or(&workspace.path),
         false => &workspace.path,
@@ -151,7 +151,7 @@ fn permits(policy: &Policy<'_>, source: &SessionView, workspace: &Workspace) -> 
     policy.check_start(directory, &format!("fork {}", source.label()))
 }
 
-/// Sessions that were found, and why the caller can't fork them, where it can't. Nobody is asked.
+/// Found sessions, each with the reason why the caller can't fork it, if any. The user is not asked.
 pub(super) fn choices(call: &Call<'_>, results: Vec<Found>) -> Vec<Choice> {
     let (policy, place) = (call.policy.without_asking(), usual_place(call));
     let choice = |found: Found| {
@@ -164,14 +164,14 @@ pub(super) fn choices(call: &Call<'_>, results: Vec<Found>) -> Vec<Choice> {
     results.into_iter().map(choice).collect()
 }
 
-/// A fork of a whole session that was found. A busy one isn't waited for.
+/// A fork of a whole found session. A busy one isn't waited for.
 pub(super) fn of_found(place: Place, found: &Found) -> Request {
     let mut request = Request::of(found.session.clone());
     (request.place, request.now) = (place, true);
     request
 }
 
-/// Refuses a fork that leaves uncommitted changes behind, unless the caller said what becomes of them.
+/// Refuses a fork that would leave uncommitted changes in the source's directory, unless the caller decided about them.
 pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), Trouble> {
     match plan.leaves_changes && carry.is_none() {
         true => Err(Trouble::Failed(Failure::Other {
@@ -183,7 +183,7 @@ pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), Trou
     }
 }
 
-/// Makes a fork and opens it. Comes back when it works on what it is told first.
+/// Creates a fork and opens it. Returns when it has started on its first prompt.
 pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(ForkView, Opened), Trouble> {
     call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
@@ -211,7 +211,7 @@ impl Arguments for PlanFork {
     }
 }
 
-/// A fork, by a plan or at once.
+/// A fork, planned or not.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct ForkSession {

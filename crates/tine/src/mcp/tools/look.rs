@@ -1,4 +1,4 @@
-//! Looking: what sessions there are, what was said in them, what happens in them now.
+//! Reads sessions: lists them, shows their conversations, and reports their current state.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ impl JsonSchema for AgentWord {
     }
 }
 
-/// The most characters of a transcript in one answer.
+/// The maximum number of characters of a transcript in one result.
 const LONGEST: usize = 60_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -117,7 +117,7 @@ impl Arguments for SearchSessions {
     }
 }
 
-/// A query that makes no sense is the caller's to mend; anything else is told as it is.
+/// An invalid query is an argument error; other errors are reported unchanged.
 pub(super) fn bad_query(field: &str, error: engine::Error) -> Trouble {
     match error.kind() {
         "bad_query" | "empty_query" | "only_common_words" | "query_too_long" => {
@@ -196,7 +196,7 @@ impl Arguments for GetSession {
     }
 }
 
-/// The most turns of which an overview says what was asked.
+/// The maximum number of prompts in an overview.
 const OUTLINE: usize = 60;
 
 pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, Trouble> {
@@ -211,7 +211,7 @@ pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &
             asked.push(json!({"turn": block.turn, "asked": text::clip(&text::one_line(said), 160)}));
         }
     }
-    // Where it began and where it is now.
+    // The first and the last ones.
     if asked.len() > OUTLINE {
         asked.drain(OUTLINE / 2..asked.len() - OUTLINE / 2);
     }
@@ -299,7 +299,7 @@ impl Arguments for ReadSession {
     }
 }
 
-/// One turn may be longer than anybody wants to read.
+/// A single turn may be very long.
 fn shortened(said: &str) -> String {
     match said.char_indices().nth(2 * LONGEST) {
         Some((at, _)) => format!("{}\n[… truncated]", &said[..at]),
@@ -360,7 +360,7 @@ impl Arguments for SessionTree {
     }
 }
 
-/// A tree without what can be looked up.
+/// A tree without details that can be looked up.
 fn brief(node: &Node) -> Value {
     let mut told = match &node.session {
         Known::Here(session) => {
@@ -404,7 +404,7 @@ impl Arguments for SessionStatus {
     }
 }
 
-/// The sessions that words mean; the first word that means none is told by its place.
+/// The sessions that the words refer to; an error names the position of the first unknown one.
 pub(super) fn chosen(call: &Call<'_>, all: &[Session], words: &[String]) -> Result<Vec<Session>, Trouble> {
     if !(1..=64).contains(&words.len()) {
         return Err(Trouble::argument("sessions", "must have 1 to 64 sessions"));
@@ -446,7 +446,7 @@ impl Arguments for SessionEvents {
         };
         let mut cursor = match self.after {
             Some(after) => EventCursor::after(after),
-            // Of one session there may be few among many.
+            // A session may have few events among many.
             None if session.is_some() => EventCursor::newest(5_000),
             None => EventCursor::newest(u32::try_from(limit).unwrap_or(50)),
         };

@@ -1,4 +1,4 @@
-//! Workers: several sessions at once, new ones, resumed ones and forks.
+//! Starts workers: several sessions at once, new ones, resumed ones and forks.
 
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,7 @@ pub(in crate::mcp) struct Worker {
     skip_permissions: bool,
 }
 
-/// A worker that can be started.
+/// A worker that is ready to start.
 enum Ready {
     New {
         context: Box<Context>,
@@ -122,7 +122,7 @@ impl Arguments for SpawnWorkers {
         let ready: Vec<Ready> =
             numbered.map(|(at, worker)| worker.ready(call, &sessions, at, place)).collect::<Result<_, _>>()?;
         let mut told: Vec<Value> = Vec::new();
-        // The background processes that end again if the call is cancelled.
+        // Background processes to end if the call is cancelled.
         let mut background: Vec<WorkerProcess> = Vec::new();
         for (at, (ready, worker)) in ready.into_iter().zip(&self.workers).enumerate() {
             if call.cancel.is_cancelled() {
@@ -168,7 +168,7 @@ impl Layout {
 }
 
 impl Worker {
-    /// Checks what is asked for, and decides what is done.
+    /// Checks the request and decides what to do.
     fn ready(&self, call: &Call<'_>, sessions: &[Session], at: usize, place: Place) -> Result<Ready, Trouble> {
         let field = |name: &str| format!("workers[{at}].{name}");
         let wrong = |name: &str, message: &str| Err(Trouble::argument(&field(name), message));
@@ -258,7 +258,7 @@ impl Worker {
         request.carry = self.carry.unwrap_or(false);
         let mut plan = fork::plan(call, &request)?;
         fork::check_changes(&plan, self.carry)?;
-        // An agent may refuse an option that it is given twice.
+        // An agent may refuse a repeated option.
         let skipping = self.skipping(plan.agent).into_iter().filter(|option| !plan.profile.args.contains(option));
         let skipping: Vec<String> = skipping.collect();
         plan.profile.args.extend(skipping);
@@ -309,7 +309,7 @@ impl Worker {
         Ok(Ready::Resumed { session: Box::new(session), directory, prompt: self.prompt.clone(), options })
     }
 
-    /// The agent's own words for asking nobody.
+    /// The agent's options to skip permission prompts.
     fn skipping(&self, agent: Agent) -> Vec<String> {
         let option = agents::about(agent).options.skip_permissions;
         if self.skip_permissions { vec![option.to_owned()] } else { Vec::new() }
@@ -321,7 +321,7 @@ impl Ready {
     fn start(self, call: &Call<'_>, place: Place, background: &mut Vec<WorkerProcess>) -> Result<Value, Trouble> {
         match self {
             Ready::Fork { mut plan } => {
-                // Without a terminal, what it is told is said in the background: others are to start meanwhile.
+                // Headless prompts are sent in the background, so that the other workers can start meanwhile.
                 let said = if plan.place == Place::Headless { plan.prompt.take() } else { None };
                 let (made, opened) = fork::apply(call, &plan)?;
                 if let (Some(said), Some(id)) = (said, made.session.id()) {
@@ -361,7 +361,7 @@ impl Ready {
     }
 }
 
-/// Whether a process works in a directory; without `/proc` one may.
+/// Whether a process works in a directory; assumed without `/proc`.
 fn is_worked_in(call: &Call<'_>, directory: &Path) -> bool {
     let proc = call.tine.context().surroundings.proc.as_deref();
     proc.is_none_or(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
@@ -407,7 +407,7 @@ fn resume(
     }))
 }
 
-/// Starts a new session. Comes back when it works on what it is told first.
+/// Starts a new session. Returns when it has started on its first prompt.
 fn begin(
     context: Context,
     agent: Agent,
@@ -429,7 +429,7 @@ fn begin(
     let start = tine.begin(agent, name, &tine.launch_for(agent, request)?, false)?;
     let opening = Opening::of_start(&start, false, READY_WITHIN);
     let pane = tine.open_in(spot, &opening)?;
-    // Codex makes up its ids; what has begun is found by its name.
+    // Codex chooses its ids; a started session is found by its name.
     let id = start.id.clone().or_else(|| Some(tine.resolve(start.name.as_str(), &Quiet).ok()?.session.view.id));
     Ok(json!({
         "name": start.name, "id": id, "agent": agent, "terminal_id": terminal_id(Some(&pane)),
