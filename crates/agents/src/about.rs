@@ -57,7 +57,7 @@ pub struct McpMeta {
 /// How an agent's own fork differs from a copy.
 #[derive(Debug)]
 pub struct NativeFork {
-    /// Whether it keeps what was said before a compaction.
+    /// Whether it keeps the turns before a compaction.
     pub keeps_compacted: bool,
     /// Whether it keeps what precedes a record whose parent is missing.
     pub keeps_gaps: bool,

@@ -1,4 +1,4 @@
-//! What a fork by copy is asked for, and how it is told that it came out right; the same for every agent.
+//! The request for a fork by copy, and its verification; the same for every agent.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,16 +9,16 @@ use transcript::{DefectKind, SessionId, Summary};
 
 use crate::seal::Seal;
 
-/// A session that is to be copied under a new id.
+/// A session to copy under a new id.
 #[derive(Debug, Clone)]
 pub struct CopyRequest {
     /// The id of the source.
     pub source_id: SessionId,
     /// The id of the copy.
     pub id: SessionId,
-    /// How many turns are kept; all where nothing is said.
+    /// The number of turns to keep; `None` keeps all.
     pub turns: Option<u32>,
-    /// The record that the copied branch ends with; the active branch where nothing is said. See [`crate::Branch`].
+    /// The last record of the copied branch; `None` for the active branch. See [`crate::Branch`].
     pub tip: Option<u64>,
     /// Whether records whose parent is missing ([`DefectKind::BrokenLink`]) are linked to the record that they follow.
     pub relink: bool,
@@ -34,7 +34,7 @@ pub struct CopyRequest {
     pub now: Timestamp,
 }
 
-/// Something that belongs to a session outside of its transcript: a file or a folder.
+/// A file or folder of a session besides its transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideFile {
     /// The source's; it need not be there.

@@ -43,7 +43,7 @@ pub(crate) fn fields_of(line: impl Read, into: Option<&[u8]>) -> io::Result<Opti
     Ok(walk.closed.map(|brace| (walk.fields, brace)))
 }
 
-/// What is expected next in an object whose fields are looked at.
+/// What is expected next in an object whose fields are scanned.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Next {
     #[default]
@@ -59,7 +59,7 @@ struct Walk<'a> {
     into: Option<&'a [u8]>,
     at: u64,
     depth: usize,
-    /// The depth at which fields are looked at: 1 for the line, 2 inside `into`.
+    /// The depth at which fields are scanned: 1 for the line, 2 inside `into`.
     level: usize,
     in_string: bool,
     escaped: bool,
@@ -77,7 +77,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes the next byte; false where the line makes no sense.
+    /// Takes the next byte; false if the line is invalid.
     fn byte(&mut self, byte: u8) -> bool {
         let at = self.at;
         self.at += 1;

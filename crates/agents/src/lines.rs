@@ -1,7 +1,7 @@
 //! Reading a transcript line by line in bounded memory.
 //!
-//! Lines keep their byte offset, because everything that tine remembers of a transcript it remembers by offset. A
-//! line of [`LineReader::LONGEST`] or more is handed out by its place alone; whoever needs a field of it streams it.
+//! Lines keep their byte offset, because tine refers to everything in a transcript by offset. A line of
+//! [`LineReader::LONGEST`] or more is returned only by its position; callers stream the fields that they need.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -19,7 +19,7 @@ pub struct Line<'a> {
     pub len: u64,
     /// Its bytes, or nothing where it is too long to be held.
     pub bytes: Option<&'a [u8]>,
-    /// Whether a line break follows; a last line without one is still being written, or was cut off.
+    /// Whether a line break follows; a last line without one is still being written, or is incomplete.
     pub terminated: bool,
 }
 
@@ -123,7 +123,7 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Whether a line may end `len` bytes from here, which is not looked for: one that is known to does.
+    /// Whether a line may end `len` bytes from here, without searching: a known one does.
     pub(crate) fn may_end_at(&mut self, len: usize) -> io::Result<bool> {
         while self.end - self.start <= len && len < self.longest && !self.ended {
             self.fill()?;

@@ -23,7 +23,7 @@ pub trait LiveState {
     fn read_screen(&self, _screen: &str) -> Screen {
         Screen::Unknown
     }
-    /// Prepares a text for pasting into the agent's input line, so that it is sent and not taken for a command.
+    /// Prepares a text for pasting into the agent's input line, so that it is sent and not treated as a command.
     fn as_plain_input(&self, text: &str) -> String {
         text.to_owned()
     }
@@ -89,7 +89,7 @@ pub enum Holder {
     Agent,
     /// A server that works for another program, such as an editor.
     Server,
-    /// A daemon that keeps sessions open even when no terminal shows them any more.
+    /// A daemon that keeps sessions open even after their terminals have closed.
     Daemon,
 }
 
@@ -98,7 +98,7 @@ pub enum Holder {
 pub enum Screen {
     /// It can take input.
     Ready,
-    /// It asks something that only a person can answer.
+    /// It asks something that only the user can answer.
     Asks(&'static str),
     /// It shows the transcript, where keys have other meanings; this key leads back.
     Reading(ExitKey),

@@ -27,8 +27,8 @@ fn running_since(proc: &Path, pid: u32) -> Option<String> {
     (!has_ended || others()).then_some(start)
 }
 
-/// The state of a process and when it began. The program's name stands in parentheses and may hold anything, so fields
-/// are counted behind the last one.
+/// The state and start time of a process. The program's name is in parentheses and may contain anything, so fields are
+/// counted after the last one.
 fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
@@ -57,7 +57,7 @@ pub enum Runner {
         /// Its command line.
         words: Vec<String>,
     },
-    /// A daemon does it for many sessions. Its environment is that of whoever happened to start it.
+    /// A daemon runs many sessions. Its environment is that of the process that started it.
     Daemon,
     /// The system does not tell.
     #[default]
@@ -96,14 +96,14 @@ fn found_runner() -> Option<Runner> {
     None
 }
 
-/// Without `/proc` nobody can tell.
+/// Unknown without `/proc`.
 #[cfg(not(unix))]
 pub fn runner() -> Runner {
     Runner::Unknown
 }
 
-/// Other processes that work in `directory`, or that were given `word` on their command line. Whoever was started by a
-/// process that is gone goes on without it.
+/// Other processes that work in `directory`, or that have `word` on their command line. Children of an ended process
+/// continue without it.
 pub fn processes_with(proc: &Path, directory: Option<&Path>, word: &OsStr) -> Vec<u32> {
     others(proc, |path| {
         holds(&path.join("cmdline"), word.as_encoded_bytes())
@@ -132,8 +132,8 @@ pub struct Terminal {
     pub mark: Option<String>,
 }
 
-/// What a process is called, of which the system keeps no more than 15 bytes. Everybody's is looked at in every listing,
-/// so it is read at once.
+/// The name of a process, of which the system keeps no more than 15 bytes. Every listing reads it for all processes, so
+/// it is read in one call.
 pub(crate) fn name_of(process: &Path) -> Vec<u8> {
     let mut name = [0; 64];
     let read = fs::File::open(process.join("comm")).and_then(|mut file| file.read(&mut name));

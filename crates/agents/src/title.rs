@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// More than this is not looked through for titles: somebody has gone on since.
+/// If more than this follows, it is not searched for titles: the session has been continued since.
 const LONGEST_TAIL: u64 = 64 << 10;
 
 /// Where the file ended to which an agent adds titles, before tine added one.
@@ -19,14 +19,14 @@ pub struct TitleMark {
     pub end: Option<(u64, i64)>,
 }
 
-/// A title that is taken back.
+/// A title to remove.
 #[derive(Debug, Clone, Copy)]
 pub struct TitleChange<'a> {
     /// How the file stood before.
     pub mark: &'a TitleMark,
     /// The title that was added.
     pub title: &'a str,
-    /// The title that the session had before, if somebody gave it one.
+    /// The previous title, if the session had one.
     pub old: Option<&'a str>,
     /// Whether an agent has the session open, so that its file must not become shorter.
     pub is_open: bool,

@@ -27,7 +27,7 @@ pub trait Writer {
     ) -> io::Result<Copied>;
     /// Reads a copy of `source` back from `path` in one pass, possibly while it is still being written.
     fn read_back(&self, path: &Path, source: &Path, request: &CopyRequest, growing: Option<&Growing>) -> ReadBack;
-    /// Lists what belongs to a session outside its transcript and may come along in a copy. Works from paths alone.
+    /// Lists the files of a session besides its transcript that can be copied. Works from paths alone.
     fn side_files(&self, _source: &Path, _request: &CopyRequest) -> Vec<SideFile> {
         Vec::new()
     }

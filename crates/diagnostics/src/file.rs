@@ -1,7 +1,7 @@
 //! Writes events into a file, one line each.
 //!
-//! A subscriber of our own instead of `tracing-subscriber`: there are no spans, filters or formats to choose from, and every
-//! hook would pay for setting those up.
+//! A subscriber of our own instead of `tracing-subscriber`: spans, filters and formats are not needed, and every hook
+//! would pay for their setup.
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, File, OpenOptions};

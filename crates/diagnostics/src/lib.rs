@@ -1,7 +1,7 @@
-//! The diagnostic log: what tine ignored on purpose, for whoever wonders why something didn't happen.
+//! The diagnostic log: ignored errors, for users who wonder why something didn't happen.
 //!
-//! Code that can go on without a result calls [`OrLog::or_log`] instead of dropping the error. Nothing is written unless
-//! [`install`] was called; until then, a call costs one comparison, and nothing is formatted.
+//! Code that can continue without a result calls [`OrLog::or_log`] instead of dropping the error. Nothing is written
+//! unless [`install`] was called; until then, a call costs one comparison, and nothing is formatted.
 
 mod file;
 

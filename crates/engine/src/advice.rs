@@ -11,7 +11,7 @@ use transcript::State;
 pub struct Advice {
     /// A word for programs.
     pub kind: &'static str,
-    /// The next step for a person.
+    /// The next step for the user.
     pub hint: Option<String>,
 }
 

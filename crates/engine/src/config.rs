@@ -304,7 +304,7 @@ pub enum Program {
     Words(Vec<String>),
 }
 
-/// The notes that a session gets when it starts, where the person wants that. Quick where there is no configuration.
+/// The notes for a session that starts, if the user wants them. Fast without a configuration.
 pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>> {
     const LONGEST: u64 = 64 << 10;
     let (config, _) = read(&context.paths.config)?;
@@ -313,7 +313,7 @@ pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>
     };
     let path = expand_home(&place.replace("{name}", name.as_str()), &context.surroundings.home);
     let mut notes = Vec::new();
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would block until another process writes to it.
     match fs::metadata(&path).and_then(|metadata| metadata.is_file().then(|| fs::File::open(&path)).transpose()) {
         Ok(None) => return Ok(None),
         Ok(Some(file)) => drop(file.take(LONGEST).read_to_end(&mut notes)),
@@ -351,7 +351,7 @@ fn find_unknown(table: &toml::Table, above: &str, keys: &[String], unknown: &mut
             toml::Value::Table(table) if keys.iter().any(|known| known.starts_with(&below)) => {
                 find_unknown(table, &below, keys, unknown);
             }
-            // Profiles have names of the person's own; what stands in one is checked when it is read.
+            // Profiles have names chosen by the user; their contents are checked when they are read.
             _ if keys.contains(&name) || name == "profiles" => {}
             _ => unknown.push(name),
         }

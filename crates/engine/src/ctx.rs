@@ -44,7 +44,7 @@ impl Ctx {
         self.warnings.borrow_mut().push(warning);
     }
 
-    /// Lets some time pass, unless nobody waits for the outcome any more.
+    /// Sleeps, unless the work is cancelled.
     pub(crate) fn pause(&self, time: Duration) -> Result<(), Cancelled> {
         std::thread::sleep(time);
         match self.context.cancel.is_cancelled() {
@@ -96,8 +96,8 @@ impl Ctx {
         self.context.find_program("git").map(Git::new).ok_or(workspace::Error::NoGit)
     }
 
-    /// Goes on with what can be read where the registry turns out to be damaged. Any other error is only reported: what
-    /// should have been written is written by the next run.
+    /// Continues with what is readable if the registry turns out to be damaged. Any other error is only reported: the
+    /// next run writes what is missing.
     pub(crate) fn do_without_registry(&self, error: &registry::Error) -> registry::Result<()> {
         if matches!(error, registry::Error::Unusable { trouble: RegistryTrouble::Damaged, .. })
             && self.registry().is_kept()
@@ -120,7 +120,7 @@ impl Ctx {
     }
 }
 
-/// What is said where the registry can't be used.
+/// The message if the registry can't be used.
 pub(crate) fn changes_nothing(error: &registry::Error) -> String {
     format!("{error}; tine works read-only")
 }

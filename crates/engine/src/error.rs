@@ -85,7 +85,7 @@ impl Error {
         self.advice().kind
     }
 
-    /// The next step for a person.
+    /// The next step for the user.
     pub fn hint(&self) -> Option<String> {
         self.advice().hint
     }

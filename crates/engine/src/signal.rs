@@ -2,7 +2,7 @@
 
 use diagnostics::OrLog;
 
-/// What a process is told.
+/// A signal to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,

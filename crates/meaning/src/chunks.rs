@@ -11,7 +11,7 @@ use crate::words::Words;
 const FULL: usize = 62;
 /// A cut at the end of a sentence may leave a chunk that small.
 const ENOUGH: usize = FULL / 2;
-/// So many more at the end of a text stay with their chunk: a vector for three words would be worth little.
+/// This many more tokens at the end of a text stay in the last chunk: a vector for three words would be worth little.
 const TAIL: usize = 16;
 
 /// The chunks of a text, in order, as ranges of its bytes: about 64 tokens each, cut at the ends of paragraphs, sentences and
@@ -97,7 +97,7 @@ impl Chunks<'_> {
             _ if lines > 1 => Cut::Paragraph,
             Some('。' | '！' | '？' | '．') if !closes => Cut::Sentence,
             Some('.' | '!' | '?' | '…' | '।') if !gap.is_empty() => Cut::Sentence,
-            // The sentence ended inside of a quotation or parenthesis.
+            // The sentence ended inside a quotation or parenthesis.
             Some(')' | ']' | '"' | '\'' | '”' | '’' | '»') if !gap.is_empty() && self.ends_before(before.start) => {
                 Cut::Sentence
             }

@@ -47,8 +47,8 @@ impl Embedder {
         Embedder::default()
     }
 
-    /// The meaning of one text, by its first 254 tokens. A text without a word has [`Vector::NOTHING`], and so has one of which
-    /// the model knows less than half: most Chinese, rows of emoji, encoded data. To the model such texts are all alike.
+    /// The vector of one text, from its first 254 tokens. A text without words has [`Vector::NOTHING`], and so has one
+    /// with mostly unknown tokens: most Chinese, rows of emoji, encoded data. The model can't distinguish such texts.
     pub fn embed(&self, text: &str) -> Vector {
         let tokens = tokens(text);
         if tokens.is_empty() {

@@ -35,7 +35,7 @@ impl Vector {
         &self.values
     }
 
-    /// What the values are to be multiplied by for a length of 1; 0 if there is no direction.
+    /// The factor that scales the values to a length of 1; 0 without a direction.
     pub fn scale(&self) -> f32 {
         self.scale
     }

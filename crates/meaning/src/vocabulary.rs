@@ -8,7 +8,7 @@ static WORDS: &str = include_str!("../model/vocab.txt");
 pub(crate) const UNKNOWN: u32 = 100;
 /// Stands before every text.
 pub(crate) const BEGIN: u32 = 101;
-/// Stands behind every text.
+/// The end of every text.
 pub(crate) const END: u32 = 102;
 
 /// The longest entry, in bytes.
@@ -18,7 +18,7 @@ const SLOTS: usize = 1 << 16;
 /// No id is that high.
 const FREE: u16 = u16::MAX;
 
-/// A hash table over the embedded file. Entries that go on inside of a word are kept as they are written, with `##`.
+/// A hash table over the embedded file. Entries that continue a word keep their `##`.
 pub(crate) struct Vocabulary {
     /// Where each entry begins in `WORDS`; one more at the end.
     starts: Vec<u32>,

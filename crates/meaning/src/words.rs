@@ -1,4 +1,4 @@
-//! A text as the model's words: BERT's uncased normalisation, and where each word stands in the text.
+//! Splits a text into the model's words: BERT's uncased normalisation, with the position of each word in the text.
 //!
 //! Control characters go, accents go, letters become small, punctuation and Chinese characters stand alone. The text is
 //! walked once and never copied, so a long one costs nothing that is not asked for. Names of special tokens in a text
@@ -132,8 +132,9 @@ pub fn pieces_per_word(text: &str) -> f32 {
     if words == 0 { 1.0 } else { pieces as f32 / words as f32 }
 }
 
-/// Whether the model can make anything of a text: it was taught the Latin alphabet, so most letters have to be of it, and there
-/// have to be words among the signs. It has pieces of words in other alphabets, but knows nothing that is said in them.
+/// Whether the model supports a text: it was trained on the Latin alphabet, so most letters must be Latin, and words
+/// must outnumber other characters. Its vocabulary has pieces of words in other alphabets, but it does not understand
+/// them.
 ///
 /// ```
 /// assert!(meaning::can_read("the login page redirects") && meaning::can_read("los avisos se envían"));

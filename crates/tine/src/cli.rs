@@ -114,7 +114,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether failures are told as JSON.
+    /// Whether errors are printed as JSON.
     pub(crate) fn wants_json(&self) -> bool {
         match self {
             Command::List(args) => args.json,

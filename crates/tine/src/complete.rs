@@ -15,7 +15,7 @@ pub(crate) const VARIABLE: &str = "TINE_COMPLETE";
 
 /// The most sessions, turns or operations that are offered.
 const MOST: usize = 200;
-/// Turns of longer transcripts are offered without their prompts: nobody waits for a Tab key.
+/// Turns of longer transcripts are offered without their prompts: completion must be fast.
 const LARGEST_READ: u64 = 32 << 20;
 
 /// Completes a session: names and id prefixes, with titles.

@@ -1,4 +1,4 @@
-//! How the C library takes memory from the system, where it can be told.
+//! Configures how the C library allocates memory, where possible.
 
 /// Lets every thread take memory in large steps. Those that walk folders take a little for each file, and asking the system
 /// for every few of them makes all threads wait; what is not used costs nothing.

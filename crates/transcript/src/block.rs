@@ -24,7 +24,7 @@ pub struct Block {
 /// What a block holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockKind {
-    /// What a person asked. It opens a turn, unless it was added while the agent was at work.
+    /// A user's prompt. It starts a turn, unless it was added while the agent was busy.
     Prompt {
         /// The words.
         text: String,
@@ -99,7 +99,7 @@ pub enum BlockKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
-    /// A person stopped the agent.
+    /// The user interrupted the agent.
     Interrupted,
     /// Something failed, such as a request to the model.
     Error,

@@ -1,4 +1,4 @@
-//! What was wrong in a foreign file. A defect never ends a read: it is counted, and named where a person asks.
+//! Defects of foreign files. A defect never ends a read: it is counted, and shown on request.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub enum DefectKind {
     MissingSubagent,
     /// A file in a format that this version of tine does not know.
     UnknownFormat,
-    /// A file in a format that its agent wrote once and does not read any more.
+    /// A file in a format that its agent no longer reads.
     OldFormat,
     /// A beginning of another conversation in the same file, which is not part of the history.
     SeparateRoot,

@@ -62,8 +62,8 @@ impl FromStr for Agent {
 
 /// The id that an agent gave to a session.
 ///
-/// It is made of letters, digits, `-` and `_` only, so it can stand in a file name and on a command line, and it
-/// cannot be taken for an option.
+/// It contains only letters, digits, `-` and `_`, so it is safe in a file name and on a command line, and never looks
+/// like an option.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct SessionId(String);
@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for SessionId {
     }
 }
 
-/// The name that a person or tine gave to a session: 2–64 of `a-z0-9-`, no leading, trailing or double dash.
+/// The name that the user or tine gave to a session: 2–64 of `a-z0-9-`, no leading, trailing or double dash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct SessionName(String);

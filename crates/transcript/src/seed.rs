@@ -113,14 +113,14 @@ impl SeedSizes {
             self.shorten(&mut fit, limit, part, kept);
         }
         self.leave_out_turns(&mut fit, limit);
-        // The last turn alone is too large: its oldest calls go, then what was said is shortened.
+        // The last turn alone is too large: its oldest calls are left out, then messages are shortened.
         self.leave_out_calls(&mut fit, limit);
         self.shorten_words(&mut fit, limit);
         self.tell(&mut fit);
         fit
     }
 
-    /// Shortens the oldest first, each as far as needed and down to `kept` characters.
+    /// Shortens the oldest first, each only as much as needed and down to `kept` characters.
     fn shorten(&self, fit: &mut Fit, limit: usize, part: Part, kept: usize) {
         for (entry, allowed) in self.entries.iter().zip(&mut fit.allowed) {
             if fit.characters <= limit {
@@ -230,7 +230,7 @@ impl SeedSizes {
     }
 }
 
-/// What stands for a block that is not there at all.
+/// Marks a block that is left out completely.
 const LEFT_OUT: usize = usize::MAX;
 
 fn span(first: u32, last: u32) -> String {
@@ -258,7 +258,7 @@ pub struct Seed {
 }
 
 impl SeedWriter {
-    /// Begins a seed. `nonce` is made up for it and known to nobody before.
+    /// Starts a seed. `nonce` is random and was not known to anyone before.
     pub fn new(source: &SeedSource<'_>, fit: Fit, nonce: &str, masks: bool) -> Self {
         let mut text = String::with_capacity(fit.characters + fit.characters / 8);
         let agent = source.agent.product_name();
@@ -312,7 +312,7 @@ impl SeedWriter {
     }
 }
 
-/// One block of the transcript, as it stands in a seed.
+/// One block of the transcript, as written in a seed.
 struct Entry {
     heading: String,
     text: String,

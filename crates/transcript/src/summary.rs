@@ -20,7 +20,7 @@ pub struct Summary {
     pub id: SessionId,
     /// The transcript.
     pub path: PathBuf,
-    /// The title that a person gave inside the agent.
+    /// The title that the user gave it inside the agent.
     pub custom_title: Option<String>,
     /// The title that the agent made up.
     pub agent_title: Option<String>,
@@ -30,7 +30,7 @@ pub struct Summary {
     pub cwd: Option<PathBuf>,
     /// The git branch it was last seen on.
     pub branch: Option<String>,
-    /// Other branches that it was on before, as far as the agent says.
+    /// Other branches that it worked on before, if the agent records them.
     pub earlier_branches: Vec<String>,
     /// The model that answered last.
     pub model: Option<String>,
@@ -52,7 +52,7 @@ pub struct Summary {
     pub parent: Option<ParentPointer>,
     /// Whether this is a helper's thread, which listings leave out.
     pub is_subagent: bool,
-    /// Whether nothing was said in it; agents leave such files behind, and listings leave them out.
+    /// Whether it has no messages; agents leave such files behind, and listings hide them.
     pub is_empty: bool,
     /// Other files that hold a part of the history. When one of them is gone, the facts are no longer true.
     pub bases: Vec<PathBuf>,
@@ -72,8 +72,7 @@ pub struct Summary {
     pub branches: u32,
     /// What was wrong in the files.
     pub defects: Defects,
-    /// How the lines are laid out, as far as whoever scanned them noted it. Only a copy that follows at once makes use of
-    /// it.
+    /// The layout of the lines, if the scan recorded it. Only useful for a copy right after the scan.
     #[serde(skip)]
     pub layout: Option<Arc<Vec<u8>>>,
 }
@@ -145,7 +144,7 @@ pub struct TokenUse {
     pub window: Option<u64>,
 }
 
-/// A session's origin, as far as the agents' files tell.
+/// A session's origin, according to the agents' files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentPointer {
     /// The session that this one was forked from.
@@ -158,7 +157,7 @@ pub struct ParentPointer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParentSource {
-    /// tine made the fork, or a person said so.
+    /// tine created the fork, or the user set the parent.
     Tine,
     /// The agent's files name the parent.
     Agent,

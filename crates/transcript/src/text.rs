@@ -50,7 +50,7 @@ pub fn one_line(text: &str) -> String {
         }
         out.push_str(word);
     }
-    // Joiners alone are a title that nobody can see.
+    // A title of only joiners would be invisible.
     if out.width() == 0 { String::new() } else { out }
 }
 

@@ -1,9 +1,10 @@
-//! Live chats over the agents' structured streams: what can happen in one, and what a person can do.
+//! Live chats over the agents' structured streams: what can happen in one, and what the user can do.
 //!
 //! Each agent speaks a protocol of its own (`claude/chat.rs`, `codex/chat.rs`). A protocol is pure: it turns lines of the
 //! agent into [`ChatEvent`]s and [`Action`]s into lines for the agent. [`process`] runs the agent's program around it.
 //!
-//! A protocol never answers for the person. What it doesn't understand becomes [`Ask::Unknown`], which can only be refused.
+//! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
+//! be refused.
 
 mod process;
 
@@ -97,7 +98,7 @@ pub enum ChatEvent {
     },
     /// The turn is over.
     TurnEnded(TurnEnd),
-    /// Something that the person should know.
+    /// A notice for the user.
     Notice(String),
     /// The agent refused an action.
     Refused(String),
@@ -175,7 +176,7 @@ pub struct TurnEnd {
 pub enum TurnOutcome {
     /// With an answer.
     Completed,
-    /// Somebody interrupted it.
+    /// It was interrupted.
     Interrupted,
     /// With an error.
     Failed(String),
@@ -212,7 +213,7 @@ pub enum Ask {
         /// What may be allowed from now on.
         always: Vec<Always>,
     },
-    /// Questions to the person.
+    /// Questions to the user.
     Questions(Vec<Question>),
     /// To carry out a plan.
     Plan {
@@ -237,7 +238,7 @@ pub struct Always {
     pub(crate) rule: Value,
 }
 
-/// A question to the person.
+/// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// Names it in the answer.
@@ -263,7 +264,7 @@ pub struct AnswerChoice {
     pub description: String,
 }
 
-/// What a person does in a chat.
+/// What the user does in a chat.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Sends a prompt. While the agent works, it joins the running turn.
@@ -283,7 +284,7 @@ pub enum Action {
     SetMode(String),
 }
 
-/// What a person sends.
+/// What the user sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     /// An id of its own, a random UUID. Claude Code keeps it as the message's id.
@@ -313,7 +314,7 @@ pub enum Answer {
     },
     /// Allows it and what the rule with this number allows.
     Always(usize),
-    /// Denies it. The turn goes on unless it is interrupted.
+    /// Denies it. The turn continues unless it is interrupted.
     Deny {
         /// Why, for the agent.
         reason: Option<String>,

@@ -110,7 +110,7 @@ impl Chat {
 impl Shared {
     fn send(&mut self, received: Received) -> Vec<ChatEvent> {
         for line in received.lines {
-            // The agent is gone if nobody takes it; its end is reported.
+            // If the channel is closed, the agent has ended, which is reported.
             let _ = self.lines.as_ref().map(|lines| lines.send(line));
         }
         received.events

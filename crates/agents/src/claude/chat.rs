@@ -14,8 +14,8 @@ use crate::chat::{
     ModelChoice, Offer, Prompt, Protocol, Question, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
 };
 
-/// The permission modes that can be chosen while it runs. The one that skips all permissions has to be asked for when it
-/// starts.
+/// The permission modes that can be chosen while it runs. The one that skips all permissions can only be requested at
+/// the start.
 const MODES: [&str; 3] = ["default", "acceptEdits", "plan"];
 
 /// The id of the request that opens a chat.
@@ -157,7 +157,7 @@ impl ClaudeChat {
         let subagent = parent(message);
         let content = &message["message"]["content"];
         if let Some(text) = content.as_str() {
-            // The summary that follows a compaction, and what else the program says for the person.
+            // The summary after a compaction, and other messages of the program to the user.
             let is_own = message["isReplay"] == true && subagent.is_none();
             let kind = BlockKind::Prompt { text: text.to_owned(), steer: false };
             return if is_own { vec![ChatEvent::Block { subagent, kind }] } else { Vec::new() };

@@ -66,7 +66,7 @@ pub(super) fn copy(
             (None, None) => Record::default(),
         };
         if !record.complete {
-            // Damage is not carried along: the client passes over it, and a cut line would glue itself to the next.
+            // Damaged lines are not copied: the client skips them, and an incomplete line would merge with the next.
             continue;
         }
         match kept.takes(&record, &line) {
@@ -157,9 +157,8 @@ fn values(order: &CopyRequest) -> Vec<Vec<u8>> {
     vec![id, cwd, branch, origin, field, Vec::new()]
 }
 
-/// Paths into the source's side folder lead into the fork's, which holds a copy of it. The slash behind the folder is
-/// part of what is looked for, so that no other session's folder begins alike. Where there is no such folder, there is
-/// nothing that a path could lead to.
+/// Paths into the source's side folder are changed to the fork's, which holds a copy. The slash after the folder is
+/// part of the pattern, so that no other session's folder matches. Without such a folder, no path can point into it.
 pub(super) fn marks(source: &Path, target: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
     let text = |transcript: &Path| {
         let quoted = string(&format!("{}/", home::side_folder(transcript).to_string_lossy()));

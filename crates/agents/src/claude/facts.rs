@@ -1,7 +1,7 @@
 //! What the lines of a transcript tell by themselves, whatever stands before and behind them.
 //!
-//! Looking at lines is nearly all of the work of a scan, and blocks of lines are looked at side by side; so nothing
-//! here knows more than its own lines. What they mean together is for the scan.
+//! Parsing lines is almost all of the work of a scan, and blocks of lines are parsed in parallel; so nothing here
+//! depends on other lines. The scan interprets them together.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(super) struct Facts {
     /// Titles for conversations that end with these records.
     pub summaries: Vec<(u64, String)>,
     pub compacted: bool,
-    /// How the lines are laid out, where somebody wants to know.
+    /// The layout of the lines, if requested.
     pub layout: Option<Layout>,
 }
 
@@ -54,13 +54,13 @@ pub(super) struct Facts {
 pub(super) enum Step {
     /// A record of the chain.
     Chain(Link, ChainRecord),
-    /// A record of the chain that is too long to be looked at.
+    /// A record of the chain that is too long to parse.
     Long(Link),
-    /// Where the client would go on.
+    /// The record from which the client would continue.
     LastPrompt(u64),
 }
 
-/// What a chain record is to a person, and where it stands.
+/// What a chain record means to the user, and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainRecord {
     pub kind: Kind,
@@ -131,7 +131,7 @@ impl Facts {
         }
     }
 
-    /// A line that does not fit into memory keeps its place in the chain; its content is not looked at.
+    /// A line that does not fit into memory keeps its place in the chain; its content is skipped.
     fn long(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
         self.note(|layout| layout.unknown(line.len));
         self.defects.add(DefectKind::HugeLine);
@@ -174,7 +174,7 @@ impl Facts {
         }
     }
 
-    /// Returns what it is to a person, if it comes from the user's side.
+    /// Returns its meaning to the user, if it is a `user` record.
     fn chain(&mut self, record: &Record<'_>, line: &Line<'_>) -> Option<UserPart> {
         let user = (record.kind == Kind::User).then(|| record.user_part());
         let (mut message, mut synthetic) = (0, false);

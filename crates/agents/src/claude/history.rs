@@ -6,10 +6,10 @@
 //!   record that is in the file and is no ancestor of that tip, that record is the tip. A branch without a prompt, an
 //!   answer or a result is no conversation: 1.0.5x hung the records of `/export`, `#memory` and `!command` below the first
 //!   caveat, at the end of the file.
-//! - A compaction boundary has no parent but a logical one; what lies before it stays part of the history that people
-//!   see, so the walk goes on there. 1.0.x wrote no boundary, only a summary without a parent: it follows the tip of
-//!   what stands before it.
-//! - A link that leads nowhere is joined to the tip of what stands before it.
+//! - A compaction boundary has no parent but a logical one; earlier records stay part of the visible history, so the
+//!   walk continues there. 1.0.x wrote no boundary, only a summary without a parent: it follows the tip of the
+//!   preceding records.
+//! - A dangling link is joined to the tip of the preceding records.
 //! - Calls that ran in parallel hang their results each below its own call, so only one of them lies on the way to the
 //!   root. The client sends them all; so results of active calls, and further lines of an active message, are
 //!   active as well.
@@ -21,7 +21,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// How far back a parent is looked for at once; one that lies further away costs a second pass over the file.
+/// How far back a parent is searched in the first pass; a more distant one needs a second pass over the file.
 const WINDOW: usize = 4096;
 
 /// The active records of a transcript, by their index among its chain records.
@@ -74,7 +74,7 @@ impl History {
         &self.spans
     }
 
-    /// Where an active record stands in the order of the history; larger is later.
+    /// The position of an active record in the history; larger is later.
     pub(super) fn rank(&self, index: u32) -> u64 {
         let mut before = 0;
         for (first, last) in &self.spans {
@@ -91,7 +91,7 @@ impl History {
 enum Parent {
     Root,
     At(u32),
-    /// The id, and the tip of what stands before the record, which takes its place if there is no such record.
+    /// The id, and the tip of the preceding records, which replaces it if the record does not exist.
     Unknown(u64, Option<u32>),
 }
 
@@ -129,7 +129,7 @@ pub(super) struct HistoryBuilder {
     parents: Bits,
     talks: Bits,
     boundaries: Bits,
-    /// The tip of the records so far, as far as they are in order.
+    /// The tip of the records so far, if they are in order.
     tip: Option<u32>,
     leaf: Option<Leaf>,
     /// Whether the history ends with that record, whatever else there is.
@@ -271,7 +271,7 @@ impl HistoryBuilder {
         Worked { history: History { active: walk.active, whole, spans }, broken, lost_roots, branches }
     }
 
-    /// The records below which something is said.
+    /// The records with text below them.
     fn said_below(&self) -> Bits {
         let mut below = Bits::default();
         for index in (0..self.count).filter(|index| self.talks.get(*index)) {
@@ -284,7 +284,7 @@ impl HistoryBuilder {
         below
     }
 
-    /// The records after which nothing more is said on branches that are not active. Results of calls in parallel are on one.
+    /// The last records with text on inactive branches. Results of parallel calls are on one.
     fn branches(&self, walk: &Walk, said_below: &Bits) -> Vec<u32> {
         let mut seen = Bits::default();
         let mut tips = Vec::new();
@@ -307,7 +307,7 @@ impl HistoryBuilder {
         tips
     }
 
-    /// The last leaf whose branch says something that no other branch goes on from; the last leaf if there is none.
+    /// The last leaf whose branch has text that no other branch continues; otherwise the last leaf.
     fn last_tip(&self, said_below: &Bits) -> u32 {
         let mut silent = Bits::default();
         let mut says_its_own = |leaf: u32| {

@@ -15,13 +15,13 @@ use crate::lines::Line;
 
 /// Which records of the source are copied.
 pub(super) struct Kept {
-    /// Nothing behind this is looked at.
+    /// Nothing after this offset is read.
     pub end: u64,
     pub turn_keys: Vec<u64>,
     rule: Rule,
-    /// Whether the first record behind the cut was seen; what stands behind it beside the chain belongs to later turns.
+    /// Whether the first record after the cut was seen; later records outside the chain belong to later turns.
     past_cut: bool,
-    /// The chain record that was looked at last.
+    /// The last chain record that was read.
     pub last: u32,
     pub links: Links,
 }
@@ -65,7 +65,7 @@ enum Rule {
     Scanned { scan: Box<Scan>, cut: Option<u64>, index: u32, order: Order<Place> },
 }
 
-/// Where a record stands in the source.
+/// The position of a record in the source.
 pub(super) struct Place {
     pub offset: u64,
     pub len: u64,
@@ -176,7 +176,7 @@ impl Kept {
     }
 }
 
-/// Whether a side record speaks of the running source and not of the conversation.
+/// Whether a side record describes the running source and not the conversation.
 pub(super) fn is_of_the_source(record: &Record<'_>) -> bool {
     const LEFT_OUT: [&[u8]; 7] = [
         b"worktree-state",

@@ -1,4 +1,4 @@
-//! Which Claude Code sessions a process has open, and whether it is at work.
+//! Which Claude Code sessions are open in a process, and whether they are busy.
 //!
 //! `<config>/sessions/<pid>.json` names process, session and status. The file stays behind when the process is
 //! killed, so it counts only while a process with that number and that start time runs.
@@ -37,7 +37,7 @@ impl LiveState for Claude {
     fn as_plain_input(&self, text: &str) -> String {
         let is_command = commands::is_command(text, &self.config);
         let text = with_closed_end(text);
-        // A space before it keeps anything but a command from being taken for one; before a command it does not help.
+        // A leading space keeps text from being treated as a command; before the name of a command, it does not help.
         match text.trim_start().chars().next() {
             // What cannot be seen is taken out; an empty pattern of Braille is a letter to it.
             _ if is_command => format!("\u{2800}{text}"),

@@ -1,4 +1,4 @@
-//! Records that don't fit into memory, looked at by streaming over their line.
+//! Records that don't fit into memory, parsed by streaming over their line.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use crate::lines::Line;
 #[derive(Debug)]
 pub(super) struct LongRecord {
     pub fields: Vec<LongField>,
-    /// Where its closing brace stands in the line.
+    /// The position of its closing brace in the line.
     pub brace: u64,
 }
 

@@ -27,7 +27,7 @@ impl<P> Order<P> {
         self.spans.front().is_some_and(|(next, _)| *next != index)
     }
 
-    /// Keeps a record, which takes so many bytes, until it is its turn.
+    /// Keeps a record of this size until its turn comes.
     pub(super) fn hold(&mut self, index: u32, piece: P, bytes: usize) {
         self.bytes += bytes;
         self.held.insert(index, (piece, bytes));

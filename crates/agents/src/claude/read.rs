@@ -27,7 +27,7 @@ use crate::{Blocks, Known, Mark, Part};
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
 
-/// What the client answers in the model's place where a history ends in a question and goes on with another.
+/// The answer that the client inserts if a history ends in a prompt and continues with another.
 const FILLER: &str = "No response requested.";
 
 /// The blocks of one transcript.
@@ -89,7 +89,7 @@ enum Which {
     Chain,
     /// Every record of a subagent's file.
     Sidechain,
-    /// The records of a sidechain inside of a session's file: the first one, and what follows one of these.
+    /// The records of a sidechain inside a session's file: the first one, and those that follow one of these.
     Inline(HashSet<u64>),
 }
 
@@ -425,7 +425,7 @@ impl ClaudeBlocks {
         }
     }
 
-    /// A prompt that a person added while the agent was at work is stored as an attachment.
+    /// A prompt that was added while the agent was busy is stored as an attachment.
     fn attachment(&mut self, record: &Record<'_>, at: Option<Timestamp>) {
         let Some(attachment) = record.attachment else {
             return;

@@ -30,7 +30,7 @@ use crate::share::look_at_all;
 const TAIL: usize = 512;
 /// What a title needs of a prompt.
 pub(super) const TITLE_BYTES: usize = 200;
-/// How many lines are looked at before what they tell is taken.
+/// How many lines are parsed before their facts are used.
 const AT_ONCE: usize = 1024;
 
 /// What one pass over a transcript finds.
@@ -47,7 +47,7 @@ pub(super) struct Scan {
     pub branches: Vec<u32>,
     /// The ids of the last records of the history, where another file may have a title for one of them.
     pub latest: Vec<u64>,
-    /// The file's size when the pass began; nothing behind it was looked at.
+    /// The file's size when the pass started; later bytes were not read.
     pub size: u64,
 }
 
@@ -59,7 +59,7 @@ pub(super) trait Watch {
 
 impl Watch for () {}
 
-/// Reads the transcript at `path` once. The history ends with the record `tip`, or where the client would go on.
+/// Reads the transcript at `path` once. The history ends with the record `tip`, or where the client would continue.
 pub(super) fn scan(path: &Path, id: SessionId, tip: Option<u64>) -> Scan {
     scan_with(path, id, tip, Means::for_size)
 }
@@ -129,7 +129,7 @@ struct Pass {
     cwd: Vec<u8>,
     first_cwd: Option<PathBuf>,
     home_cwd: Option<PathBuf>,
-    /// Where `/cd` moved the session, as long as nothing was said there.
+    /// The directory that `/cd` moved the session to, until the next message there.
     relocated: Option<PathBuf>,
     /// The branches, the last one last, each once.
     branches: Vec<Vec<u8>>,
@@ -396,7 +396,7 @@ impl Pass {
         summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         summary.branches = u32::try_from(branches.len()).unwrap_or(u32::MAX);
         summary.turn_keys = prompts.iter().map(|mark| turn_key(path, mark)).collect();
-        // Whoever copies a plain file knows the ids of its prompts, and no more.
+        // A copy of a plain file knows only the ids of its prompts.
         summary.plain = summary.plain.filter(|_| !prompts.iter().any(|mark| is_common(mark.key)));
         summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark.offset, mark.len));
         summary.cwd = self.home_cwd.or(self.relocated).or(self.first_cwd);
@@ -429,7 +429,7 @@ impl Pass {
     }
 }
 
-/// The fingerprint of a turn. Where the prompt's id says little, what was said counts as well.
+/// The fingerprint of a turn. If the prompt's id is not enough, its text counts as well.
 fn turn_key(path: &Path, mark: &Mark) -> u64 {
     match is_common(mark.key) {
         true => {

@@ -1,6 +1,6 @@
-//! What belongs to a session outside of its transcript, and comes along in a fork: subagents, which get the new id, large
-//! tool results, and the checkpoints of files. The notes that the agent keeps of a project come along into another
-//! project, unless that has notes of the same name.
+//! Files of a session besides its transcript, which are copied with a fork: subagents, which get the new id, large tool
+//! results, and file checkpoints. The agent's notes about a project are copied to another project, unless that has
+//! notes of the same name.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -66,7 +66,7 @@ pub(super) fn copy_side(source: &Path, order: &CopyRequest, to: &Path, cut: Opti
     let side = home::side_folder(source);
     let is_known = |file: &PathBuf| ["subagents", "tool-results"].iter().any(|folder| file.starts_with(folder));
     let (known, unknown): (Vec<PathBuf>, Vec<PathBuf>) = files_below(&side).into_iter().partition(is_known);
-    // Nobody knows to which turns the rest belongs.
+    // The turns of the other files are unknown.
     for file in of_cut(&side, known, cut)?.into_iter().chain(unknown) {
         let (from, to) = (side.join(&file), to.join(&file));
         if file.starts_with("subagents") && file.extension().is_some_and(|extension| extension == "jsonl") {
@@ -105,7 +105,7 @@ fn config_of(transcript: &Path) -> Option<&Path> {
     (projects.file_name()? == "projects").then(|| projects.parent()).flatten()
 }
 
-/// Those of a folder's files that come along.
+/// The files of a folder to copy.
 fn of_cut(folder: &Path, files: Vec<PathBuf>, cut: Option<&Path>) -> io::Result<Vec<PathBuf>> {
     match cut {
         Some(transcript) if !files.is_empty() => mentioned(folder, files, transcript),

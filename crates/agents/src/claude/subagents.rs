@@ -65,7 +65,7 @@ pub(super) fn files_beside_of(session: &SessionId, transcript: &Path) -> Vec<Pat
     paths.filter(is_of_session).collect()
 }
 
-/// What stands beside a subagent's transcript.
+/// The metadata next to a subagent's transcript.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Meta {
@@ -82,7 +82,7 @@ impl Meta {
 }
 
 impl Subagents {
-    /// Looks into the side folder of a transcript.
+    /// Lists the side folder of a transcript.
     pub(super) fn of(transcript: &Path) -> Self {
         let side = home::side_folder(transcript);
         let mut by_call = HashMap::new();

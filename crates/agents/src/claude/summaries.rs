@@ -1,7 +1,7 @@
 //! The titles that 1.0 to 2.1.29 gave to conversations: `summary` records, each with the id of the conversation's last record.
 //!
-//! The client wrote them at the beginning of the next file of the project, so the title of a session usually stands in
-//! another one. Only the beginnings of those are read.
+//! The client wrote them at the beginning of the project's next file, so the title of a session is usually in another
+//! file. Only the beginnings of these files are read.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +14,7 @@ use super::record::{Kind, Record, key_of};
 use super::scan::title_of;
 use crate::files::open_regular;
 
-/// How much of a file is looked at.
+/// How much of a file is read.
 const BEGINNING: u64 = 64 << 10;
 
 /// The titles in the beginnings of a project's files, by the record that each names.
@@ -23,7 +23,7 @@ type Titles = HashMap<u64, String>;
 /// The titles of folders, each with the time at which the folder was changed.
 type Folders = HashMap<PathBuf, (SystemTime, Arc<Titles>)>;
 
-/// The titles of the projects that were looked at, as long as nothing is added to their folders.
+/// The titles of the projects read so far, valid until something is added to their folders.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Summaries(Arc<Mutex<Folders>>);
 

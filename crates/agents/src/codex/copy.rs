@@ -1,9 +1,9 @@
 //! A fork by copy: the thread's history up to a turn, flattened into one file under a new id.
 //!
-//! The first line is the copy's own identity; references to other files are gone, because the history that they stood for
-//! is in the file. Records change only where they name the thread itself (`thread_id`, `session_id` of a payload), or the
-//! directory of a turn, by which Codex lists its threads; everything else is carried byte for byte, records of unknown
-//! kinds included. What was taken back by going back to an earlier prompt is left out.
+//! The first line is the copy's own identity; references to other files are removed, because their history is in the
+//! copy. Records change only where they name the thread itself (`thread_id`, `session_id` of a payload), or the
+//! directory of a turn, by which Codex lists its threads; everything else is copied byte for byte, including unknown
+//! records. Turns removed by going back to an earlier prompt are left out.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -56,7 +56,7 @@ pub(super) fn copy(
         if is_cut {
             break;
         }
-        // Only where a file has to be unpacked, another thread does more for it than handing over costs.
+        // Another thread is only worth its overhead if a file must be decompressed.
         let means = Means::for_size(if is_compressed(path) { *end } else { 0 });
         read_ahead(Source::open(path)?, *end, means, |line| {
             let place = Place { segment, offset: line.offset };
@@ -99,7 +99,7 @@ fn values(order: &CopyRequest) -> Vec<Vec<u8>> {
 struct History {
     /// The files, the oldest first, each with where it ends.
     files: Vec<(PathBuf, u64)>,
-    /// What was taken back: from the first place up to and including the second.
+    /// Rolled-back ranges: from the first position up to and including the second.
     taken_back: Vec<(Place, Place)>,
     /// How many turns there are, if they were counted.
     turns: Option<u32>,
@@ -168,7 +168,7 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// The first line: who the copy is. It is parsed and written anew, which keeps fields that are not known.
+    /// The first line: the identity of the copy. It is parsed and rewritten, keeping unknown fields.
     fn identity(&mut self, source: &Path) -> io::Result<()> {
         let mut lines = Source::lines(source, None)?;
         let mut first = Map::from_iter([("type".to_owned(), json!("session_meta"))]);
@@ -220,7 +220,7 @@ impl Copier<'_> {
             None => beginning(path, line)?,
         };
         let Some(record) = Record::of(line.bytes.unwrap_or(&beginning)) else {
-            // Damage is not carried along: Codex passes over it as well.
+            // Damaged lines are not copied: Codex skips them too.
             return Ok(());
         };
         // A legacy thread keeps the identities of its ancestors behind its own, and so does its copy. Where records are
@@ -253,8 +253,8 @@ struct Taken<'a> {
     path: &'a Path,
     line: &'a Line<'a>,
     kind: Kind,
-    /// Whether Codex tells by `world_state` what the model knows of its surroundings. Where it does not, it compares the
-    /// last turn's directory with its own to find out whether the model has to be told of another one.
+    /// Whether Codex records in `world_state` what the model knows about its environment. Without it, Codex compares
+    /// the last turn's directory with its own to decide whether to tell the model about a new one.
     knows_world: bool,
 }
 

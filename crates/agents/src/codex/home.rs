@@ -16,8 +16,8 @@ use crate::{Discovery, SessionFile};
 #[derive(Debug, Clone)]
 pub(super) struct Home {
     root: PathBuf,
-    /// Where every file was when somebody last looked through the folders. A listing asks for the sources of hundreds
-    /// of forks, and some of those sources are nowhere.
+    /// The path of every file when the folders were last listed. A listing looks up the sources of hundreds of forks,
+    /// and some no longer exist.
     index: Arc<Mutex<Option<Index>>>,
 }
 
@@ -27,7 +27,7 @@ struct Index {
     files: HashMap<String, Vec<(Name, PathBuf)>>,
     /// The time of the newest id; what is older and not here is nowhere.
     newest: i64,
-    /// What was looked for in vain.
+    /// Ids that were not found.
     missing: HashSet<String>,
 }
 
@@ -43,7 +43,7 @@ impl Index {
         self.files.get(id).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether nothing that it says of `id` has changed since, as far as that can be told at a glance.
+    /// Whether its entry for `id` is still valid, by a quick check.
     fn holds_for(&self, id: &str) -> bool {
         let files = self.get(id);
         if files.is_empty() {
@@ -240,7 +240,7 @@ impl Name {
     }
 }
 
-/// The UUID at the end, and what stands before it.
+/// The UUID at the end, and the text before it.
 fn split_id(stem: &str) -> Option<(&str, &str)> {
     let start = stem.len().checked_sub(36)?;
     let (before, id) = (stem.get(..start)?, stem.get(start..)?);

@@ -96,8 +96,8 @@ fn command(thread: &[&str], directory: &Path, options: &[String], prompt: Option
     command
 }
 
-/// Hands something over to a thread that the daemon has open. After a turn that was interrupted the daemon holds back what
-/// is queued, also where it is told to resume the thread.
+/// Queues a message for a thread that the daemon has open. After an interrupted turn, the daemon holds back queued
+/// messages, even if it is told to resume the thread.
 fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
     let mut command = program.command(std::path::Path::new("/"));
     command.args(["queue", "--thread", id.as_str()]).arg(format!("--message={text}"));
@@ -132,7 +132,7 @@ fn send(program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError>
         return Err(program.failed(failure));
     }
     let id = id.ok_or_else(|| program.failed("it reported no thread id"))?;
-    // A thread that Codex does not find is a new one to it, without a word.
+    // If Codex does not find a thread, it silently starts a new one.
     if message.session.is_some_and(|session| *session.id != id) {
         return Err(program.failed("it did not find the thread and started another one"));
     }

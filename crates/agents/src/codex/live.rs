@@ -2,8 +2,8 @@
 //!
 //! Versions before the locks (0.140) are noticed by the rollout that a process called `codex` has open.
 //!
-//! The locks are looked up in `/proc/locks` and never tried: a lock of ours, held for a moment, would make Codex
-//! refuse the thread. Whether an open thread is at work is told by its transcript.
+//! The locks are looked up in `/proc/locks` and never tried: if we held a lock for a moment, Codex would refuse the
+//! thread. Whether an open thread is busy is in its transcript.
 
 use std::collections::HashMap;
 use std::fs;
@@ -60,8 +60,8 @@ impl LiveState for Codex {
     }
 
     fn as_plain_input(&self, text: &str) -> String {
-        // Spaces are taken off before a `!` is looked for, and what follows it would run in a shell; nothing that can be
-        // seen helps there.
+        // Codex strips spaces before it checks for `!`, and would run the text after it in a shell; no visible prefix
+        // helps.
         let text = with_closed_end(text);
         match text.trim_start().chars().next() {
             Some('/') => format!(" {text}"),

@@ -35,7 +35,7 @@ pub(super) struct Meta {
     pub base: Option<Base>,
 }
 
-/// Sorts of helpers that are told apart.
+/// Kinds of subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Helper {
     Spawned,

@@ -278,7 +278,7 @@ impl CodexBlocks {
                     }
                     self.pictures(at, media);
                 }
-                // The scan has told what was taken back, so it never came here.
+                // The scan has already excluded rolled-back records.
                 Step::TakenBack(_) => {}
             }
         }
@@ -508,7 +508,7 @@ impl Blocks for CodexBlocks {
     }
 }
 
-/// The words of a reasoning item: its summary, or its content where there is no summary.
+/// The text of a reasoning item: its summary, or otherwise its content.
 fn thinking(record: &Record<'_>) -> String {
     for key in [&b"summary"[..], b"content"] {
         let texts: Vec<String> = record
@@ -527,7 +527,7 @@ fn thinking(record: &Record<'_>) -> String {
 
 /// Opens the thread at `path` for reading.
 pub(super) fn open(home: &Home, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<CodexBlocks> {
-    // A missing or unreadable file is an error here, where somebody asked for this very thread.
+    // A missing or unreadable file is an error here, because this thread was requested.
     Source::open(path)?;
     let named = Name::of_path(path).and_then(|name| SessionId::new(name.thread).ok());
     Ok(match known.zip(named) {

@@ -1,4 +1,4 @@
-//! One line of a rollout, looked at without parsing it.
+//! One line of a rollout, scanned without parsing it.
 //!
 //! Codex writes the short fields first: time, ordinal and type stand before the payload, and the payload's own type
 //! stands first in it. So the first hundred bytes tell what a line is, however long it is, and bulk is never touched.
@@ -13,7 +13,7 @@ use crate::lines::Line;
 pub(super) enum Kind {
     SessionMeta,
     TurnContext,
-    /// What the model was told of its surroundings.
+    /// What the model knows about its environment.
     WorldState,
     /// The history before it was replaced by a summary in what the model sees.
     Compacted,
@@ -168,7 +168,7 @@ impl<'a> Record<'a> {
             }
         }
         if kind.is_none() || payload.is_none() {
-            // Somebody else wrote the line, with its fields in another order.
+            // Another program wrote the line, with its fields in another order.
             for (key, value) in Raw(line).fields() {
                 match key {
                     b"type" => kind = value.plain(),
@@ -242,8 +242,8 @@ fn type_of(object: &[u8]) -> &[u8] {
     lazy_get(object, b"type").and_then(Raw::plain).unwrap_or(b"")
 }
 
-/// One field of an object, found without looking behind it where only short fields precede it. A nested value
-/// comes with whatever follows it.
+/// One field of an object, found without scanning past it if only short fields precede it. A nested value includes
+/// everything after it.
 fn lazy_get<'a>(object: &'a [u8], key: &[u8]) -> Option<Raw<'a>> {
     for (name, value) in Short::of(object)? {
         match value {

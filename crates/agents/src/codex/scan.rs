@@ -29,7 +29,7 @@ pub(super) struct Scan {
     pub meta: Meta,
     /// The files of the history, the oldest first, each with the offset at which the pass ended.
     pub files: Vec<(PathBuf, u64)>,
-    /// What was taken back by going back to an earlier prompt: from the first place up to and including the second.
+    /// Ranges removed by going back to an earlier prompt: from the first position up to and including the second.
     pub taken_back: Vec<(Place, Place)>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn scan_copy(
     watch: &mut impl Watch,
 ) -> Scan {
     let mut pass = new_pass(home, target);
-    // What is still being written comes out of the cache, so nobody needs to read ahead.
+    // A file that is still being written is in the page cache, so reading ahead is pointless.
     let read = Following::open(path, growing).and_then(|file| pass.own_file(path, file, Means::for_size(0), watch));
     if read.is_err() {
         pass.summary.defects.add(DefectKind::Unreadable);
@@ -120,12 +120,12 @@ struct Pass<'a> {
     known_records: u64,
     /// Whether there are lines of before September 2025,
     is_old: bool,
-    /// and the directory that the model was told then, as nothing else says it.
+    /// and the directory in the model's context, as nothing else records it.
     old_cwd: Option<PathBuf>,
     /// Whether the records are the file's own, not those of its base.
     own: bool,
     time: Vec<u8>,
-    /// The last `token_count` and `turn_context`, looked at when all is read.
+    /// The last `token_count` and `turn_context`, parsed at the end.
     tokens: Vec<u8>,
     compacted: bool,
     context: Vec<u8>,

@@ -68,10 +68,11 @@ pub(super) fn may_have_any(path: &Path) -> bool {
     SIGNS.iter().any(|sign| memchr::memmem::find(&content, sign).is_some())
 }
 
-/// The thread of a review that began at `began` and was not shown yet; `own` is the file of the thread that asked for it.
+/// The thread of a review that started at `began` and was not shown yet; `own` is the file of the thread that requested
+/// it.
 ///
-/// Before 0.140 a review's thread names its parent as `forked_from_id` (0.106) or not at all (0.77, 0.118). Then the
-/// directory has to be the same.
+/// Before 0.140, a review's thread names its parent as `forked_from_id` (0.106) or not at all (0.77, 0.118). Then the
+/// directory must be the same.
 pub(super) fn review(
     home: &Home,
     (parent, own): (&SessionId, &Path),

@@ -84,8 +84,8 @@ pub(crate) fn is_empty(value: &Value<'_>) -> bool {
     Container::of(value).is_some_and(|container| container.items.is_empty())
 }
 
-/// Puts a value at the end of the object or array at `path`; into an object under a name. Nothing where there is no such
-/// place.
+/// Inserts a value at the end of the object or array at `path`; into an object, under a name. `None` if it does not
+/// exist.
 pub(crate) fn insert(text: &str, path: &[Key<'_>], name: Option<&str>, value: &Json) -> Option<String> {
     let root = parse(text).ok()??;
     let container = Container::of(at(&root, path)?)?;
@@ -105,8 +105,8 @@ pub(crate) fn insert(text: &str, path: &[Key<'_>], name: Option<&str>, value: &J
             _ => comma = Some(last.end),
         }
     }
-    // A comment behind the last item belongs to it, if it stands on the same line. In an empty container, new things
-    // stand below what was said there.
+    // A comment after the last item belongs to it if it is on the same line. In an empty container, new entries follow
+    // the comments.
     for piece in gap(text, place..container.close) {
         let Piece::Comment { range, ends_line } = piece else { continue };
         if first.is_some() && text[place..range.end].contains('\n') {
@@ -141,7 +141,7 @@ pub(crate) fn insert(text: &str, path: &[Key<'_>], name: Option<&str>, value: &J
     Some(edited)
 }
 
-/// Takes a member or an element out, with the comma that came with it. Nothing where there is none.
+/// Removes a member or an element, with its comma. `None` if it does not exist.
 pub(crate) fn remove(text: &str, path: &[Key<'_>]) -> Option<String> {
     let root = parse(text).ok()??;
     let (last, above) = path.split_last()?;
@@ -159,7 +159,7 @@ pub(crate) fn remove(text: &str, path: &[Key<'_>]) -> Option<String> {
     };
     let comma = comma_in(item.end..next.unwrap_or(container.close)).or_else(|| comma_in(before..item.start));
     let blank = text[..item.start].trim_end().len().max(before);
-    // What stands alone on its container's only line leaves no space behind.
+    // An entry alone on its container's only line leaves no space.
     let end = match next {
         Some(next) if index == 0 && text[item.end..next].trim() == "," && !text[item.end..next].contains('\n') => next,
         _ => item.end,

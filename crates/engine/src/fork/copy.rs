@@ -81,7 +81,7 @@ fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
 pub(super) struct Files {
     transcript: PathBuf,
     target: PathBuf,
-    /// What belongs to the session outside of its transcript.
+    /// Files of the session besides its transcript.
     beside: Vec<SideFile>,
     /// What of that was put into folders that belong to others as well.
     brought: RefCell<Vec<PathBuf>>,
@@ -154,7 +154,7 @@ impl Files {
     }
 }
 
-/// Gives one piece its final name. False where somebody made a file of that name in the meantime: it is left as it is.
+/// Gives one file its final name. Returns false if a file of that name has appeared in the meantime; it is kept.
 fn put(piece: &SideFile) -> io::Result<bool> {
     private::create_folder(piece.place.parent().unwrap_or(Path::new(".")))?;
     if !piece.shared {

@@ -34,7 +34,7 @@ pub(super) fn choose_method(
             let agent = agent.product_name();
             Ok((Method::Seed, format!("{agent} no longer reads this session's format, so it receives the transcript")))
         }
-        // What was said before would be missing, and turns would be counted from there.
+        // Earlier turns would be missing, and turns would be counted from there.
         Some(Method::Native) if !native.keeps_compacted && request.source.details.compacted => {
             let what = "the agent's own fork drops the turns before a compaction".to_owned();
             Err(Error::NativeDiffers { agent, what })

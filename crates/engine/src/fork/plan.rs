@@ -178,7 +178,7 @@ fn decide(ctx: &Ctx, request: &Request) -> Result<Decision> {
     let (name, workspace) = name_and_workspace(ctx, request, &asked, &[])?;
     let (method, why) = method::choose_method(ctx, request, agent, whole, &workspace)?;
     if method != Method::Copy || request.place != Place::None {
-        // Whoever is to start it must be there.
+        // The program that will start it must exist.
         program::program(ctx, agent)?;
     }
     check_prompt(request)?;
@@ -231,9 +231,9 @@ fn name_and_workspace(
     }
 }
 
-/// The first free name for a fork that nobody named, and its workspace. Somebody may take the name meanwhile and make
-/// a workspace of the same name, which then is in the way. Nor is a name free that a branch or directory has to which
-/// the workspace would be called alike.
+/// The first free generated name for a fork, and its workspace. Another process may take the name meanwhile and create
+/// a workspace of the same name, which is then in the way. A name is not free either if a branch or directory already
+/// has the workspace's name.
 pub(super) fn named_workspace(
     ctx: &Ctx,
     base: &str,
@@ -405,7 +405,7 @@ impl Plan {
         &self.source
     }
 
-    /// The same plan, for whoever keeps it for a while: without what only makes sense at once and takes memory.
+    /// The same plan to keep for later: without data that is only useful immediately and takes memory.
     #[must_use]
     pub fn for_later(mut self) -> Plan {
         if let Some(known) = &mut self.known {

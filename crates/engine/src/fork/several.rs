@@ -1,7 +1,7 @@
 //! Several forks of one session, which are planned, made and undone as one operation.
 //!
-//! The operation itself makes nothing. Each fork is a part of it, with its own effects, so everything that holds for one
-//! fork holds for each of them. Where one fails or the process is killed, the others are taken back.
+//! The operation itself creates nothing. Each fork is a part of it with its own effects, so everything that applies to
+//! one fork applies to each of them. If one fails or the process is killed, the others are undone.
 
 use transcript::SessionName;
 

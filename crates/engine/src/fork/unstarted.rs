@@ -1,7 +1,7 @@
 //! Forks by seed that have not started: tine keeps the transcript in a private file, and the first resume sends it.
 //!
-//! Starting such a fork reopens the operation that made it, so whatever was cut off is put right by the next run: the fork
-//! has either not started, with its transcript kept, or it has, and nothing is kept.
+//! Starting such a fork reopens its operation, so the next run can recover from an interruption: the fork either has
+//! not started, and its transcript is kept, or it has started, and nothing is kept.
 
 use std::fs;
 use std::io::Write;
@@ -142,7 +142,7 @@ fn start_unstarted(ctx: &Ctx, session: &Session, directory: Option<&Path>) -> Re
         let is_acknowledged = is_acknowledgement(&answer);
         let operation = Operation { effects, ..operation.clone() };
         let new = Started { session: &started, directory, is_acknowledged, operation: &operation };
-        // Somebody may have deleted the fork meanwhile.
+        // The fork may have been deleted meanwhile.
         let is_there = kept.file.exists() && ctx.registry().register_started(&key, &new)?;
         if is_there { Ok(started) } else { Err(sessions::Error::NotASession(kept.file.clone()).into()) }
     });

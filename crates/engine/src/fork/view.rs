@@ -29,7 +29,7 @@ pub struct ForkView {
     pub profile: Profile,
     /// Its first prompt.
     pub prompt: Option<String>,
-    /// Its model, as far as it is known.
+    /// Its model, if known.
     pub model: Option<String>,
     /// Model requests that are sent while it is made or opened.
     pub requests: Vec<String>,
@@ -47,9 +47,9 @@ pub struct ForkView {
     pub context_window_source: Option<WindowSource>,
     /// What it lacks of its source.
     pub losses: Vec<String>,
-    /// What a person should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Whether uncommitted changes stay behind, so that somebody has to agree.
+    /// Whether uncommitted changes stay in the source's directory, so that the user has to confirm.
     pub needs_confirmation: bool,
     /// The operation that made it, which `undo` reverses.
     pub operation: Option<i64>,

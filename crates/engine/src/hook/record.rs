@@ -20,7 +20,7 @@ const REPEATED_WITHIN: i64 = 5_000;
 pub struct HookResult {
     /// The session's name, if it has one.
     pub name: Option<SessionName>,
-    /// A message for the person.
+    /// A message for the user.
     pub notice: Option<String>,
     /// Whether the same event was recorded a moment ago, by a hook that is installed twice.
     pub is_repeated: bool,

@@ -64,7 +64,7 @@ pub(crate) fn plan_start_in(
     let directory = directory.to_owned();
     let name = match name {
         Some(name) => {
-            // The person most likely means to resume it.
+            // The user probably wants to resume it.
             if ctx.registry().named(&name)?.is_some_and(|row| row.key.path.exists()) {
                 return Err(Error::AlreadyStarted(name));
             }

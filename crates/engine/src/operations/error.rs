@@ -53,7 +53,7 @@ pub enum Error {
         /// The operation.
         id: i64,
     },
-    /// The operation does not exist, or there is none at all.
+    /// The operation does not exist, or no operation can be undone.
     #[error("{}", match .0 { Some(id) => format!("operation {id} not found"), None => "nothing to undo".into() })]
     NothingToUndo(Option<i64>),
     /// The operation is not in a state that can be undone.

@@ -1,5 +1,5 @@
-//! Worktrees that tine made for sessions: removing one together with its session, and finding those that no session uses
-//! any more.
+//! Worktrees that tine created for sessions: removes one together with its session, and finds those that no session
+//! uses.
 
 use std::path::{Path, PathBuf};
 
@@ -97,7 +97,7 @@ pub(crate) fn parts_of_worktree(
     session: &Session,
 ) -> Result<(Vec<PathBuf>, Option<DeletedBranch>)> {
     let worktree = &own.worktree;
-    // Somebody may have begun to work there since it was asked about.
+    // It may be in use since the question was asked.
     if let Some(why) = why_kept(ctx, worktree, session)? {
         return Err(Error::KeepsWorktree { path: worktree.path.clone(), why });
     }

@@ -14,7 +14,7 @@ pub enum Error {
     NoAgent {
         /// The agent.
         agent: Agent,
-        /// The program that was looked for.
+        /// The program.
         program: String,
     },
     /// It failed, and it is older than the versions that tine supports.

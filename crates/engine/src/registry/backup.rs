@@ -1,7 +1,7 @@
 //! Backups of the registry, and rebuilding it from one of them.
 //!
-//! A backup is made after a change, at most once a day. Nobody waits for it to reach the disk, because that could mean
-//! waiting for a whole worktree; a backup is verified before it is used instead.
+//! A backup is made after a change, at most once a day. tine does not wait for it to reach the disk, because that could
+//! mean waiting for a whole worktree; a backup is verified before it is used instead.
 
 use std::fs;
 use std::io;
@@ -44,7 +44,7 @@ pub(crate) enum Source {
     Itself,
     /// The backup of this time.
     Backup(Timestamp),
-    /// Nothing: it begins anew.
+    /// Nothing: it is created empty.
     Nothing,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn backups(path: &Path) -> Vec<Backup> {
 /// sound. The file that was there is kept aside.
 pub(crate) fn rebuild(path: &Path, now: Timestamp) -> Result<Rebuilt> {
     let failed = |source: io::Error| Error::NotRepaired { path: path.to_owned(), source, moved_to: None };
-    // Nobody creates or repairs it at the same time.
+    // Prevents concurrent creation and repair.
     let lock = private::open_file(&path.with_extension("lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     let part = with_suffix(path, ".tine-part");
@@ -122,8 +122,8 @@ fn prepare(path: &Path, part: &Path) -> io::Result<Source> {
     Ok(Source::Nothing)
 }
 
-/// Makes a copy a registry that can be put in place. An operation that was under way when a backup was made has ended
-/// since: it must not be taken for one that was cut off, because what it made would be removed.
+/// Prepares a copy to replace the registry. An operation that was running when the backup was made has ended since: it
+/// must not be treated as interrupted, because its results would be removed.
 fn finish(part: &Path, is_backup: bool) -> io::Result<()> {
     let finish = || -> rusqlite::Result<()> {
         let connection = Connection::open(part)?;

@@ -72,11 +72,11 @@ impl Happened<'_> {
 /// What a query for events selects.
 const COLUMNS: &str = "number, at, kind, agent, id, name, parent_agent, parent_id, parent_name";
 
-/// How many of the newest events tell what was heard of a session last.
+/// How many of the newest events are searched for the last event of a session.
 const LATELY: i64 = 2_000;
 
 impl Registry {
-    /// The last event of each session that was heard of lately and has not stopped.
+    /// The last event of each session with recent events that has not stopped.
     pub(crate) fn still_open(&self) -> Result<Vec<HeardEvent>> {
         let query = format!(
             "SELECT {COLUMNS} FROM (
@@ -88,7 +88,7 @@ impl Registry {
         self.read_events(&query, LATELY)
     }
 
-    /// Notes what happened to a session behind its last event, unless something was heard of it since.
+    /// Records what happened to a session after its last event, unless it has reported another one since.
     pub(crate) fn note_after(&mut self, last: &HeardEvent, kind: &str, now: Timestamp) -> Result<()> {
         self.write(|transaction| {
             let query = "SELECT EXISTS (SELECT 1 FROM events WHERE number > ?1 AND agent = ?2 AND id = ?3
@@ -179,7 +179,7 @@ impl Registry {
         Ok(last.filter(|(kind, _)| kind == "waiting").map(|(_, at)| at.saturating_mul(1_000_000)))
     }
 
-    /// The number of the newest event; 0 where there is none.
+    /// The number of the newest event; 0 without events.
     pub fn newest_event(&self) -> Result<i64> {
         self.ask(|connection| connection.query_row("SELECT coalesce(max(number), 0) FROM events", [], |row| row.get(0)))
     }

@@ -55,7 +55,7 @@ pub(crate) struct HookReport<'a> {
 /// An event that a hook reported, as it is recorded.
 pub(crate) struct NewEvent<'a> {
     pub hook: &'a str,
-    /// What it means for the session; nothing if it means nothing.
+    /// What it means for the session, if anything.
     pub kind: Option<&'a str>,
     pub id: &'a SessionId,
     pub name: Option<&'a SessionName>,

@@ -19,7 +19,7 @@ impl Registry {
     ) -> Result<()> {
         let pane = self.encode(pane)?;
         let launch = process.map(|process| Launcher::Process(process).to_string());
-        // A session that has begun is no start any more.
+        // A session that has begun is no longer a pending start.
         let query = "UPDATE sessions SET pane = ?2,
                             launch = CASE WHEN launch IS NULL THEN NULL ELSE coalesce(?3, launch) END
                      WHERE name = ?1";
@@ -35,7 +35,7 @@ impl Registry {
         Ok(pane.flatten().and_then(|pane| serde_json::from_str(&pane).ok()))
     }
 
-    /// Who becomes the agent of a session in which nothing was said yet.
+    /// The process that becomes the agent of a session without messages.
     pub(crate) fn launcher(&self, name: &SessionName) -> Result<Option<Launcher>> {
         let launch: Option<Option<String>> = self.ask(|connection| {
             let query = "SELECT launch FROM sessions WHERE name = ?1";

@@ -34,7 +34,7 @@ impl fmt::Display for Process {
 pub(crate) enum Launcher {
     /// This process.
     Process(Process),
-    /// Anybody: tine printed the command, or opened a pane that hasn't reported its process yet.
+    /// Any process: tine printed the command, or opened a pane that hasn't reported its process yet.
     Anybody,
 }
 

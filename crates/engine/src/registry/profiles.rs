@@ -33,7 +33,7 @@ pub struct Profile {
 /// A file that was given at launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptFile {
-    /// The option that it stands behind.
+    /// The option before it.
     pub option: String,
     /// Where it was.
     pub original: PathBuf,

@@ -1,4 +1,4 @@
-//! The registry's tables. Migrations are only ever appended: what stands here has been run on somebody's disk.
+//! The registry's tables. Migrations are only appended: existing ones have already run on users' disks.
 
 use rusqlite::Transaction;
 

@@ -1,4 +1,4 @@
-//! Sessions that were started and in which nothing was said yet.
+//! Sessions that were started and have no messages yet.
 
 use std::path::{Path, PathBuf};
 
@@ -25,12 +25,12 @@ pub(crate) struct NewStart<'a> {
 pub(crate) enum StartId {
     /// tine chose it, or the agent has.
     Known(SessionId),
-    /// The agent makes up ids and hasn't done so yet; this one stands in for it.
+    /// The agent chooses its ids and hasn't done so yet; this is a placeholder.
     Pending(SessionId),
 }
 
 impl StartId {
-    /// What an id begins with that stands in for another one.
+    /// The prefix of placeholder ids.
     pub(super) const PLACEHOLDER: &str = "unknown-";
 
     /// An id that the agent will choose; `unique` tells it from others.
@@ -79,7 +79,7 @@ pub(crate) struct StartedRow {
 }
 
 impl StartedRow {
-    /// Whether nothing will come of it any more.
+    /// Whether the start has been abandoned.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         match &self.launcher {
             Launcher::Process(process) => !process.is_running(),
@@ -116,7 +116,7 @@ impl Registry {
         })
     }
 
-    /// A session that was started and in which nothing was said: its agent, directory and profile.
+    /// A started session without messages: its agent, directory and profile.
     pub(crate) fn unbegun(&self, name: &str) -> Result<Option<(Agent, PathBuf, Profile)>> {
         let row: Option<(String, Option<String>, Option<String>)> = self.ask(|connection| {
             let query = "SELECT agent, cwd, profile FROM sessions WHERE name = ?1 AND launch IS NOT NULL";
@@ -219,7 +219,7 @@ impl Registry {
         })
     }
 
-    /// Names a fork after its parent; nothing where somebody else has named it meanwhile.
+    /// Names a fork after its parent; `None` if it has got a name meanwhile.
     pub(crate) fn name_fork(
         &mut self,
         key: &SessionKey,

@@ -72,7 +72,7 @@ pub enum Error {
     /// The message is longer than a command line may be.
     #[error("the prompt is too long for a command line")]
     PromptTooLongHere,
-    /// There is no message.
+    /// The message is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
     /// The message is not text.

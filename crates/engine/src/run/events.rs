@@ -43,7 +43,7 @@ impl EventCursor {
         EventCursor { position: Position::After(number), look_at: Instant::now() }
     }
 
-    /// The number of the last event that was read; 0 where there is none.
+    /// The number of the last event that was read; 0 without events.
     pub fn number(&self) -> i64 {
         match self.position {
             Position::Newest(_) => 0,

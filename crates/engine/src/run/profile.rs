@@ -30,7 +30,7 @@ pub fn launch_variables() -> impl Iterator<Item = &'static str> {
     Agent::ALL.into_iter().flat_map(|agent| agents::about(agent).variables.endpoints).copied().chain(PROXIES)
 }
 
-/// What a person asks for at launch.
+/// The user's options for a launch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchRequest {
     /// A profile from the configuration.
@@ -56,7 +56,7 @@ pub struct Launch {
     pub once: Vec<String>,
     /// The first prompt.
     pub prompt: Option<String>,
-    /// The id for a new session, if the person chose one.
+    /// The id for a new session, if the user chose one.
     pub(crate) id: Option<SessionId>,
 }
 

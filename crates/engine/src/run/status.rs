@@ -62,7 +62,7 @@ pub struct StartedSession {
 }
 
 impl Status {
-    /// Whether somebody is at work in it.
+    /// Whether its agent is busy.
     pub fn state(&self) -> State {
         match &self.session {
             StatusSession::Session(view) => view.state,

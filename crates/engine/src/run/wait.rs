@@ -50,8 +50,8 @@ pub(crate) fn wait_until_idle(
     }
 }
 
-/// Waits until all of `watched` have finished their work, or with `any` the first of them, and returns those that have. A
-/// session that asks for a permission ends the wait, because only a person can answer it.
+/// Waits until all of `watched` have finished their work, or with `any` the first of them, and returns those that have.
+/// A session that asks for a permission ends the wait, because only the user can answer it.
 pub(crate) fn wait_for(
     ctx: &Ctx,
     mut watched: Vec<Session>,

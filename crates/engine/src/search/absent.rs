@@ -9,8 +9,8 @@ use super::index::Fields;
 use super::query::Limits;
 use super::{Look, words};
 
-/// Of words that are nowhere, those of scripts without spaces are taken for one, however much of them is there: what is
-/// missing of each.
+/// Runs in scripts without spaces count as one word each, however much of them occurs; this lists the missing part of
+/// each.
 pub(super) fn missing(fields: Fields, searcher: &Searcher, unknown: &mut Vec<String>) -> tantivy::Result<()> {
     let mut missing: Vec<String> = Vec::new();
     for word in std::mem::take(unknown) {

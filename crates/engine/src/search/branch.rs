@@ -7,7 +7,7 @@ const TURN_BITS: u32 = 20;
 /// How many branches of a session are in the index at most, the latest first.
 pub(super) const MOST: usize = 1 << (31 - TURN_BITS);
 
-/// The number of a turn of another branch; none for a turn beyond what can be told.
+/// The number of a turn on another branch; `None` if it is too large to encode.
 pub(super) fn number(branch: usize, turn: u32) -> Option<u32> {
     let branch = u32::try_from(branch).ok().filter(|_| branch < MOST)?;
     (turn < 1 << TURN_BITS).then_some(MARK | branch << TURN_BITS | turn)

@@ -47,7 +47,7 @@ pub enum Error {
     /// This build cannot search by meaning.
     #[error("the search engine `hybrid` is not available in this build")]
     NoMeaning,
-    /// The query is longer than anything a person types.
+    /// The query is longer than any typed one.
     #[error("the query is too long: it has {bytes} bytes, and the limit is {most}")]
     QueryTooLong {
         /// Its length.

@@ -28,7 +28,7 @@ impl Header<'_> {
         Some(text::one_line(&text)).filter(|text| !text.is_empty())
     }
 
-    /// The session that the file was made from, as far as the file says.
+    /// The session that the file was made from, according to the file.
     pub(super) fn session(&self, id: SessionId, file: &str) -> Session {
         let named = Agent::ALL.into_iter().find(|agent| file.starts_with(&format!("{agent}-")));
         let written = || self.value("agent").and_then(|agent| agent.parse().ok());

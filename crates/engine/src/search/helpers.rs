@@ -1,5 +1,5 @@
-//! Subagents that go on after the turn that started them. What they say belongs to that turn, and their transcripts grow
-//! while that of their session may not.
+//! Subagents that continue after the turn that started them. Their messages belong to that turn, and their transcripts
+//! can grow while that of their session does not.
 //!
 //! They are looked up where a session has some, and only as long as they can be at work: most sessions cost one `stat`.
 
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::words::Same;
 
-/// How long before the newest of all sessions one was last written to whose subagents are not looked up any more: a day,
-/// in nanoseconds. None works that long without its session being told.
+/// Subagents are not checked if their session was last written this long before the newest session: a day, in
+/// nanoseconds. No subagent works that long without a report to its session.
 const AT_WORK: i64 = 24 * 60 * 60 * 1_000_000_000;
 
 /// A subagent's transcript, as it was when its session was read.

@@ -4,7 +4,8 @@
 //! (`pytorch vram`), which the model does understand to a degree. What tells the two apart are the small words that stand in
 //! every sentence of a language and in no English one, and letters that English does not have.
 
-/// A question is understood where its words are of so many pieces, and not understood where they are of so many.
+/// A query is supported if its words have at most this many pieces on average, and unsupported if they have at least
+/// that many.
 const UNDERSTOOD: f32 = 1.2;
 const FOREIGN: f32 = 1.6;
 

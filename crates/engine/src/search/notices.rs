@@ -5,7 +5,7 @@ use transcript::text::count;
 use super::{Answer, EngineError, Grounds, Missing};
 
 impl Answer {
-    /// What a person should know about the results, one sentence each.
+    /// Notices about the results for the user, one sentence each.
     pub fn notices(&self) -> Vec<String> {
         let mut notices = self.notices.clone();
         let missing = self.missing;

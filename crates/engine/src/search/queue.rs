@@ -8,7 +8,7 @@ use super::find::{Hit, Hits};
 use super::results::Sessions;
 use super::words::Same;
 
-/// How many sources of sources are looked at.
+/// How many generations of sources are followed.
 const GENERATIONS: usize = 16;
 
 /// The hits, best first.

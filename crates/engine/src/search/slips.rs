@@ -1,4 +1,4 @@
-//! Words that somebody may have meant: those that are a slip or two away.
+//! Finds words that the user may have meant: those one or two typos away.
 //!
 //! It is asked by the walk through tantivy's dictionary, which leaves out every branch that cannot become such a word.
 
@@ -30,7 +30,7 @@ pub(super) struct State {
 impl Slips {
     /// For a word that is neither too short to be mistaken nor too long to be one.
     pub(super) fn of(word: &str) -> Option<Slips> {
-        // A number is none that somebody meant instead.
+        // A number is never the intended word.
         if word.bytes().any(|byte| byte.is_ascii_digit()) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Past sessions for something that a person or an agent wants to build: the best of them are forked.
+//! Finds past sessions for something that a user or an agent wants to build; the best ones can be forked.
 //!
 //! Only the choice is made here. What a fork is and how it is made is the same as for any other, see `fork`.
 
@@ -21,7 +21,7 @@ use crate::sessions::survey::Filter;
 /// How long sessions are embedded before an intent is answered: here, meaning counts for more than a moment does.
 const UNDERSTANDING: Duration = Duration::from_secs(3);
 
-/// What somebody wants to do, in plain words.
+/// An intent, in plain words.
 #[derive(Debug, Clone)]
 pub struct Intent {
     /// The words. Nothing in them is a filter or a sign.

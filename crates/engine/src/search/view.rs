@@ -93,7 +93,7 @@ impl SuggestionsView {
     }
 }
 
-/// A session that stands in where nothing suits.
+/// A fallback session, listed if no session matches.
 #[derive(Debug, Clone, Serialize)]
 struct RecentSession {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! What is looked for in a text: which of its words count, and where most of them stand together.
+//! The words to find in a text: which of them count, and where most of them are close together.
 //!
 //! An identifier that stands there as a whole is worth more than all of its parts, and those more than some. What is shown
 //! in the place of a secret is no word.
@@ -22,7 +22,7 @@ const ALL_PARTS: usize = 4;
 /// Stands for the whole of a word.
 const WHOLE: usize = usize::MAX;
 
-/// What is looked for in a turn.
+/// The words to find in a turn.
 pub(super) struct Wanted<'a> {
     /// For each word that was asked, the terms that count as it,
     terms: &'a [Vec<String>],
@@ -72,7 +72,8 @@ impl<'a> Wanted<'a> {
         Wanted { terms, compounds, sieve, asked: terms.len(), phrases: &[], without: &[] }
     }
 
-    /// How many words have to be there to show what it is about. Few words are meant together; of a sentence, half will do.
+    /// How many words must occur to show what the query is about. A few words belong together; half of a sentence is
+    /// enough.
     pub(super) fn enough(&self) -> usize {
         if self.terms.len() > 3 { self.terms.len().div_ceil(2) } else { self.terms.len() }
     }

@@ -11,9 +11,9 @@ use crate::ctx::Ctx;
 use crate::sessions::session::Session;
 use crate::sessions::{Error, Result};
 
-/// How long the beginning of an id is, unless it looks like the number of a turn.
+/// The length of an id prefix, unless it looks like a turn number.
 const HANDLE: usize = 8;
-/// How much of a prompt is told.
+/// How much of a prompt is shown.
 const PROMPT: usize = 200;
 
 /// A branch of a session that is not its history.
@@ -90,7 +90,7 @@ fn prompt_of(ctx: &Ctx, session: &Session, tip: u64, turn: u32) -> Result<Option
 /// The session as it is along a branch.
 fn along(mut session: Session, branch: Branch) -> Session {
     let summary = *branch.summary;
-    // Nobody works on what was given up.
+    // An abandoned branch is not open.
     (session.live, session.view.state, session.is_settled) = (None, State::Stopped, true);
     session.view.turns = summary.turns;
     let details = &mut session.details;
@@ -102,7 +102,7 @@ fn along(mut session: Session, branch: Branch) -> Session {
     session
 }
 
-/// The beginning of an id by which people name a branch. What could be the number of a turn is longer.
+/// The id prefix by which users refer to a branch. If it could be a turn number, it is longer.
 fn handle(id: &str) -> &str {
     let digits = id.bytes().take_while(u8::is_ascii_digit).count();
     id.get(..HANDLE.max(digits + 1)).unwrap_or(id)

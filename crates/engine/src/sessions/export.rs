@@ -1,7 +1,7 @@
 //! Sessions as Markdown files, for other tools to read: one file per session, written again only when it changed.
 //!
-//! What is in the folder tells everything: each file begins with a mark of what it was made from. Nothing else in the
-//! folder is ever touched, and secrets of known shapes are masked unless the person wants them.
+//! The folder contains all state: each file starts with a mark of its source. Other files in the folder are never
+//! touched, and recognized secrets are redacted unless the user wants to keep them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -25,7 +25,7 @@ const FORMAT: u32 = 2;
 /// How the line begins that tells what a file was made from.
 const MARK: &str = "tine: ";
 
-/// What is to be exported, and where to.
+/// What to export, and where to.
 #[derive(Debug, Clone)]
 pub struct ExportRequest {
     /// The folder of the files.
@@ -175,12 +175,12 @@ fn mark(session: &Session, request: &ExportRequest) -> String {
     let (tools, keep_secrets) = (request.tools, request.keep_secrets);
     let modified = fs::metadata(&view.path).map_or(0, |metadata| agents::stamp(&metadata).modified);
     let made_from = format!("{FORMAT} {tools:?} {keep_secrets} {} {modified} {view:?}", session.size);
-    // Whether somebody is at work in it is no part of the file.
+    // The state of the session is not part of the file.
     let made_from = made_from.replace(&format!("state: {:?}", view.state), "");
     format!("{:016x}", hash(made_from.as_bytes()))
 }
 
-/// The mark of a file that is there; nothing where it is somebody else's.
+/// The mark of an existing file; `None` if it was not written by tine.
 fn written_mark(path: &Path) -> io::Result<Option<String>> {
     let mut head = [0; 64];
     let mut length = 0;
@@ -196,7 +196,7 @@ fn written_mark(path: &Path) -> io::Result<Option<String>> {
     Ok(mark.map(str::to_owned))
 }
 
-/// What stands at the top, for programs: YAML, in which every text is quoted as in JSON.
+/// The header for programs: YAML, with every text quoted as in JSON.
 fn header(out: &mut impl Write, view: &SessionView, mark: &str) -> io::Result<()> {
     let quoted = |value: &str| serde_json::Value::from(text::one_line(value)).to_string();
     writeln!(out, "---\n{MARK}{mark}\nsession: {}\nagent: {}", quoted(view.id.as_str()), view.agent)?;

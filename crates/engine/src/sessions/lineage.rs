@@ -1,4 +1,4 @@
-//! Who was forked from whom, as far as the agents' files tell.
+//! Finds out which session was forked from which, from the agents' files.
 //!
 //! Where an agent recorded a pointer, it is taken. Where it did not, sessions that hold the same turns are related, and
 //! the one whose file is older is the parent. A pointer can be out of date: Claude Code's `--fork-session` of a branch

@@ -49,7 +49,7 @@ impl Project {
     }
 }
 
-/// The branch that is checked out in `directory`; nothing outside of a repository or where none is.
+/// The branch checked out in `directory`; `None` without a repository or a branch.
 pub(crate) fn current_branch(directory: &Path) -> Option<String> {
     let folder = git_folder(directory.ancestors().find(|top| top.join(".git").exists())?)?;
     let head = fs::read_to_string(folder.join("HEAD")).ok()?;
@@ -70,7 +70,7 @@ pub(crate) fn current_commit(directory: &Path) -> Option<String> {
     packed.lines().find_map(|line| line.strip_suffix(reference)?.strip_suffix(' ').map(str::to_owned))
 }
 
-/// The top of the working tree around `directory`; nothing outside of a repository.
+/// The top of the working tree that contains `directory`; `None` without a repository.
 pub(crate) fn top(directory: &Path) -> Option<PathBuf> {
     repository(directory).map(|(top, _)| top)
 }

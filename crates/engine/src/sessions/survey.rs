@@ -149,7 +149,7 @@ pub(crate) fn last_used(ctx: &Ctx) -> Result<Option<SessionKey>> {
     Ok(used.map(|used| SessionKey { agent: used.agent, id: used.id, path: used.path }))
 }
 
-/// A session file that lies outside of the agents' folders.
+/// A session file in a folder that is not the agent's.
 pub(crate) fn outside_session(ctx: &Ctx, path: &Path) -> Result<Session> {
     let unreadable = |source| FileError::Read { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;

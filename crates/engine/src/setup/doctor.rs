@@ -29,7 +29,7 @@ pub enum Verdict {
     Bad,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, Serialize)]
 pub struct Check {
     /// What it is about.
@@ -43,7 +43,7 @@ pub struct Check {
     pub hint: Option<String>,
 }
 
-/// Everything that was looked at.
+/// The results of all checks.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// The checks, in the order in which they are shown.
@@ -127,7 +127,7 @@ fn program_check(ctx: &Ctx, agent: Agent) -> Check {
     Check { subject, verdict: Verdict::Good, found, hint: None }
 }
 
-/// Whether tine is told by the agent's hooks, so that forks made inside the agent are noticed at once.
+/// Whether the agent's hooks report to tine, so that forks made inside the agent are noticed immediately.
 fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
     let subject = format!("{agent} hooks");
     // A doctor does not start agents, which would write to their homes.

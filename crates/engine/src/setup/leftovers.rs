@@ -1,4 +1,4 @@
-//! Worktrees that tine made and no session uses any more.
+//! Worktrees that tine created and no session uses.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::setup::Result;
 use crate::setup::doctor::{Check, Verdict};
 use crate::workspace::git::Worktree;
 
-/// Worktrees in which no session works any more.
+/// Worktrees without a session.
 pub(crate) fn leftover_checks(ctx: &Ctx) -> Result<Vec<Check>> {
     let worktrees = own_worktrees(ctx)?;
     if worktrees.is_empty() {

@@ -207,8 +207,8 @@ pub(super) fn plan_hooks(ctx: &Ctx, agent: Agent, scope: Scope, path: &Path, uni
     Ok(PlannedHooks { step, notes })
 }
 
-/// Decides whether the agent has to be told to trust the hooks. Asking it makes it write to its home, so that is left for
-/// later where it is clear what to do.
+/// Decides whether to make the agent trust the hooks. Querying it makes it write to its home, so this is postponed if
+/// the plan is clear without it.
 fn plan_trust(ctx: &Ctx, adapter: &dyn Adapter, path: &Path, hooks: &PlannedHooks) -> Result<Option<Step>> {
     let agent = adapter.agent();
     let (Some(trust), Ok(_)) = (adapter.trust(), program::program(ctx, agent)) else {

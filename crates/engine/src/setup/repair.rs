@@ -1,4 +1,4 @@
-//! A registry that can't be used: going on without it, and rebuilding it from a backup.
+//! A registry that can't be used: continuing without it, and restoring it from a backup.
 
 use std::fs;
 

@@ -36,13 +36,14 @@ pub struct Hit {
 pub struct Nearest {
     /// The nearest first; equals in the order of their keys.
     pub hits: Vec<Hit>,
-    /// So many seemed near and were left out, because they are not as they were written. More than none calls for a rebuild.
+    /// How many near records were skipped because they have changed since they were written. Any of them calls for a
+    /// rebuild.
     pub damaged: usize,
 }
 
 impl VectorFile {
-    /// Opens a file. One that is not there is an error of the kind `NotFound`; one that is cut off gives what is left of it,
-    /// and [`VectorFile::lost`] tells.
+    /// Opens a file. A missing file is an error of the kind `NotFound`; a truncated one gives its remaining records,
+    /// and [`VectorFile::lost`] counts the others.
     pub fn open(path: &Path) -> Result<VectorFile, Error> {
         let file = File::open(path).map_err(Error::io("open", path))?;
         VectorFile::of(&file, path)
@@ -66,7 +67,7 @@ impl VectorFile {
             Header::Foreign => return Err(Error::Foreign(path.to_owned())),
             Header::Damaged => return Err(Error::damaged(path, "its header is invalid")),
         };
-        // Looked at after the header: what a writer has added since the first look is counted in there.
+        // Read after the header, so that it includes what a writer has added since.
         let length = file.metadata().map_err(Error::io("read", path))?.len();
         let there = records.min(length.saturating_sub(HEADER as u64) / RECORD as u64);
         let lost = records - there;
@@ -89,12 +90,12 @@ impl VectorFile {
         self.records().len()
     }
 
-    /// Whether there is none.
+    /// Whether it has no vectors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many vectors were there once and are cut off. More than none calls for a rebuild.
+    /// How many vectors were lost by truncation. Any of them calls for a rebuild.
     pub fn lost(&self) -> u64 {
         self.lost
     }

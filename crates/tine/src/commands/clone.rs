@@ -45,7 +45,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             let target = args.to.clone().unwrap_or_default();
             match desk.tine.plan_empty_clone(&args.session, args.name.clone(), &target)? {
                 Some(plan) => return clone_empty(desk, args, plan, &target),
-                // Nobody was started under that name, either; the first answer says so best.
+                // No pending start has that name either; the first error fits best.
                 None => desk.select(&args.session)?,
             }
         }
@@ -61,7 +61,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     })
 }
 
-/// Clones a session in which nothing was said yet, or says how.
+/// Clones a session without messages, or prints the plan.
 fn clone_empty(desk: &Desk, args: &Args, plan: EmptyClone, target: &Path) -> Outcome {
     let options = &args.options;
     if options.plan {

@@ -36,7 +36,7 @@ pub(crate) struct Args {
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let session = match desk.select_whole(&sessions, &args.session) {
-        // There is no conversation behind the name, so there is nothing to lose.
+        // The name has no conversation, so nothing can be lost.
         Err(Failure::Engine(Error::Sessions(
             SessionsError::Unbegun(name) | SessionsError::TranscriptGone { name, .. },
         ))) => {

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// How often new events are looked for.
+/// How often to check for new events.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {

@@ -37,7 +37,7 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// What programs are told.
+/// The JSON for programs.
 #[derive(serde::Serialize)]
 struct Told<'a> {
     #[serde(flatten)]

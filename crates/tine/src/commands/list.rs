@@ -15,7 +15,7 @@ use crate::environment::Surface;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
-/// What a person is told who has none.
+/// The message if no session exists.
 pub(crate) const NO_SESSIONS: &str = "no sessions yet; start an agent or try `tine demo`";
 
 /// List sessions, newest first

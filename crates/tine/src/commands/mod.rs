@@ -45,7 +45,7 @@ use crate::environment::{self, Surface};
 use crate::failure::Failure;
 use crate::ui::{Bar, picker};
 
-/// What every command gets: the engine and the way to the person.
+/// What every command gets: the engine and the user interface.
 pub(crate) struct Desk {
     pub tine: Tine,
     pub surface: Surface,
@@ -135,7 +135,7 @@ fn become_program(mut command: std::process::Command) -> Outcome {
 }
 
 impl Desk {
-    /// Where an agent runs unless it is said: in this terminal, if it is one.
+    /// The default place for an agent: this terminal, if it is one.
     pub(crate) fn default_place(&self, json: bool) -> Place {
         match self.surface.is_interactive && self.surface.is_terminal && !json {
             true => Place::Here,
@@ -143,13 +143,13 @@ impl Desk {
         }
     }
 
-    /// Finds the session that `spec` means; a person is asked where it could be several.
+    /// Finds the session that `spec` refers to; if several match, the user is asked.
     pub(crate) fn select(&self, spec: &str) -> Result<Selection, Failure> {
         let sessions = self.tine.all_sessions(&Bar::new())?;
         self.select_among(&sessions, spec)
     }
 
-    /// The same for a command to which a point means nothing.
+    /// The same for a command that takes no turn.
     pub(crate) fn select_whole(&self, sessions: &[Session], spec: &str) -> Result<Session, Failure> {
         let selection = self.select_among(sessions, spec)?;
         match selection.turns {

@@ -26,7 +26,7 @@ pub(crate) struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// What was said, or what is usual; a terminal that is not there is told before anything is done.
+    /// The given place or the default; a missing terminal is reported before anything is done.
     pub(crate) fn choice(&self, desk: &Desk, json: bool) -> Result<Place, Failure> {
         let place = self.place.unwrap_or_else(|| desk.default_place(json));
         if let Place::In(spot) = place {

@@ -128,7 +128,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     out.flush()?;
     drop(out);
-    // The answer is out; what tools did is read as far as a person may wait for the next prompt.
+    // The answer is printed; tool output is indexed for as long as the user can wait for the next prompt.
     if answer.missing != Missing::default() {
         desk.tine.update_index(Some(AFTERWARDS), false, &Bar::new(), &IndexBar::new()).or_log("complete the index");
     }
@@ -193,7 +193,7 @@ pub(crate) fn say_beside(answer: &Answer) {
     }
 }
 
-/// A result for people: what it is, why it was found, and what else there is to say. So many columns stand before it.
+/// A result as text: what it is, why it matched, and notes. This many columns precede it.
 pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
     let width = desk.surface.width.map(|width| width.saturating_sub(before));
     let paint = Paint(desk.surface.color);
@@ -239,7 +239,7 @@ pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
     lines
 }
 
-/// The snippet with its words marked: by colour, or by stars where there is none.
+/// The snippet with its words marked: by colour, or by asterisks without colour.
 fn marked(snippet: &Snippet, paint: Paint) -> String {
     let mut line = String::new();
     let mut at = 0;

@@ -117,7 +117,7 @@ fn branches(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which turns are asked for. A single one has to be within the point that is named.
+/// The requested turns. A single one must not be after the given point.
 fn part(session: &engine::Session, until: Option<u32>, only: Option<u32>) -> Result<Part, engine::Error> {
     let Some(turn) = only else {
         return Ok(until.map_or(Part::Whole, Part::Until));

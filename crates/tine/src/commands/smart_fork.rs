@@ -1,4 +1,4 @@
-//! `tine smart-fork`: find the past session that suits what is to be built, and fork it.
+//! `tine smart-fork`: find the past session that fits an intent, and fork it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -144,7 +144,7 @@ fn make(desk: &Desk, args: &Args, found: &Found, asks: bool, tell: &dyn Fn(ForkV
     }
 }
 
-/// The person left.
+/// The user cancelled.
 fn left() -> Outcome {
     ui::say("cancelled");
     Ok(ExitCode::FAILURE)
@@ -157,7 +157,7 @@ fn selection(args: &Args, found: &Found) -> Selection {
     Selection { session, turns }
 }
 
-/// The fork of this session that is asked for, as far as it can be checked before it is made.
+/// The requested fork of this session, checked as far as possible in advance.
 fn wanted(args: &Args, place: Place, found: &Found) -> Request {
     let mut request = args.shape.request(selection(args, found), args.name.as_ref());
     let is_at_work = matches!(found.session.view.state, State::Busy | State::Waiting);
@@ -190,7 +190,8 @@ fn picked(number: usize, count: usize, limit: usize) -> Result<usize, Failure> {
     })
 }
 
-/// The best session that can be forked; what fits better and can't be is said. Where none can, the best one says why.
+/// The best session that can be forked; better ones that can't be are reported. If none can, the error is that of the
+/// best one.
 fn automatic(desk: &Desk, choices: &mut [Choice], request: impl Fn(&Found) -> Request) -> usize {
     let Some(at) = desk.tine.choose(choices, request) else { return 0 };
     for choice in &choices[..at] {
@@ -202,7 +203,7 @@ fn automatic(desk: &Desk, choices: &mut [Choice], request: impl Fn(&Found) -> Re
     at
 }
 
-/// Lets a person choose. Where none can be forked, there is nothing to ask, and the best one says why.
+/// Lets the user choose. If none can be forked, there is no question, and the error is that of the best one.
 fn ask(desk: &Desk, suggestions: &Suggestions, choices: &[Choice]) -> Result<Option<usize>, Failure> {
     if choices.iter().all(|choice| !choice.can_fork()) {
         return Ok(Some(0));

@@ -80,7 +80,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     tell(desk, &start, place, &args.place, answer.as_deref(), args.json.then_some(&view))
 }
 
-/// Opens a clone of a session in which nothing was said.
+/// Opens a clone of a session without messages.
 pub(crate) fn open(desk: &Desk, clone: &EmptyClone, operation: i64, options: &super::fork::Options) -> Outcome {
     let start = &clone.start;
     let place = options.place.choice(desk, options.json)?;

@@ -20,7 +20,7 @@ use crate::environment::{self, Surface};
 use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
-/// Creates the home directory, runs the tour, and removes the home directory unless it is to be kept.
+/// Creates the home directory, runs the tour, and removes the home directory unless `keep` is set.
 pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
     let home = tempfile::Builder::new().prefix("tine-demo-").tempdir().map_err(|error| Failure::Other {
         kind: "no_space",

@@ -109,7 +109,7 @@ fn install(program: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives some of them names, as a person would.
+/// Names some of them, as a user would.
 pub(super) fn name(tine: &Tine) -> Result<(), Failure> {
     let sessions = tine.all_sessions(&Quiet)?;
     for (id, name) in [(CLAUDE_LOGIN, "login-fix"), (CODEX_EXPORT, "csv-export"), (CODEX_STREAM, "csv-export-fork-1")] {

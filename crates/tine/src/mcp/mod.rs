@@ -1,8 +1,8 @@
 //! `tine mcp`: agents find, fork and drive sessions by the Model Context Protocol.
 //!
-//! A tool is one type: its fields are its arguments, with their schema, and [`tool::Arguments`] says what it does. Each
-//! call opens the engine anew and runs on a thread of its own, so that a slow one holds up nobody; nothing is opened
-//! before something is asked. What agents may do is decided in [`policy`].
+//! A tool is one type: its fields are its arguments, with their schema, and [`tool::Arguments`] implements it. Each
+//! call opens a new engine and runs on its own thread, so that a slow call blocks no other; nothing is opened before
+//! the first call. [`policy`] decides what agents may do.
 
 mod caller;
 mod http;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
             },
         }
     });
-    // What still waits for an agent has nobody to tell it to.
+    // Calls that still wait for an agent have no client left.
     runtime.shutdown_background();
     served.map_err(failed)?;
     Ok(ExitCode::SUCCESS)

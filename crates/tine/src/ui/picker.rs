@@ -1,4 +1,4 @@
-//! Asking a person which of several sessions is meant.
+//! Asks the user which of several sessions to use.
 
 use std::io::{self, BufRead, Write};
 
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The most that are shown; more are better told apart by saying more of the id.
 const MOST: usize = 20;
 
-/// Shows `matches` and returns the one that was chosen, or nothing where the person left.
+/// Shows `matches` and returns the chosen one, or `None` if the user cancelled.
 ///
 /// Plain lines and a number: it works on every terminal and leaves nothing to restore when it is interrupted.
 pub(crate) fn choose(
@@ -75,7 +75,7 @@ struct Look<'a> {
     width: usize,
 }
 
-/// Asks for a number until there is one; nothing where the person left.
+/// Asks for a number until it is valid; `None` if the user cancelled.
 fn ask(out: &mut impl Write, count: usize, look: Option<&Look<'_>>) -> Result<Option<usize>, Failure> {
     let number = |word: &str| word.parse::<usize>().ok().filter(|number| (1..=count).contains(number));
     let more = if look.is_some() { ", 1? to preview" } else { "" };

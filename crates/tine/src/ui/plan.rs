@@ -112,7 +112,7 @@ fn window(plan: &Plan) -> String {
     format!(" of {window} ({how})")
 }
 
-/// The agent that goes on, and its model.
+/// The agent of the fork, and its model.
 fn agent(plan: &Plan) -> String {
     let model = plan.model.as_deref().map(|model| format!(", {}", text::one_line(model)));
     format!("{}{}", plan.agent.product_name(), model.unwrap_or_default())

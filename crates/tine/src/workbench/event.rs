@@ -36,7 +36,7 @@ pub(crate) enum Event {
     Planned {
         /// The request that this answers.
         ticket: u64,
-        /// The plan, or why there is none.
+        /// The plan, or why the fork is impossible.
         plan: Result<Box<Plan>, Trouble>,
     },
     /// A fork was made.

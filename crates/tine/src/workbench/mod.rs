@@ -31,7 +31,7 @@ use crate::environment::{self, Surface};
 use event::{Effect, Event};
 use state::State;
 
-/// Opens the workbench and returns when the person leaves it.
+/// Opens the workbench and returns when the user leaves it.
 pub(crate) fn run(surface: &Surface) -> Outcome {
     let context = environment::context()?;
     let (sender, events) = mpsc::channel();

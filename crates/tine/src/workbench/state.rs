@@ -68,7 +68,7 @@ pub(crate) struct Reader {
     pub top: usize,
     /// Whether tool calls and thinking are shown in full.
     pub full: bool,
-    /// The turn that was asked for, until somebody scrolls away from it.
+    /// The requested turn, until the user scrolls away from it.
     pub chosen: Option<u32>,
     pub ticket: u64,
 }
@@ -104,10 +104,10 @@ pub(crate) struct ForkDialog {
     pub request: Request,
     /// The name as it is typed; the engine finds one if it is empty.
     pub name: String,
-    /// The plan for the request, or why there is none; nothing while it is being made.
+    /// The plan for the request, or why it is impossible; `None` while it is being made.
     pub plan: Option<Result<Box<Plan>, Trouble>>,
     pub ticket: u64,
-    /// Whether the person has chosen where it works.
+    /// Whether the user has chosen the workspace.
     pub workspace_is_chosen: bool,
 }
 
@@ -141,7 +141,7 @@ impl State {
         }
     }
 
-    /// What is to be done first.
+    /// The first effects.
     pub(crate) fn begin(&mut self) -> Vec<Effect> {
         vec![Effect::LoadSessions]
     }

@@ -80,7 +80,7 @@ fn work(
     }
 }
 
-/// Somebody who moves through a list asks for more transcripts than can be read: only the last of each sort counts.
+/// Moving through a list requests more transcripts than can be read: only the last request of each kind counts.
 fn without_outdated(effects: Vec<Effect>) -> Vec<Effect> {
     let kind = |effect: &Effect| match effect {
         Effect::LoadSessions => Some(0),

@@ -7,8 +7,8 @@ use super::to_json_pretty;
 use super::words::short_line;
 use crate::text::clean;
 
-/// Arguments that tell what a call does, the most telling first: what is run, what is written or read, what is
-/// looked for and where, and what somebody is asked to do.
+/// Arguments that describe a call, most important first: what it runs, writes or reads, what it searches and where, and
+/// the task it delegates.
 const TELLING: [&str; 11] = [
     "command",
     "cmd",

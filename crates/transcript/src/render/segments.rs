@@ -175,7 +175,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What a renderer makes of Markdown has to be the same, whether it comes as a whole or in segments.
+    /// A renderer's output must be the same whether Markdown comes as a whole or in segments.
     pub(in crate::render) fn check_segments<T: PartialEq + std::fmt::Debug>(
         render: impl Fn(&mut dyn Iterator<Item = Segment<'_>>) -> T,
     ) {

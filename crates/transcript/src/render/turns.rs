@@ -15,7 +15,7 @@ pub(super) struct Turns {
 pub(super) struct Position {
     /// Whether a turn begins with it.
     pub(super) opens_turn: bool,
-    /// How many subagents it is inside of.
+    /// How many subagents it is nested in.
     pub(super) depth: usize,
 }
 

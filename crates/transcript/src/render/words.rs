@@ -163,7 +163,7 @@ pub(super) fn defects(defects: &Defects) -> Vec<String> {
     defects.iter().map(line).collect()
 }
 
-/// What stands above a prompt that did not come from a person.
+/// The heading of a prompt that the user did not write.
 pub(super) const SEED: &str = "Transcript handed over by tine";
 
 /// Whether a block at `depth` is shown at all.

@@ -1,4 +1,4 @@
-//! What a transcript was when it was complete, which shows later whether somebody has continued in it.
+//! The state of a complete transcript, which shows later whether the session has been continued.
 
 use std::fs;
 use std::path::Path;

@@ -171,8 +171,8 @@ impl Operation {
         std::iter::once(self).chain(self.parts.iter().filter_map(LogEntry::operation))
     }
 
-    /// What it made or changed, the most important first. Nothing is left of an operation that failed or was cut off, and
-    /// what was brought back is not in the trash any more.
+    /// What it created or changed, the most important first. Empty for an operation that failed or was interrupted, and
+    /// restored files are no longer in the trash.
     pub fn summary(&self) -> Vec<Effect<'_>> {
         match (&self.state, &self.effects) {
             (OperationState::Failed | OperationState::Cleaned, _) => Vec::new(),

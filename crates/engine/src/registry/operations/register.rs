@@ -47,7 +47,7 @@ impl Registry {
             if is_held {
                 return Ok(false);
             }
-            // Whoever noticed the new transcript first may have registered it.
+            // The process that first noticed the new transcript may have registered it.
             transaction.execute(
                 "INSERT INTO sessions (agent, id, path, name, created, profile, cwd, forked, turns, unstarted)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?5, ?8, ?9)

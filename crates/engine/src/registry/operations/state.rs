@@ -19,7 +19,7 @@ pub enum OperationState {
     Undoing(Undoing),
     /// It was undone.
     Undone,
-    /// It was cut off, and the next run of tine removed what it had made.
+    /// It was interrupted, and the next run of tine removed its results.
     Cleaned,
     /// What it moved into the trash is gone for good.
     Purged,

@@ -30,8 +30,8 @@ pub(crate) fn send_in_background(ctx: &Ctx, session: &Session, text: &str) -> Re
     Ok(Sent { session: refresh(ctx, session)?, answer: None, delivery, worker })
 }
 
-/// Waits until the agent works on the message: whoever looks next must not find the session stopped. The worker has
-/// accepted the message, so one that takes longer is no failure.
+/// Waits until the agent works on the message: the next command must not find the session stopped. The worker has
+/// accepted the message, so taking longer is not a failure.
 fn wait_until_begun(ctx: &Ctx, session: &Session, worker: &mut Worker) -> Result<()> {
     let begun = Instant::now();
     let mut now = session.clone();

@@ -58,8 +58,8 @@ pub(super) fn type_message(ctx: &Ctx, label: &str, agent: Agent, held: &AgentPan
     open.press(Key::Enter)
 }
 
-/// Closes what a person was reading: a key pressed there could rewind the conversation. Questions stay open, because only
-/// the person may answer them.
+/// Closes a view that the user had open: a key pressed there could rewind the conversation. Questions stay open,
+/// because only the user may answer them.
 fn close_views(ctx: &Ctx, label: &str, agent: Agent, open: &OpenPane<'_>) -> Result<()> {
     let begun = Instant::now();
     loop {

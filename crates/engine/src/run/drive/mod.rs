@@ -99,7 +99,7 @@ pub(crate) fn has_begun(session: &Session, turns: u32) -> bool {
     session.view.turns > turns || matches!(session.view.state, State::Busy | State::Waiting)
 }
 
-/// The error for a session that waits for a person.
+/// The error for a session that waits for the user.
 fn asks(session: &Session) -> Error {
     let what = session.live.as_ref().and_then(|live| live.waiting_for.clone());
     let what = what.unwrap_or_else(|| "an answer".into());

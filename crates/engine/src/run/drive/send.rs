@@ -83,7 +83,7 @@ pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: 
             if session.live.is_none() {
                 return send_headless(ctx, &session, text);
             }
-            // Only a person can end this wait.
+            // Only the user can end this wait.
             if session.view.state == State::Waiting {
                 return Err(asks(&session));
             }

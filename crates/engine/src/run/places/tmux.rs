@@ -9,7 +9,7 @@ use crate::run::Result;
 
 pub(super) struct Tmux;
 
-/// The session that is created if there is none for a new window.
+/// The tmux session that is created for a new window if none exists.
 const OWN_SESSION: &str = "tine";
 
 impl Tmux {

@@ -1,4 +1,4 @@
-//! Worktrees that tine makes: adding one, telling whether somebody worked in it, and removing it.
+//! Worktrees that tine creates: adding them, detecting work in them, and removing them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -67,14 +67,14 @@ impl Git {
     /// Makes a branch and a worktree for it. Where git fails with [`Error::NotAdded`], it leaves the branch, and where a
     /// hook failed, everything.
     pub(crate) fn add(&self, worktree: &Worktree) -> Result<()> {
-        // What somebody else made since it was planned is not taken away again.
+        // What has appeared there since it was planned is not removed.
         if worktree.path.symlink_metadata().is_ok() {
             return Err(Error::InTheWay(worktree.path.clone()));
         }
         if self.has_branch(&worktree.repository, &worktree.branch) {
             return Err(Error::BranchExists(worktree.branch.clone()));
         }
-        // git writes one file after the other if nobody says otherwise.
+        // By default, git writes one file after another.
         let workers = match self.setting(&worktree.repository, "checkout.workers") {
             Some(_) => Vec::new(),
             None => vec!["-c".to_owned(), format!("checkout.workers={}", workers())],
@@ -147,7 +147,7 @@ impl Git {
 
     /// Removes a worktree that was made and not handed over, or what there is of it, and its branch.
     pub(crate) fn remove(&self, worktree: &Worktree) -> Result<()> {
-        // Whoever has another branch there came later.
+        // Another branch was checked out there later.
         if !self.is_anothers(worktree) {
             self.remove_entry(worktree);
             // git did not know it yet, or no longer.
@@ -156,8 +156,8 @@ impl Git {
         self.forget(worktree)
     }
 
-    /// Makes a repository forget a worktree that is gone, and its branch unless something was committed to it or
-    /// somebody has it checked out.
+    /// Makes a repository forget a removed worktree and its branch, unless the branch has new commits or is checked
+    /// out.
     pub(crate) fn forget(&self, worktree: &Worktree) -> Result<()> {
         if worktree.path.symlink_metadata().is_err() && !self.is_anothers(worktree) {
             // Not by `git worktree prune`: that forgets others as well, on a disk that is not there now.
@@ -173,7 +173,7 @@ impl Git {
         self.delete_branch_at(&worktree.repository, &worktree.branch, &worktree.base)
     }
 
-    /// Deletes a branch that is at this commit, unless somebody has it checked out.
+    /// Deletes a branch that is at this commit, unless it is checked out.
     pub(crate) fn delete_branch_at(&self, repository: &Path, branch: &str, commit: &str) -> Result<()> {
         let reference = format!("refs/heads/{branch}");
         let is_as_made = || self.commit(repository, &reference).is_some_and(|now| now == commit);

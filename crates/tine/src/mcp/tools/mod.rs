@@ -14,7 +14,7 @@ use super::tool::{Call, Tool};
 
 /// How long an agent may take to get ready in its pane.
 const READY_WITHIN: Duration = Duration::from_secs(90);
-/// How often sessions are looked at.
+/// How often sessions are checked.
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// Every tool.
@@ -37,7 +37,7 @@ pub(super) const ALL: [Tool; 16] = [
     Tool::of::<look::SessionStatus>(),
 ];
 
-/// Where a fork runs unless it is said: beside what the person looks at, or only when something is sent.
+/// The default place for a fork: next to the user's pane, or headless with the first message.
 fn usual_place(call: &Call<'_>) -> Place {
     call.tine.place_beside(Unit::Tab).unwrap_or(Place::None)
 }

@@ -1,4 +1,4 @@
-//! The smart fork: say what you want to build, and go on from where it was solved before.
+//! The smart fork: describe what you want to build, and continue from the session that solved it before.
 
 use std::path::PathBuf;
 
@@ -80,7 +80,7 @@ impl Arguments for SmartFork {
         let intent = Intent {
             text: self.intent.clone(),
             project,
-            // Whoever asks may be among them.
+            // The caller may be among them.
             limit: limit + 1,
             min_score: self.min_score,
             collection: Some(self.collection.clone()).filter(|collection| !collection.is_empty()),
@@ -120,7 +120,7 @@ impl Arguments for SmartFork {
 }
 
 impl SmartFork {
-    /// Forks the chosen result, or says why there is none.
+    /// Forks the chosen result, or explains why none can be forked.
     fn fork(&self, call: &Call<'_>, chosen: Option<usize>, place: Place, choices: &[Choice]) -> Result<Value, Trouble> {
         let Some(at) = chosen else {
             // Nothing that suits can be forked: the best result says why.

@@ -1,4 +1,4 @@
-//! What stands around the turns: the head of the page with its style, the facts of the session, the foot.
+//! The page around the turns: its head with the style, the facts of the session, the foot.
 
 use std::fmt;
 use std::io::{self, Write};

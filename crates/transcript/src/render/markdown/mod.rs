@@ -16,7 +16,7 @@ use crate::seed::is_seed;
 use crate::text::clean;
 use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 
-/// Writes Markdown; what a subagent did stands in a quote.
+/// Writes Markdown; a subagent's work is quoted.
 #[derive(Debug)]
 pub struct Markdown<W> {
     writer: W,

@@ -26,7 +26,7 @@ use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 /// What the terminal can show.
 #[derive(Debug, Clone)]
 pub struct Style {
-    /// Whether looks and colours are written. What they say is said without them as well.
+    /// Whether styles and colours are written. The text carries the same meaning without them.
     pub color: bool,
     /// The columns of the terminal.
     pub width: usize,
@@ -49,7 +49,7 @@ pub struct Terminal<W> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece {
-    /// What introduces the next piece: no blank line behind it.
+    /// A heading for the next piece: no blank line after it.
     Rule,
     /// A call, an output or a notice: they stand close together.
     Step,

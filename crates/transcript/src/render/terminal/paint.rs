@@ -46,7 +46,7 @@ impl Span {
     }
 }
 
-/// A line of text. Invariant: what stands in it is clean and holds no line break.
+/// A line of text. Invariant: its text is clean and has no line breaks.
 pub(super) type Line = Vec<Span>;
 
 /// Adds text to a line, to the last span where the look is the same.

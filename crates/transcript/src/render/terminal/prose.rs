@@ -11,8 +11,7 @@ use crate::text::{clean, one_line, width};
 
 /// Lays out Markdown in lines of at most `columns`. Code and words that cannot be broken may be longer.
 ///
-/// Without `color`, what a look would tell is told by marks: code by backticks, headings by `#`, struck-out text
-/// by `~~`.
+/// Without `color`, marks replace styles: backticks for code, `#` for headings, `~~` for struck-out text.
 #[derive(Default)]
 pub(super) struct Layout {
     columns: usize,
