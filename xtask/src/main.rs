@@ -15,7 +15,7 @@ usage: cargo xtask TASK [ARGUMENT...]
   test                 run all tests, as ./test does
   fast                 run all tests except those that drive the real agents
   snapshots [TEST...]  accept the output of tests as their new snapshots, in files and in the source
-  docs                 regenerate the generated pages in docs/
+  docs                 regenerate the generated pages in docs/, messages included
   bench [NAME...]      measure tine against floors (see bench/README.md)
   coverage [CRATE...]  run the tests of these crates (default: all) and print how many lines they cover
   deny                 check licences, sources and advisories of dependencies (needs cargo-deny and a network)";
@@ -31,8 +31,7 @@ fn main() -> ExitCode {
         "test" => run(program("./test").args(&arguments)),
         "fast" => run(program("./test").arg("--fast").args(&arguments)),
         "snapshots" => snapshots::accept(&arguments),
-        "docs" => run(cargo(["test", "--package", "tine", "--bin", "tine", "--", "reference", "messages"])
-            .env("TINE_UPDATE", "1")),
+        "docs" => docs(),
         "bench" => bench(&arguments),
         "coverage" => coverage::measure(&arguments),
         "deny" => run(&mut cargo(["deny", "check"])),
@@ -52,6 +51,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn docs() -> Outcome {
+    let update = |command: &mut Command| run(command.env("TINE_UPDATE", "1"));
+    update(&mut cargo(["test", "--package", "tine", "--bin", "tine", "--", "reference", "messages"]))?;
+    update(&mut cargo(["test", "--package", "tine-engine", "--lib", "--", "messages"]))?;
+    update(&mut cargo(["test", "--package", "tine-testkit", "--test", "language", "--", "notices"]))
 }
 
 fn bench(names: &[String]) -> Outcome {

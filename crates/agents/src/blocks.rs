@@ -21,7 +21,7 @@ const AHEAD: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Means {
     pub threads: usize,
-    /// How many bytes are read at once.
+    /// How many bytes to read at a time.
     pub block: usize,
     /// A line of this length or longer is handed out by its place alone.
     pub longest: usize,
@@ -132,7 +132,7 @@ pub(crate) struct BlockReader<R> {
     carry: Vec<u8>,
     /// Where in the file that is.
     offset: u64,
-    /// How much was read, and up to where that may go.
+    /// How much was read, and the limit.
     read: u64,
     limit: u64,
     ended: bool,

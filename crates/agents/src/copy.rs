@@ -28,7 +28,7 @@ pub struct CopyRequest {
     pub branch: Option<String>,
     /// The title of the copy, shown by the agent's own picker.
     pub title: Option<String>,
-    /// Where the copy will stand in the end; it may be written somewhere else first.
+    /// The final path of the copy; it may be written elsewhere first.
     pub target: PathBuf,
     /// When the copy is made.
     pub now: Timestamp,

@@ -82,7 +82,7 @@ impl<'a> Raw<'a> {
 }
 
 /// The top-level fields of an object, in order. Ends at the object's end or at invalid input; [`Fields::is_complete`]
-/// tells which.
+/// distinguishes them.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -144,8 +144,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Shows the fields of an object, and in their place those of the object in it that is called `into`, in one pass. The
-/// first argument tells which they are. False where the line is no complete object.
+/// Passes the fields of an object to a function and, in place of the field `into`, the fields of that object, in one
+/// pass. The first argument distinguishes them. Returns false for an incomplete line.
 pub(crate) fn walk<'a>(line: &'a [u8], into: &[u8], mut see: impl FnMut(bool, &'a [u8], Raw<'a>)) -> bool {
     let mut outer = Fields::of(line);
     while !matches!(outer.state, Progress::Complete | Progress::Broken) {
@@ -226,7 +226,7 @@ fn trim_start(bytes: &[u8]) -> &[u8] {
     &bytes[blank..]
 }
 
-/// The index behind the closing quote of the string that `bytes` starts with.
+/// The index after the closing quote of the string that `bytes` starts with.
 ///
 /// Keys and most values are short and have no escapes. For those, a call of `memchr` costs more than the search, so the
 /// first bytes are checked here, eight at a time.
@@ -250,7 +250,7 @@ pub(crate) fn string_end(bytes: &[u8]) -> Option<usize> {
     long_string_end(bytes, 1 + 8 * words.len().min(5))
 }
 
-/// The same, where no quote before `from` ends the string.
+/// The same, if no quote before `from` ends the string.
 #[inline(never)]
 fn long_string_end(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
@@ -263,7 +263,7 @@ fn long_string_end(bytes: &[u8], mut from: usize) -> Option<usize> {
     }
 }
 
-/// The index behind the value that `bytes` starts with.
+/// The index after the value that `bytes` starts with.
 fn value_end(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'"' => string_end(bytes),

@@ -51,7 +51,7 @@ pub enum Role {
     Session(Choice),
 }
 
-/// What an option says about the session.
+/// What an option does with sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// The id of a new one.

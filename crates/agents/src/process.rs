@@ -1,4 +1,4 @@
-//! Asking the system about processes, through `/proc` where there is one.
+//! Information about processes, from `/proc` if it exists.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,13 +13,13 @@ pub(crate) fn is_running(proc: &Path, pid: u32, started: Option<&str>) -> bool {
     running_since(proc, pid).is_some_and(|begun| started.is_none_or(|started| begun == started))
 }
 
-/// When a process began, in the system's own count; nothing where it does not run or the system does not tell.
+/// When a process started, in the system's own unit; `None` if it does not run or the system does not report it.
 pub fn process_start(pid: u32) -> Option<String> {
     running_since(Path::new("/proc"), pid)
 }
 
-/// When a process began that runs. One whose first thread has ended runs on while it has others: what it had open and
-/// locked is free only when the last one is gone.
+/// When a running process started. If its main thread has ended, it still runs as long as others do: its files and
+/// locks are released with the last one.
 fn running_since(proc: &Path, pid: u32) -> Option<String> {
     let (state, start) = state_and_start(proc, pid)?;
     let has_ended = matches!(state.as_str(), "Z" | "X");
@@ -45,7 +45,7 @@ pub(crate) fn began_at(proc: &Path, pid: u32) -> Option<i64> {
     Some(((now.as_secs_f64() - uptime + ticks / TICKS) * 1e9) as i64)
 }
 
-/// Who runs this process, where a hook asks.
+/// The process that runs a hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Runner {
     /// An agent, directly or through a shell.
@@ -59,12 +59,12 @@ pub enum Runner {
     },
     /// A daemon runs many sessions. Its environment is that of the process that started it.
     Daemon,
-    /// The system does not tell.
+    /// The system does not report it.
     #[default]
     Unknown,
 }
 
-/// Who runs this process.
+/// The process that runs this one.
 #[cfg(unix)]
 pub fn runner() -> Runner {
     found_runner().unwrap_or_default()
@@ -128,7 +128,7 @@ pub fn processes_marked(proc: &Path, variable: &str, value: &str) -> Vec<u32> {
 pub struct Terminal {
     /// Where it works.
     pub directory: PathBuf,
-    /// What the variable that was asked for is in its environment.
+    /// The value of the requested environment variable.
     pub mark: Option<String>,
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn terminals_of(proc: &Path, program: &str, variable: &str) -> Vec<Te
     found.filter_map(terminal).collect()
 }
 
-/// A variable in the environment of a process; nothing where it is empty.
+/// A variable in the environment of a process; `None` if it is empty.
 pub fn variable_of(proc: &Path, pid: u32, variable: &str) -> Option<String> {
     let environment = fs::read(proc.join(pid.to_string()).join("environ")).ok()?;
     let mark = format!("{variable}=");
@@ -182,7 +182,7 @@ pub fn tty_of(proc: &Path, pid: u32) -> Option<PathBuf> {
     (136..144).contains(&major).then(|| PathBuf::from(format!("/dev/pts/{}", (major - 136) * 256 + minor)))
 }
 
-/// A field of a process's state; 0 is the one behind its name.
+/// A field of a process's state; 0 is the one after its name.
 fn stat_field(proc: &Path, pid: u32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(field).map(str::to_owned)

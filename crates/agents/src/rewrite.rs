@@ -1,4 +1,4 @@
-//! Changing some values of a JSON line and leaving every other byte as it is.
+//! Changes some values of a JSON line and keeps every other byte.
 //!
 //! A copy of a session contains records that tine does not know. They are never parsed and reserialized: only the
 //! values that must change are replaced. The spans between them are copied and sealed ([`Seal`]). When the copy is read
@@ -45,7 +45,7 @@ pub(crate) struct Change {
 
 /// Writes a copy, or reads one back.
 pub(crate) struct Rewrite<'a> {
-    /// The values that the copy has of its own, as JSON.
+    /// The copy's own values, as JSON.
     pub values: Vec<Vec<u8>>,
     /// What changes in the next record, in any order; it must not overlap.
     pub changes: Vec<Change>,
@@ -58,7 +58,7 @@ pub(crate) struct Rewrite<'a> {
     mark: Option<Mark>,
 }
 
-/// A text that is replaced wherever it stands.
+/// A text that is replaced everywhere.
 struct Mark {
     finder: Finder<'static>,
     new: Vec<u8>,
@@ -104,7 +104,7 @@ impl<'a> Rewrite<'a> {
         self.block.push(b'\n');
     }
 
-    /// Takes the next record, with the changes that were noted for it.
+    /// Takes the next record, with its changes.
     pub(crate) fn record(&mut self, text: &Text<'_>) -> io::Result<()> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_unstable_by_key(|change| change.start);
@@ -145,7 +145,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// Writes what is left and tells how much was written in all.
+    /// Writes the rest and returns the total number of bytes.
     pub(crate) fn finish(&mut self) -> io::Result<u64> {
         if let Some(out) = &mut self.out {
             out.write_all(&self.block)?;
@@ -244,7 +244,7 @@ fn is_equal(text: &Text<'_>, change: &Change, expected: &[u8]) -> io::Result<boo
     Ok(*value_of(text, change, expected.len() as u64 + 1)? == *expected)
 }
 
-/// The value that stands where a change is, or as much of a long one as is asked for.
+/// The value at the position of a change, or the first part of a long one.
 fn value_of<'a>(text: &Text<'a>, change: &Change, most: u64) -> io::Result<Cow<'a, [u8]>> {
     match text {
         Text::Held(bytes) => Ok(Cow::Borrowed(&bytes[change.start as usize..change.end as usize])),

@@ -1,4 +1,4 @@
-//! What tells that a copy holds the records of its source, each unchanged and all in their order.
+//! Shows that a copy contains the records of its source, unchanged and in order.
 //!
 //! Copier and checker both split a record into copied spans and replaced values. The spans are hashed on both sides,
 //! when the source is read and when the copy is read back; a changed byte or a lost, duplicated or moved record gives a

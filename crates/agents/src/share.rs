@@ -144,7 +144,7 @@ impl<R, F> Desk<R, F> {
         !results.ended
     }
 
-    /// Takes the next result, or tells what there is to do instead.
+    /// Takes the next result, or returns what else to do.
     fn next(&self, take: &mut impl FnMut(F)) -> Next {
         let mut results = self.results();
         loop {

@@ -15,7 +15,7 @@ const LONGEST_TAIL: u64 = 64 << 10;
 pub struct TitleMark {
     /// The file.
     pub file: PathBuf,
-    /// Its size, and when it was changed last, in nanoseconds. Nothing where it didn't exist.
+    /// Its size and modification time in nanoseconds. `None` if it didn't exist.
     pub end: Option<(u64, i64)>,
 }
 
@@ -33,7 +33,7 @@ pub struct TitleChange<'a> {
 }
 
 impl TitleMark {
-    /// Notes how a file stands.
+    /// Records the state of a file.
     pub fn of(file: PathBuf) -> Self {
         let end = fs::metadata(&file).ok().map(|metadata| (metadata.len(), crate::files::stamp(&metadata).modified));
         TitleMark { file, end }

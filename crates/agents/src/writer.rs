@@ -42,7 +42,7 @@ pub trait Writer {
     ) -> io::Result<()> {
         Ok(())
     }
-    /// Copies one of [`Writer::side_files`] to the path where it is prepared, and flushes it.
+    /// Copies one of [`Writer::side_files`] to its temporary path, and flushes it.
     fn copy_side_file(
         &self,
         _source: &Path,
@@ -52,8 +52,7 @@ pub trait Writer {
     ) -> io::Result<()> {
         Ok(())
     }
-    /// Whether a copy of this session leaves threads of subagents behind. A file that takes long to read counts as one
-    /// that has some.
+    /// Whether a copy of this session lacks threads of subagents. A file that is slow to read counts as having some.
     fn leaves_subagents(&self, _path: &Path) -> bool {
         false
     }
@@ -84,7 +83,7 @@ pub trait Writer {
     ) -> Result<(), ProgramError> {
         Ok(())
     }
-    /// Whether the agent keeps an index file of the sessions beside this one.
+    /// Whether the agent keeps an index file for the sessions in this folder.
     fn has_index(&self, _path: &Path) -> bool {
         false
     }

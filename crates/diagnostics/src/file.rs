@@ -47,7 +47,7 @@ impl Subscriber for LogFile {
         event.record(&mut message);
         let (time, level, process) = (Timestamp::now(), event.metadata().level(), std::process::id());
         let line = format!("{time:.3} {level:5} {process} {}\n", (self.clean)(&message.0));
-        // One call, so that processes that log at once don't mix their lines. There is nowhere to report a failure.
+        // One call, so that concurrent processes don't mix their lines. A failure can't be reported anywhere.
         drop((&self.file).write_all(line.as_bytes()));
     }
 

@@ -56,7 +56,7 @@ fn log_error<E: Display + 'static>(error: &E, action: &dyn Display, place: &Loca
     }
 }
 
-/// Whether things merely are as they should be: gone already, there already, or a folder that others still use.
+/// Whether an error is expected: already removed, already there, or a folder that is still in use.
 fn is_expected(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)
 }

@@ -1,8 +1,8 @@
 //! The configuration file: its settings and their defaults.
 //!
-//! A new setting is a field here and an entry in [`keys`]. Its doc comment is its description in docs/configuration.md, which
-//! a test of the binary generates. An unknown key is a warning, because it may be meant for a newer tine; a value of the
-//! wrong type is an error, because tine would do something else than was asked for.
+//! A new setting is a field here and an entry in [`keys`]. Its doc comment is its description in docs/configuration.md,
+//! which a test of the binary generates. An unknown key is a warning, because it may be meant for a newer tine; a value
+//! of the wrong type is an error, because tine would not do what the user wants.
 
 pub(crate) mod error;
 
@@ -430,7 +430,7 @@ mod tests {
         for (text, line, said) in [
             ("[worktree]\n\nplace = 3\n", 3, "expected a string"),
             ("[worktree]\nplace = \"{branhc}\"\n", 2, "unknown placeholder `{branhc}`; use {repository}"),
-            ("[worktree]\nplace = \"{branch\"\n", 2, "without its `}`"),
+            ("[worktree]\nplace = \"{branch\"\n", 2, "missing `}`"),
             ("[worktree]\nplace = \"\"\n", 2, "the value is empty"),
             ("[worktree]\nbring = \".env\"\n", 2, "expected a sequence"),
             ("[worktree]\nbring = [\n  \"a\",\n  \"../b\"]\n", 2, "without `..`"),

@@ -24,7 +24,7 @@ pub(crate) struct Ctx {
 }
 
 impl Ctx {
-    /// Opens the registry. Where it can't be written, tine reads what it can, says so, and changes nothing.
+    /// Opens the registry. If it can't be written, tine reads what it can, warns, and changes nothing.
     pub(crate) fn open(context: Context) -> registry::Result<Self> {
         let adapters = agents::all(&context.surroundings);
         let mut warnings = Vec::new();

@@ -30,7 +30,7 @@ pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a file for writing and, where it is new, makes it private before anything is written into it.
+/// Opens a file for writing; a new file is made private before anything is written to it.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);

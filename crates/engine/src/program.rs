@@ -28,7 +28,7 @@ fn version_in(text: &str) -> Option<[u32; 3]> {
     })
 }
 
-/// The error of an agent's program that failed; it names the version where that is older than those that tine supports.
+/// The error of an agent's program; it names the version if tine no longer supports it.
 pub(crate) fn with_age(ctx: &Ctx, agent: Agent, trouble: ProgramError) -> Error {
     if !matches!(trouble, ProgramError::Failed { .. } | ProgramError::Unable { .. }) {
         return trouble.into();

@@ -512,7 +512,7 @@ pub fn run_worker(context: Context, input: impl std::io::Read, output: impl std:
 
 #[cfg(test)]
 impl Tine {
-    /// The registry, for tests that look at it or damage it.
+    /// The registry, for tests that read or damage it.
     pub(crate) fn registry(&self) -> std::cell::RefMut<'_, Registry> {
         self.ctx.registry()
     }

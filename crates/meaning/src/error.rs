@@ -14,7 +14,7 @@ pub enum Error {
         verb: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process is writing.

@@ -97,7 +97,7 @@ fn slot(count: u64) -> [u8; 16] {
     slot
 }
 
-/// What a header says.
+/// The state of a header.
 enum Header {
     /// The number of valid records, and whether the second slot has it.
     Counts { records: u64, in_second: bool },

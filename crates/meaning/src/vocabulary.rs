@@ -1,4 +1,4 @@
-//! The words and pieces of words that the model knows, and how a word is taken apart into them (WordPiece).
+//! The model's words and pieces of words, and how a word is split into them (WordPiece).
 
 use std::sync::OnceLock;
 
@@ -26,7 +26,7 @@ pub(crate) struct Vocabulary {
     slots: Vec<u16>,
 }
 
-/// Whether a word of small letters is an entry, told without a look at any other.
+/// Whether a word of lower-case letters is an entry, checked without comparing it with others.
 pub(crate) fn lists(word: &str) -> bool {
     WORDS.contains(&format!("\n{word}\n"))
 }

@@ -1,4 +1,4 @@
-//! The command line as it is typed. Each command's own options stand in the command's file.
+//! The command line. The options of each command are in the command's file.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};

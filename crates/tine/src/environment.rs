@@ -137,7 +137,7 @@ pub(crate) fn surface(choice: ColorChoice) -> Surface {
     }
 }
 
-/// Whether `tine` stands alone on the command line.
+/// Whether `tine` was called without arguments.
 pub(crate) fn has_no_arguments() -> bool {
     env::args_os().len() <= 1
 }

@@ -125,7 +125,7 @@ fn command_of(rendered: &str) -> String {
     if words.is_empty() { "tine".to_owned() } else { words.join(" ") }
 }
 
-/// What clap says before it explains the usage.
+/// clap's message, without its usage.
 fn first_paragraph(rendered: &str) -> String {
     let message = rendered.strip_prefix("error: ").unwrap_or(rendered).trim();
     let lines: Vec<&str> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();

@@ -31,14 +31,14 @@ pub enum BlockKind {
         /// Whether it was added to a turn that was already running.
         steer: bool,
     },
-    /// What the agent said.
+    /// An answer of the agent.
     Answer {
         /// The words, mostly Markdown.
         text: String,
-        /// The model that said them.
+        /// The model that wrote it.
         model: Option<String>,
     },
-    /// What the agent thought before it said it.
+    /// The agent's thinking before an answer.
     Thinking {
         /// The words; empty where the agent stores them encrypted.
         text: String,
@@ -74,7 +74,7 @@ pub enum BlockKind {
     },
     /// The history before this point was replaced by a summary in what the model sees.
     Compaction {
-        /// The summary, where it is stored.
+        /// The summary, if it is stored.
         summary: String,
     },
     /// Something that is part of the record but neither a prompt nor an answer.
@@ -107,7 +107,7 @@ pub enum NoticeKind {
     Command,
     /// A part of the record that could not be read or is too large to show.
     Unreadable,
-    /// Anything else that the agent told.
+    /// Anything else from the agent.
     Info,
 }
 

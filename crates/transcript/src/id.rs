@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Agent {
-    /// Anthropic's Claude Code; the one to start where none is named.
+    /// Anthropic's Claude Code; the default agent.
     #[default]
     Claude,
     /// OpenAI's Codex CLI.
@@ -92,7 +92,7 @@ impl SessionId {
         &self.0
     }
 
-    /// The first eight characters, enough to tell sessions apart in a listing.
+    /// The first eight characters, enough for a listing.
     pub fn short(&self) -> &str {
         &self.0[..self.0.len().min(8)]
     }

@@ -23,7 +23,7 @@ pub enum PointError {
     /// The session has fewer turns than that.
     #[error("turn {asked} not found")]
     OutOfRange {
-        /// What was asked for, as it was written.
+        /// The turn, as written.
         asked: String,
         /// How many turns there are.
         turns: u32,

@@ -168,7 +168,7 @@ const NAMES: [Shape; 17] = [
     shape(&["pat"], r"\b(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})\b"),
     // A bare `token` is also an ordinary word in programs, so its value must be longer.
     shape(&["token"], r#"(?i-u:token)\\?["']?\s*[:=]\s*\\?["']?([A-Za-z0-9+/_.~-]{16,}=*)"#),
-    // The same word stands for a directory.
+    // The same word is used for a directory.
     shape(&["pwd"], r#"(?i-u:pwd)\\?["']?\s*[:=]\s*\\?["']?([^\s"'\\,;)}/~.$][^\s"'\\,;)}]{7,})"#),
     shape(&["password is ", "passphrase is "], r#"(?i-u:password|passphrase) is ["'`]?([^\s"'`\\,;)}]{8,})"#),
     shape(&["cookie"], r#"(?i-u:cookie)["']?\s*:\s*["']?[^\s=;]+=([^\s;"'\\]{16,})"#),
@@ -249,7 +249,7 @@ fn is_followed(sign: &[u8], rest: &[u8]) -> bool {
         [b':', ..] => word().take_while(|byte| **byte != b'/').any(|byte| *byte == b'@'),
         [b'-', b'u' | b'U', ..] => word().any(|byte| *byte == b':'),
         [b'p' | b'P', b'a' | b'A', b't' | b'T'] => rest.get(14) == Some(&b'.'),
-        // Other options, programs and files that tell by their names what follows.
+        // Other options, programs and files whose names reveal what follows.
         [b'-', ..] | [b'm' | b'M', ..] => true,
         [.., b'=' | b' '] => true,
         // The rest of a name, quotes, blanks, and what a value is given by.
@@ -287,7 +287,7 @@ fn mask_plain(text: &str) -> (Cow<'_, str>, usize) {
     (masked, count)
 }
 
-/// Replaces what has one of these shapes, from left to right, where it `is_secret`.
+/// Replaces text with one of these shapes, from left to right, if it `is_secret`.
 fn replace<'a>(text: &'a str, shapes: Shapes, is_secret: fn(&str) -> bool, count: &mut usize) -> Cow<'a, str> {
     let (mut masked, mut copied) = (String::new(), 0);
     let shapes = (0..COUNT).filter(|number| shapes & 1 << number != 0);
@@ -318,7 +318,7 @@ fn replace<'a>(text: &'a str, shapes: Shapes, is_secret: fn(&str) -> bool, count
     }
 }
 
-/// Where a shape was found: where it begins, and the secret.
+/// The position of a match, and the secret.
 struct Place {
     start: usize,
     value: Range<usize>,
@@ -342,7 +342,7 @@ impl Place {
     }
 }
 
-/// Replaces every secret in the texts of a block, and tells how many there were.
+/// Replaces every secret in the texts of a block, and returns how many there were.
 pub fn mask_block(kind: &mut BlockKind) -> usize {
     let mut count = 0;
     let mut replace = |text: &mut String| {
@@ -371,7 +371,7 @@ pub fn mask_block(kind: &mut BlockKind) -> usize {
     count
 }
 
-/// Replaces every secret in a JSON value, and tells how many there were. What a value is called counts, too.
+/// Replaces every secret in a JSON value, and returns how many there were. The names of values count too.
 pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
     let text = value.to_string();
     match mask(&text) {
@@ -386,8 +386,8 @@ pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
 /// How long an escape is at most.
 const LONGEST: usize = 32;
 
-/// Whether a word may begin here: not behind a letter or a digit, unless that ends an escape, as of a line break in JSON, of a
-/// sign in an address or of a colour.
+/// Whether a word may start here: not after a letter or digit, unless that ends an escape, such as a line break in
+/// JSON, an encoded character in a URL or a colour.
 fn is_beginning(text: &[u8], at: usize) -> bool {
     let before = &text[at.saturating_sub(LONGEST)..at];
     let Some(last) = before.last().filter(|last| last.is_ascii_alphanumeric()) else { return true };
@@ -405,7 +405,7 @@ fn is_beginning(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether a value looks made up by a machine or a careful person, and not like a name in a program.
+/// Whether a value looks random, and not like a name in a program.
 fn is_random(value: &str) -> bool {
     let has = |test: fn(&char) -> bool| value.chars().any(|c| test(&c));
     if value.contains(' ') {
@@ -419,7 +419,7 @@ fn is_random(value: &str) -> bool {
         && !value.starts_with(['$', '<', ':'])
 }
 
-/// Words of labels and messages, which stand in quotes beside the word `password` as well.
+/// Words of labels and messages that also occur in quotes next to the word `password`.
 const PROSE: &[&str] = &[
     "a",
     "an",

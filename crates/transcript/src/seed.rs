@@ -5,8 +5,8 @@
 //! it is decided what is shortened, and the second one writes. The oldest tool outputs are shortened first; the newest
 //! turns stay whole as long as anything else can go. Thinking and the talk of subagents are left out.
 //!
-//! Every block stands below a line with a mark that was made up for this seed alone, so nothing in the transcript can
-//! end a block or begin one.
+//! Every block follows a line with a random marker for this seed, so nothing in the transcript can end or start a
+//! block.
 
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ const KEPT_OF_CALL: usize = 240;
 const FRAME: usize = 2_000;
 /// What the line above a block takes, with its line breaks.
 const HEADING: usize = 90;
-/// What the note takes that stands for the part that was left out.
+/// The size of the note about an omitted part.
 const GAP: usize = 48;
 
 /// Whose transcript it is.
@@ -135,7 +135,7 @@ impl SeedSizes {
         }
     }
 
-    /// What an entry takes as it is allowed.
+    /// The size of an entry within its limit.
     fn taken(&self, fit: &Fit, index: usize) -> usize {
         let (allowed, all) = (fit.allowed[index], self.entries[index].characters);
         if allowed == LEFT_OUT { 0 } else { HEADING + allowed.min(all) + if allowed < all { GAP } else { 0 } }
@@ -363,7 +363,8 @@ fn word(name: &str) -> String {
     one_line(name).chars().filter(|c| !matches!(c, '<' | '>' | ',')).take(64).collect()
 }
 
-/// The beginning and the end of a text, where it may not be there whole. What people see as one character is not split.
+/// The beginning and the end of a text that may not be included completely. Characters that appear as one are not
+/// split.
 fn shortened(text: &str, allowed: usize) -> String {
     let total = text.chars().count();
     if total <= allowed {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::seed::is_seed;
 use crate::{Agent, Defects, SessionId};
 
-/// The facts of one session as its agent's own files tell them.
+/// The facts of one session, from its agent's own files.
 ///
 /// Names that people gave in tine, and lineage that tine recorded, are not here: they are in the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Summary {
     pub path: PathBuf,
     /// The title that the user gave it inside the agent.
     pub custom_title: Option<String>,
-    /// The title that the agent made up.
+    /// The title that the agent generated.
     pub agent_title: Option<String>,
     /// The first thing that was asked, shortened to what a title needs.
     pub first_prompt: Option<String>,
@@ -54,17 +54,18 @@ pub struct Summary {
     pub is_subagent: bool,
     /// Whether it has no messages; agents leave such files behind, and listings hide them.
     pub is_empty: bool,
-    /// Other files that hold a part of the history. When one of them is gone, the facts are no longer true.
+    /// Other files with part of the history. If one of them is missing, the facts are no longer true.
     pub bases: Vec<PathBuf>,
     /// The id of the first such file that was not there.
     pub missing_base: Option<String>,
-    /// The size up to which the file is its own history, in its own order, as most are; a reader then needs no second
-    /// look at the whole before it begins.
+    /// The size up to which the file is in history order, as most are; a reader then needs no first pass over the whole
+    /// file.
     pub plain: Option<u64>,
-    /// Whether records stand before others that they follow. Some versions of Claude Code write such files and do not read
+    /// Whether records precede others that they follow. Some versions of Claude Code write such files and do not read
     /// all of them back.
     pub disordered: bool,
-    /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
+    /// Whether the last record leaves a turn unfinished; this determines the state of a live session if its agent does
+    /// not report one.
     pub mid_turn: bool,
     /// Whether a part of the history was replaced by a summary for the model.
     pub compacted: bool,
@@ -122,7 +123,7 @@ impl Summary {
         self.titles().next()
     }
 
-    /// The title to show beside a name: one that says something else, if there is one.
+    /// The title to show next to a name, if it is different.
     pub fn title_beside(&self, name: Option<&str>) -> Option<&str> {
         self.titles().find(|title| Some(*title) != name).or(self.title())
     }
@@ -140,7 +141,7 @@ pub struct TokenUse {
     pub input: u64,
     /// The answer.
     pub output: u64,
-    /// The context window, where the agent says it.
+    /// The context window, if the agent reports it.
     pub window: Option<u64>,
 }
 

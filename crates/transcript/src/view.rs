@@ -87,7 +87,7 @@ pub struct ParentView {
     pub id: SessionId,
     /// The parent's name in tine.
     pub name: Option<SessionName>,
-    /// After which turn of the parent the fork was made, where that is known.
+    /// The turn of the parent after which the fork was made, if known.
     pub turn: Option<u32>,
     /// How the parent is known.
     pub source: ParentSource,

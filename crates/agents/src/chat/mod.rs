@@ -1,7 +1,7 @@
 //! Live chats over the agents' structured streams: what can happen in one, and what the user can do.
 //!
-//! Each agent speaks a protocol of its own (`claude/chat.rs`, `codex/chat.rs`). A protocol is pure: it turns lines of the
-//! agent into [`ChatEvent`]s and [`Action`]s into lines for the agent. [`process`] runs the agent's program around it.
+//! Each agent has its own protocol (`claude/chat.rs`, `codex/chat.rs`). A protocol is pure: it turns lines of the agent
+//! into [`ChatEvent`]s and [`Action`]s into lines for the agent. [`process`] runs the agent's program around it.
 //!
 //! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
 //! be refused.
@@ -40,7 +40,7 @@ pub enum ChatSession {
     Existing(SessionId),
 }
 
-/// What an agent's stream says, in the terms of all agents.
+/// An event in an agent's stream, the same for all agents.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatEvent {
     /// The agent is ready, and this is what it offers.
@@ -49,7 +49,7 @@ pub enum ChatEvent {
     Session {
         /// Its id.
         id: SessionId,
-        /// Its transcript, if the agent says where it is.
+        /// Its transcript, if the agent reports it.
         path: Option<PathBuf>,
     },
     /// The model or the permission mode, each if it is known.
@@ -156,7 +156,7 @@ pub struct ModelChoice {
 pub struct ContextUse {
     /// Tokens in the context.
     pub used: u64,
-    /// The context window, if the agent says.
+    /// The context window, if the agent reports it.
     pub window: Option<u64>,
     /// Tokens that came out of the provider's cache with the last request.
     pub cached: u64,
@@ -167,7 +167,7 @@ pub struct ContextUse {
 pub struct TurnEnd {
     /// How.
     pub outcome: TurnOutcome,
-    /// What all turns of this session have cost so far, in dollars, if the agent says.
+    /// The cost of all turns of this session so far, in dollars, if the agent reports it.
     pub total_cost: Option<f64>,
 }
 
@@ -204,7 +204,7 @@ pub enum Ask {
         name: String,
         /// Its arguments.
         input: Value,
-        /// Why it asks, if it says.
+        /// Why it asks, if it gives a reason.
         reason: Option<String>,
         /// Whether other arguments may be given back.
         can_edit: bool,
@@ -287,7 +287,7 @@ pub enum Action {
 /// What the user sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// An id of its own, a random UUID. Claude Code keeps it as the message's id.
+    /// A random UUID. Claude Code keeps it as the message's id.
     pub id: String,
     /// The words.
     pub text: String,
@@ -351,7 +351,7 @@ pub trait Protocol: Send {
     fn open(&mut self) -> Vec<Value>;
     /// Takes in one message of the agent.
     fn receive(&mut self, message: &Value) -> Received;
-    /// The lines that carry out an action, and what is known at once.
+    /// The lines that carry out an action, and its immediate events.
     fn act(&mut self, action: Action) -> Received;
 }
 

@@ -1,9 +1,9 @@
 //! A fork by copy: the source's records up to a turn, under a new id, as the client's own fork would write them.
 //!
-//! What changes in a record is its own `sessionId`, `cwd` and `gitBranch`, its `forkedFrom`, and paths into the source's
-//! side folder; where links are mended, also its `parentUuid`. Everything else is carried byte for byte, records of unknown kinds included. Left out are records that
-//! speak of the running source: `worktree-state` (it would put the fork into the source's worktree),
-//! `queue-operation`, `api-request*`, `last-prompt`, and titles, of which the fork gets its own.
+//! A copy changes a record's own `sessionId`, `cwd` and `gitBranch`, its `forkedFrom`, and paths into the source's side
+//! folder; where links are repaired, also its `parentUuid`. Everything else is copied byte for byte, including unknown
+//! records. Left out are records about the running source: `worktree-state` (it would put the fork into the source's
+//! worktree), `queue-operation`, `api-request*`, `last-prompt`, and titles, because the fork gets a new one.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -140,7 +140,7 @@ const ID: usize = 0;
 const CWD: usize = 1;
 const BRANCH: usize = 2;
 const ORIGIN: usize = 3;
-/// The whole field, where there was none.
+/// The whole field, if it was missing.
 const ORIGIN_FIELD: usize = 4;
 const PARENT: usize = 5;
 const NAMES: [&str; 6] = ["session", "directory", "branch", "origin", "origin", "parent"];
@@ -167,14 +167,14 @@ pub(super) fn marks(source: &Path, target: &Path) -> Option<(Vec<u8>, Vec<u8>)> 
     home::side_folder(source).is_dir().then(|| (text(source), text(target)))
 }
 
-/// Takes records apart, on their way into the copy or out of it.
+/// Splits records, when the copy is written and when it is read back.
 struct Records<'a> {
     rewrite: Rewrite<'a>,
     /// How long the origins are without a record's id.
     beginnings: [usize; 2],
     /// Whether links are mended.
     relink: bool,
-    /// The parent that the next record gets instead of its own, as JSON.
+    /// The new parent of the next record, as JSON.
     parent: Option<Vec<u8>>,
 }
 
@@ -229,7 +229,7 @@ impl<'a> Records<'a> {
         self.rewrite.record(&Text::Held(line))
     }
 
-    /// Takes a record of `source` that had to wait. `parent` tells which one it gets.
+    /// Takes a record of `source` that had to wait. `parent` is its new parent.
     fn at(
         &mut self,
         source: &Path,

@@ -1,4 +1,4 @@
-//! What the lines of a transcript tell by themselves, whatever stands before and behind them.
+//! The facts in single lines of a transcript, independent of other lines.
 //!
 //! Parsing lines is almost all of the work of a scan, and blocks of lines are parsed in parallel; so nothing here
 //! depends on other lines. The scan interprets them together.
@@ -19,7 +19,7 @@ use crate::blocks::Block;
 use crate::fields::Raw;
 use crate::lines::Line;
 
-/// What some lines tell.
+/// The facts in some lines.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub defects: Defects,
@@ -35,7 +35,7 @@ pub(super) struct Facts {
     pub cwds: Vec<Vec<u8>>,
     /// Their branches, likewise.
     pub branches: Vec<Vec<u8>>,
-    // Of each of these the last one counts.
+    // For each of these, the last one counts.
     pub version: Option<Vec<u8>>,
     pub forked_from: Option<Vec<u8>>,
     pub relocated: Option<Vec<u8>>,
@@ -66,19 +66,19 @@ pub(super) struct ChainRecord {
     pub kind: Kind,
     pub user: Option<UserPart>,
     pub meta: bool,
-    /// Whether the client made up an answer, for an error or to fill a gap; the model did not say it.
+    /// Whether the client generated an answer, for an error or to fill a gap; it is not from the model.
     pub synthetic: bool,
     pub offset: u64,
     pub len: u64,
 }
 
 impl Facts {
-    /// Nothing yet. `notes` where the layout is noted.
+    /// Nothing yet. `notes`: whether the layout is recorded.
     pub(super) fn new(notes: bool) -> Self {
         Facts { layout: notes.then(Layout::default), ..Facts::default() }
     }
 
-    /// What a block of the file at `path` tells, layout included.
+    /// The facts in a block of the file at `path`, including its layout.
     pub(super) fn of(path: &Path, block: &Block) -> Self {
         let mut facts = Facts::new(true);
         block.lines().for_each(|line| facts.line(path, &line, &mut ()));
@@ -147,7 +147,7 @@ impl Facts {
         }
     }
 
-    /// Notes a time; an empty one says nothing.
+    /// Records a time, if it is not empty.
     fn time(&mut self, time: &[u8]) {
         if time.is_empty() {
             return;
@@ -200,7 +200,7 @@ impl Facts {
         user
     }
 
-    /// Notes the subagent whose result a record is. The fields by which such results begin spare a look at all others.
+    /// Records the subagent of a result. The first fields of such results make scanning all others unnecessary.
     fn result_of_subagent(&mut self, record: &Record<'_>) {
         const BEGINNINGS: [&[u8]; 3] = [b"{\"status\"", b"{\"isAsync\"", b"{\"agentId\""];
         let result = record.tool_result.filter(|result| BEGINNINGS.iter().any(|start| result.0.starts_with(start)));

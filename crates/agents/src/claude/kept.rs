@@ -43,7 +43,7 @@ impl Links {
         Links { broken, ids }
     }
 
-    /// Notes a record that is copied, and returns the parent that it gets instead of its own.
+    /// Records a copied record, and returns its new parent.
     pub(super) fn pass(&mut self, index: u32, record: &Record<'_>) -> Option<Vec<u8>> {
         if self.broken.is_empty() || !record.is_chain() {
             return None;
@@ -59,9 +59,9 @@ impl Links {
 }
 
 enum Rule {
-    /// The file is its own history, so the cut is where the next prompt stands.
+    /// The file is in history order, so the cut is at the next prompt.
     Plain { turns: Option<u32> },
-    /// The history says what is active, and in which order.
+    /// The history defines what is active, and in which order.
     Scanned { scan: Box<Scan>, cut: Option<u64>, index: u32, order: Order<Place> },
 }
 

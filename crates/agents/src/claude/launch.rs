@@ -132,7 +132,7 @@ fn id_inside(path: &Path) -> Option<String> {
 /// resumed by.
 fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config: &Path) -> Result<Reply, ProgramError> {
     let mut command = program.command(message.directory);
-    // Of an option that is given twice, the last one counts.
+    // If an option is given twice, the last one counts.
     command.args(message.options).args(["-p", "--input-format", "text", "--output-format", "json"]);
     if let Some(session) = session {
         command.args(["--resume", session]);
@@ -143,7 +143,7 @@ fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config:
         command.args(["--name", title]);
     }
     let reason = |told: &str| result_of(told).map(|told| told.result);
-    // Without a terminal, too, commands are done and not said.
+    // Commands are executed rather than sent, also without a terminal.
     let text = match super::commands::is_command(message.text, config) {
         true => format!("\u{2800}{}", message.text),
         false => message.text.to_owned(),
@@ -227,8 +227,8 @@ fn last_record(source: &Path, id: &SessionId, turns: u32) -> Option<String> {
     last.map(|(_, uuid)| uuid)
 }
 
-/// Rewrites the client's fork without the command that made it write: its caveat and what hangs below that, what the
-/// client said of itself before, and the notes of what was queued.
+/// Rewrites the client's fork without the command that created it: its caveat and everything below that, the client's
+/// own messages before it, and queue records.
 fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     let (mut caveat, mut said) = (None, Vec::new());
     let mut remarks = Vec::new();
@@ -284,7 +284,7 @@ fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     fs::rename(&new, path)
 }
 
-/// Where the records stand that the source does not have; each is given by where it stands and its key.
+/// The positions of the records that the source does not have; each is given by its position and key.
 fn without_those_of(source: &Path, mut records: Vec<(u64, u64)>) -> io::Result<Vec<u64>> {
     let mut lines = LineReader::open(source, 0, None)?;
     while !records.is_empty()

@@ -1,7 +1,7 @@
 //! Which Claude Code sessions are open in a process, and whether they are busy.
 //!
-//! `<config>/sessions/<pid>.json` names process, session and status. The file stays behind when the process is
-//! killed, so it counts only while a process with that number and that start time runs.
+//! `<config>/sessions/<pid>.json` contains process, session and status. The file remains when the process is killed, so
+//! it counts only while a process with that number and start time runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

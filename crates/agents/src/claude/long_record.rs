@@ -18,7 +18,7 @@ pub(super) struct LongRecord {
 }
 
 impl LongRecord {
-    /// Streams over the line; nothing where it is damaged.
+    /// Streams over the line; `None` if it is damaged.
     pub(super) fn read(path: &Path, line: &Line<'_>) -> io::Result<Option<Self>> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(line.offset))?;

@@ -1,6 +1,6 @@
 //! A Claude Code session as blocks, streamed.
 //!
-//! The scan has told which records are active and which of them open turns; this pass parses only those.
+//! The scan has determined which records are active and which of them start turns; this pass parses only those.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -54,7 +54,7 @@ pub(super) struct ClaudeBlocks {
     sidechains: Sidechains,
     /// Where the line that was read last begins.
     offset: u64,
-    /// What the last answer says of the tokens.
+    /// The token use of the last answer.
     tokens: Option<TokenUse>,
     defects: Defects,
     ended: bool,
@@ -123,7 +123,7 @@ impl ClaudeBlocks {
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
     }
 
-    /// Reads a subagent that stands inside the session's own file, up to where that was read.
+    /// Reads a subagent inside the session's own file, up to the point where that was read.
     fn sidechain(root: &Root, parent: &ClaudeBlocks) -> io::Result<Self> {
         let lines = LineReader::open(&parent.path, root.offset, Some(parent.offset))?;
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
@@ -452,7 +452,7 @@ impl ClaudeBlocks {
     }
 }
 
-/// What an answer says of the tokens: everything that was sent for it, and what came back.
+/// The token use of an answer: everything sent for it, and the answer.
 fn tokens_of(record: &Record<'_>) -> Option<TokenUse> {
     let usage = record.message?.get(b"usage")?;
     let number = |field: &[u8]| usage.get(field).and_then(Raw::number).unwrap_or(0);
@@ -509,7 +509,7 @@ fn met_so_far(defects: &Defects) -> Defects {
     defects
 }
 
-/// Counts a chain record and tells whether it is part of the history.
+/// Counts a chain record and returns whether it is part of the history.
 fn takes(history: &mut Which, index: &mut u32, record: &Record<'_>) -> bool {
     match history {
         Which::Sidechain => record.uuid.is_some(),

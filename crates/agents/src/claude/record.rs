@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::fields::{Fields, Raw};
 
-/// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
+/// The kind of a record. Only kinds that the readers distinguish are named; everything else is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Kind {
     User,
@@ -42,14 +42,14 @@ impl Kind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Record<'a> {
     pub kind: Kind,
-    /// The kind as it is written.
+    /// The kind as written.
     pub word: Option<Raw<'a>>,
     pub uuid: Option<u64>,
-    /// The id as it is written.
+    /// The id as written.
     pub id: Option<Raw<'a>>,
     pub session: Option<Raw<'a>>,
     pub parent: Option<u64>,
-    /// The parent as it is written.
+    /// The parent as written.
     pub parent_value: Option<Raw<'a>>,
     /// Whether it has a parent field at all, even a null one.
     pub has_parent: bool,
@@ -74,7 +74,7 @@ pub(super) struct Record<'a> {
     pub summary: Option<Raw<'a>>,
     /// `leafUuid`, `customTitle`, `aiTitle` or `relocatedCwd`, by the kind of the record.
     pub value: Option<Raw<'a>>,
-    /// Whether a field that a copy changes is there twice, which no client writes.
+    /// Whether a field that a copy changes is repeated, which no client writes.
     pub repeated: bool,
     /// Whether the line is one whole JSON object.
     pub complete: bool,
@@ -193,7 +193,7 @@ pub(super) enum UserPart {
     Interrupted,
     /// The summary that a compaction left.
     Summary,
-    /// What the client says before it shows a command of its own.
+    /// The client's introduction before the output of a local command.
     Caveat,
     /// Context that the client put in.
     Injected,

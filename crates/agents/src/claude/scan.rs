@@ -83,8 +83,7 @@ fn scan_with(path: &Path, id: SessionId, tip: Option<u64>, means: impl FnOnce(u6
     pass.finish(path, size)
 }
 
-/// How the lines of a plain file are laid out, where it is so long that all cores find that out sooner than one that copies
-/// it would come upon it.
+/// The layout of the lines of a plain file, if it is so long that scanning on all cores pays off before a copy.
 pub(super) fn layout_of(path: &Path, size: u64) -> Option<Vec<u8>> {
     let means = Means::for_size(size);
     if means.threads == 1 {
@@ -120,7 +119,8 @@ struct Pass {
     prompts: Vec<Mark>,
     /// A record that opens a turn if the agent takes it up.
     pending: Option<Pending>,
-    /// Whether a turn was opened by such a record, which only a look ahead can tell from the client's own matters.
+    /// Whether such a record started a turn, which only the following records distinguish from the client's own
+    /// messages.
     by_pending: bool,
     tail: Vec<Tail>,
     seen: u64,
@@ -139,7 +139,7 @@ struct Pass {
     /// Subagents that results name, with the record and the call.
     subagents: Vec<(u32, String, String)>,
     forked_from: Option<SessionId>,
-    /// How the lines are laid out, where that is noted.
+    /// The layout of the lines, if it is recorded.
     layout: Option<Layout>,
 }
 
@@ -156,7 +156,7 @@ struct Mark {
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     mark: Mark,
-    /// A slash command, which the client may carry out by itself.
+    /// A slash command, which the client may handle itself.
     is_command: bool,
 }
 
@@ -247,7 +247,7 @@ impl Pass {
         }
     }
 
-    /// Takes what the next lines tell.
+    /// Adds the facts of the next lines.
     fn take(&mut self, facts: Facts) {
         self.summary.defects.merge(&facts.defects);
         self.summary.compacted |= facts.compacted;
@@ -345,7 +345,7 @@ impl Pass {
             (Kind::Attachment, _) => return false,
             (Kind::System, _) if !is_command => return false,
             (_, Some(UserPart::Injected)) => said.meta,
-            // The text that a command stands for.
+            // The text of a command's prompt.
             (_, Some(UserPart::FromSdk)) => is_command,
             (kind, user) => user.is_none() && kind == Kind::Assistant,
         };
@@ -420,7 +420,7 @@ impl Pass {
             if last.is_some_and(|last| last.index == answer.index) {
                 summary.mid_turn = message.is_unfinished();
             }
-            // A proxy that counts nothing says 0.
+            // A proxy that doesn't count tokens reports 0.
             summary.tokens = message.usage.map(Usage::tokens).filter(|tokens| tokens.input > 0);
             summary.model = message.model.filter(|model| model != "<synthetic>");
         }

@@ -13,7 +13,7 @@ use super::mentioned::mentioned;
 use super::subagents;
 use crate::copy::{CopyRequest, SideFile};
 
-/// Everything that a fork may bring, whether the source has it or not; only for the notes it is looked.
+/// Everything that a fork may include, whether the source has it or not; only notes are checked for existence.
 pub(super) fn side_files(source: &Path, order: &CopyRequest) -> Vec<SideFile> {
     let target = order.target.as_path();
     let hidden = |folder: &Path, what: &str| folder.join(format!(".{}.tine-{what}", order.id));
@@ -47,7 +47,7 @@ pub(super) fn side_files(source: &Path, order: &CopyRequest) -> Vec<SideFile> {
     all
 }
 
-/// Copies one of those to where it is prepared, and flushes it. What is not there is not copied.
+/// Copies one of those to its temporary path, and flushes it. A missing one is skipped.
 pub(super) fn prepare(source: &Path, piece: &SideFile, order: &CopyRequest, cut: Option<&Path>) -> io::Result<()> {
     if piece.from == home::side_folder(source) {
         return copy_side(source, order, &piece.prepared, cut);
@@ -80,7 +80,7 @@ pub(super) fn copy_side(source: &Path, order: &CopyRequest, to: &Path, cut: Opti
     copy_subagents_beside(source, order, to, cut)
 }
 
-/// Copies those subagents that 2.0.x kept beside the session's file to where later versions keep them.
+/// Copies subagents that 2.0.x kept next to the session's file to where later versions keep them.
 fn copy_subagents_beside(source: &Path, order: &CopyRequest, to: &Path, cut: Option<&Path>) -> io::Result<()> {
     let files = subagents::files_beside(source);
     if files.is_empty() {

@@ -1,5 +1,5 @@
-//! Subagents that stand inside the session's own file, as 1.0.x wrote them: records with `isSidechain`, among those of the
-//! session, from the call to its result. Nothing but the prompt tells which call started which of them.
+//! Subagents inside the session's own file, as written by 1.0.x: records with `isSidechain`, among those of the
+//! session, from the call to its result. Only the prompt shows which call started which subagent.
 
 use std::collections::HashMap;
 
@@ -20,18 +20,18 @@ pub(super) struct Sidechains {
 pub(super) struct Root {
     /// Its id.
     pub id: String,
-    /// Where it stands.
+    /// Its position.
     pub offset: u64,
     prompt: u64,
 }
 
-/// What a call says of the subagent that it starts.
+/// The subagent that a call starts.
 #[derive(Debug)]
 pub(super) struct Task {
     pub role: Option<String>,
     pub description: Option<String>,
     prompt: u64,
-    /// Where the call stands.
+    /// The position of the call.
     offset: u64,
 }
 

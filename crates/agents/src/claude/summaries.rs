@@ -28,7 +28,7 @@ type Folders = HashMap<PathBuf, (SystemTime, Arc<Titles>)>;
 pub(super) struct Summaries(Arc<Mutex<Folders>>);
 
 impl Summaries {
-    /// The title that a file beside the one at `path` has for a conversation with these records, the latest last.
+    /// The title in another file of the project for a conversation with these records, the latest last.
     pub(super) fn title(&self, path: &Path, records: &[u64]) -> Option<String> {
         let titles = self.of_folder(path.parent()?)?;
         records.iter().rev().find_map(|key| titles.get(key)).cloned()
@@ -62,7 +62,7 @@ pub(super) fn are_written_by(version: &str) -> bool {
     (next(), next(), next()) < (2, 1, 30)
 }
 
-/// What a `summary` record says: the record that it names, and the title.
+/// The contents of a `summary` record: the record that it names, and the title.
 pub(super) fn read(record: &Record<'_>) -> Option<(u64, String)> {
     (record.kind == Kind::Summary).then_some(())?;
     Some((key_of(record.value?.plain()?), title_of(record.summary?)?))
@@ -70,7 +70,7 @@ pub(super) fn read(record: &Record<'_>) -> Option<(u64, String)> {
 
 fn read_beginning(path: &Path, titles: &mut Titles) {
     let mut beginning = Vec::new();
-    // A file that can't be read has no titles; its own scan says what is wrong with it.
+    // An unreadable file has no titles; its own scan reports the problem.
     if open_regular(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning)).is_err() {
         return;
     }

@@ -99,7 +99,7 @@ impl<'a> AppServer<'a> {
 }
 
 impl Drop for AppServer<'_> {
-    /// Lets it end by itself, which writes what it still holds.
+    /// Lets it end normally, so that it writes its buffers.
     fn drop(&mut self) {
         drop(self.input.take());
         if self.program.wait(&mut self.child, Duration::from_secs(10)).is_err() {

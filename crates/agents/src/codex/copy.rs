@@ -85,19 +85,19 @@ pub(super) fn read_back(home: &Home, path: &Path, order: &CopyRequest, growing: 
     ReadBack { summary: scan.summary, bytes: check.end, seal: check.rewrite.seal, fault: check.fault.or(wrong) }
 }
 
-/// Which of the copy's own values stands for what, and what that is called.
+/// The indices and names of the copy's own values.
 const ID: usize = 0;
 const DIRECTORY: usize = 1;
 const NAMES: [&str; 2] = ["thread", "directory"];
 
-/// What the copy has of its own.
+/// The copy's own values.
 fn values(order: &CopyRequest) -> Vec<Vec<u8>> {
     vec![string(order.id.as_str()), string(&order.cwd.to_string_lossy())]
 }
 
 /// Where the records of a thread are.
 struct History {
-    /// The files, the oldest first, each with where it ends.
+    /// The files, oldest first, each with its end.
     files: Vec<(PathBuf, u64)>,
     /// Rolled-back ranges: from the first position up to and including the second.
     taken_back: Vec<(Place, Place)>,
@@ -119,7 +119,7 @@ impl History {
     }
 }
 
-/// Where the turn after `turns` begins, with the records of its task or context that stand before its prompt.
+/// Where the turn after `turns` starts, including the records of its task or context before its prompt.
 fn cut_after(history: &History, turns: u32) -> io::Result<Place> {
     let mut counted = Turns::default();
     let mut steps = Vec::new();
@@ -223,8 +223,8 @@ impl Copier<'_> {
             // Damaged lines are not copied: Codex skips them too.
             return Ok(());
         };
-        // A legacy thread keeps the identities of its ancestors behind its own, and so does its copy. Where records are
-        // numbered, one identity stands for the whole history.
+        // A legacy thread keeps the identities of its ancestors after its own, and so does its copy. In numbered
+        // rollouts, one identity is for the whole history.
         if record.kind == Kind::SessionMeta && record.ordinal.is_some() {
             return Ok(());
         }
@@ -248,7 +248,7 @@ impl Copier<'_> {
     }
 }
 
-/// A record that is taken apart.
+/// A record that is being split.
 struct Taken<'a> {
     path: &'a Path,
     line: &'a Line<'a>,
@@ -270,8 +270,8 @@ impl Taken<'_> {
     }
 }
 
-/// Takes a record apart, on its way into the copy or out of it: ids of the thread itself, as `is_own` tells them, and
-/// directories are replaced. False where the line is damaged.
+/// Splits a record, when the copy is written and when it is read back: ids of the thread itself, selected by `is_own`,
+/// and directories are replaced. Returns false for a damaged line.
 fn take(rewrite: &mut Rewrite<'_>, taken: &Taken<'_>, is_own: impl Fn(Raw<'_>) -> bool) -> io::Result<bool> {
     let Taken { path, line, .. } = *taken;
     if let Some(bytes) = line.bytes {
@@ -301,7 +301,7 @@ fn take(rewrite: &mut Rewrite<'_>, taken: &Taken<'_>, is_own: impl Fn(Raw<'_>) -
     Ok(true)
 }
 
-/// The beginning of a line that is too long to be held, which tells what it is.
+/// The beginning of an oversized line, which shows its type.
 fn beginning(path: &Path, line: &Line<'_>) -> io::Result<Vec<u8>> {
     let mut beginning = Vec::new();
     Source::range(path, line.offset, line.offset + line.len.min(4096))?.read_to_end(&mut beginning)?;

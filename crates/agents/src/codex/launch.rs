@@ -139,7 +139,7 @@ fn send(program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError>
     Ok(Reply { id, answer })
 }
 
-/// Why a turn failed, as its events tell.
+/// Why a turn failed, according to its events.
 fn failure_in(told: &str) -> Option<String> {
     let events = told.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut reasons = events.filter_map(|event| {

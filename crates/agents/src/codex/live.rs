@@ -1,6 +1,6 @@
 //! Which threads a process has open: those whose `thread-writer-locks/<id>.lock` is locked.
 //!
-//! Versions before the locks (0.140) are noticed by the rollout that a process called `codex` has open.
+//! Versions before the locks (0.140) are detected by the rollout that a process named `codex` has open.
 //!
 //! The locks are looked up in `/proc/locks` and never tried: if we held a lock for a moment, Codex would refuse the
 //! thread. Whether an open thread is busy is in its transcript.
@@ -46,7 +46,7 @@ impl LiveState for Codex {
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
             () if ends_with_line(screen, "Browsing transcript") => Screen::Reading(ExitKey::Escape),
             () if screen.trim_start().starts_with("/ T R A N S C R I P T") => Screen::Reading(ExitKey::Q),
-            // Below the input stands the model, once it is known.
+            // The model is below the input, once it is known.
             () if screen
                 .lines()
                 .skip_while(|line| is_input(line) != Some(true))
@@ -194,8 +194,8 @@ struct Lock {
     device: (u64, u64),
 }
 
-/// The holders of `flock` locks by inode. A line reads `3: FLOCK  ADVISORY  WRITE 19458 fe:00:10022679 0 EOF`; one
-/// that only waits for a lock has an arrow behind its number.
+/// The holders of `flock` locks by inode. A line reads `3: FLOCK  ADVISORY  WRITE 19458 fe:00:10022679 0 EOF`; one that
+/// waits for a lock has an arrow after its number.
 fn holders(locks: &str) -> HashMap<u64, Vec<Lock>> {
     let mut holders: HashMap<u64, Vec<Lock>> = HashMap::new();
     for line in locks.lines() {

@@ -21,7 +21,7 @@ pub(super) struct Media {
     pub bytes: Option<u64>,
 }
 
-/// Who put a user's message there.
+/// The author of a user's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Author {
     /// The user, or a client that injected it through the app server; the surrounding records decide.
@@ -171,7 +171,7 @@ fn author_of(text: &str) -> Author {
     if CLIENT.iter().any(|mark| text.starts_with(mark)) { Author::Client } else { Author::Person }
 }
 
-/// A `!` command and what it gave back, from the message that tells the model of it.
+/// A `!` command and its output, from the message that reports it to the model.
 pub(super) fn shell_command(text: &str) -> String {
     let Some((command, result)) = text.split_once("<command>").and_then(|(_, rest)| rest.split_once("</command>"))
     else {

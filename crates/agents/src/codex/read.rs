@@ -1,4 +1,4 @@
-//! A thread as blocks, streamed: from what the model sees, with events where only they tell.
+//! A thread as blocks, streamed: from the messages to the model, and from events for everything else.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
@@ -55,7 +55,7 @@ pub(super) struct CodexBlocks {
     review: Option<Timestamp>,
     /// A compaction was shown, and its event is still to come.
     compacted: bool,
-    /// What Codex last said of the tokens.
+    /// The token use that Codex last reported.
     tokens: Option<TokenUse>,
     defects: Defects,
     ended: bool,
@@ -388,7 +388,7 @@ impl CodexBlocks {
         self.push_of(record, BlockKind::Compaction { summary });
     }
 
-    /// The event follows the record; alone it says that the history was replaced out of sight.
+    /// The event follows the record; alone, it means that the history was replaced without a record.
     fn compaction_event(&mut self, record: &Record<'_>) {
         if !std::mem::take(&mut self.compacted) {
             self.push_of(record, BlockKind::Compaction { summary: String::new() });

@@ -1,14 +1,14 @@
 //! One line of a rollout, scanned without parsing it.
 //!
-//! Codex writes the short fields first: time, ordinal and type stand before the payload, and the payload's own type
-//! stands first in it. So the first hundred bytes tell what a line is, however long it is, and bulk is never touched.
+//! Codex writes the short fields first: time, ordinal and type precede the payload, and the payload starts with its own
+//! type. So the first hundred bytes identify a line, however long it is, and its bulk is never read.
 
 use jiff::Timestamp;
 
 use crate::fields::{Fields, Raw, string_end};
 use crate::lines::Line;
 
-/// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
+/// The kind of a record. Only kinds that the readers distinguish are named; everything else is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     SessionMeta,

@@ -11,7 +11,7 @@ use crate::program::{Program, ProgramError};
 /// Makes Codex list a thread that it did not write itself, under a title.
 pub(super) fn announce(program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError> {
     let mut server = AppServer::start(program, directory)?;
-    // Listing makes Codex look at the files and register those that it did not know.
+    // Listing makes Codex read the files and register new ones.
     server.call("thread/list", &json!({ "limit": 1 }))?;
     server.call("thread/name/set", &json!({ "threadId": id, "name": title }))?;
     Ok(())

@@ -6,7 +6,7 @@
 /// Sizes that there are.
 pub(super) const SIZES: &[u64] = &[258_400];
 
-/// The window of any model that Codex said nothing about.
+/// The window of a model if Codex did not report one.
 pub(super) fn window_of(_: Option<&str>) -> u64 {
     SIZES[0]
 }

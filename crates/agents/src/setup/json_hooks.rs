@@ -17,11 +17,11 @@ pub(crate) struct JsonHooks {
     pub(crate) agent: Agent,
     /// The events, with the agent's names for them.
     pub(crate) events: &'static [(HookEvent, &'static str)],
-    /// Tells whether the user has hooks of their own, to which a project's hooks give way.
+    /// Detects whether the user already has the hooks, in which case a project's hooks do nothing.
     pub(crate) own_hooks: Option<OwnHooks>,
 }
 
-/// Where a shell can see that the user has hooks of their own.
+/// Where a shell can see that the user already has the hooks.
 #[derive(Debug)]
 pub(crate) struct OwnHooks {
     /// The user's settings, as a word for the shell.
@@ -53,7 +53,7 @@ impl JsonHooks {
         }
     }
 
-    /// The group of one hook, as it is written.
+    /// The group of one hook, as written.
     fn group(&self, program: &str, event: HookEvent) -> serde_json::Value {
         json!({ "hooks": [{ "type": "command", "command": self.command(program, event), "timeout": TIMEOUT }] })
     }
@@ -161,7 +161,7 @@ impl JsonHooks {
         Ok(jsonc::parse(text)?.map(|root| self.found(&root)).unwrap_or_default())
     }
 
-    /// Checks that hooks can be added: what is missing can be created, but what is there must have the right shape.
+    /// Checks that hooks can be added: missing parts can be created, but existing ones must have the right shape.
     fn check_shape(&self, text: &str) -> Result<(), Problem> {
         let Some(root) = jsonc::parse(text)? else {
             return Err(Problem { line: 1, message: "it contains only comments".into() });
@@ -351,7 +351,7 @@ mod tests {
             ("[]", 1, "the top level"),
             ("{\n\"hooks\": []}", 2, "`hooks` is not an object"),
             ("{\n\"hooks\": {\n\"Stop\": {}}}", 3, "`hooks.Stop` is not an array"),
-            ("// only this", 1, "nothing but comments"),
+            ("// only this", 1, "only comments"),
             ("{\n\"a\": 1\n\"b\": 2}", 2, ""),
         ] {
             let problem = claude::setup::HOOKS.add(text, OURS).unwrap_err();

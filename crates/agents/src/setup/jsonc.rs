@@ -19,8 +19,8 @@ pub(crate) enum Key<'a> {
     Index(usize),
 }
 
-/// The value that a text holds; nothing where it is empty. Comments and commas before a closing bracket are allowed
-/// here, because people write them; whether the agent reads them is another question: [`first_liberty`].
+/// The value in a text; `None` if it is empty. Comments and trailing commas are allowed here, because users write them;
+/// whether the agent accepts them is another question: [`first_liberty`].
 pub(crate) fn parse(text: &str) -> Result<Option<Value<'_>>, Problem> {
     parse_with(text, true)
 }
@@ -52,7 +52,7 @@ fn parse_with(text: &str, liberties: bool) -> Result<Option<Value<'_>>, Problem>
     }
 }
 
-/// The line on which a position lies, from 1.
+/// The line of a position, from 1.
 pub(crate) fn line_of(text: &str, position: usize) -> usize {
     text[..position].matches('\n').count() + 1
 }
@@ -196,7 +196,7 @@ pub(crate) fn at<'v, 't>(root: &'v Value<'t>, path: &[Key<'_>]) -> Option<&'v Va
     })
 }
 
-/// An object or an array, and where its members or elements stand.
+/// An object or an array, and the positions of its members or elements.
 struct Container {
     open: usize,
     close: usize,
@@ -255,7 +255,7 @@ impl<'t> Style<'t> {
     }
 }
 
-/// The blanks at the beginning of the line on which something stands.
+/// The indentation of the line at a position.
 fn indent_at(text: &str, position: usize) -> &str {
     let line = text[..position].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[line..].find(|c| c != ' ' && c != '\t').map_or(text.len(), |length| line + length);
@@ -271,7 +271,7 @@ fn pretty(value: &Json, style: &Style<'_>, indent: &str) -> String {
     lines.replace('\n', &format!("{}{indent}", style.newline))
 }
 
-/// What may stand between two items.
+/// What may be between two items.
 enum Piece {
     Comma(usize),
     Comment { range: Range<usize>, ends_line: bool },

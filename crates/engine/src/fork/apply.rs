@@ -121,7 +121,7 @@ fn gives_way(ctx: &Ctx, plan: &Plan) -> Result<bool> {
     Ok(!plan.name_is_chosen && ctx.registry().taken_names()?.contains(plan.name.as_str()))
 }
 
-/// Calls the fork by the next free name, and its workspace as well where that follows the name.
+/// Gives the fork the next free name, and its workspace too if that follows the name.
 fn rename_plan(ctx: &Ctx, plan: &mut Plan) -> Result<()> {
     let (name, workspace) = plan::named_workspace(ctx, &names::base_of(&plan.source), &plan.asked, &[])?;
     plan.name = name;

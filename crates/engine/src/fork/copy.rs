@@ -1,4 +1,4 @@
-//! The method `copy`: tine writes the new session file, beside its final name, and reads it back.
+//! The method `copy`: tine writes the new session file next to its final name and reads it back.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -20,8 +20,8 @@ use crate::sessions::catalog::Entry;
 use crate::sessions::session::{Knowledge, Session};
 use crate::workspace::directory;
 
-/// Writes everything beside its final name, flushes it, and compares it with the source. A worktree is made after
-/// that: flushing a file makes some file systems flush all that was written before it, a whole worktree included.
+/// Writes everything next to its final name, flushes it, and compares it with the source. A worktree is created later:
+/// on some file systems, flushing a file also flushes everything written before it, including a whole worktree.
 pub(super) fn prepare(ctx: &Ctx, adapter: &dyn Adapter, plan: &Plan, files: &Files) -> Result<()> {
     let failed = |source: io::Error| FileError::Write { path: plan.target.clone(), source };
     let unreadable = |source| FileError::Read { path: plan.source.path.clone(), source };
@@ -142,7 +142,7 @@ impl Files {
         self.brought.borrow().clone()
     }
 
-    /// Gives everything its final name, the transcript last: with it the fork is there for the agent.
+    /// Gives everything its final name, the transcript last: the agent sees the fork from then on.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let failed = |source: io::Error| FileError::Write { path: self.target.clone(), source };
         for piece in self.beside.iter().filter(|piece| piece.prepared.exists()) {

@@ -32,7 +32,7 @@ pub enum Error {
         from: Agent,
         /// The agent of the fork.
         to: Agent,
-        /// The method that was asked for.
+        /// The requested method.
         method: &'static str,
     },
     /// The agent's own fork would not have the same history, or does not have it.

@@ -1,4 +1,4 @@
-//! Which method serves what is asked for, and why.
+//! Chooses the method for a request, with a reason.
 
 use transcript::{Agent, DefectKind};
 
@@ -8,7 +8,7 @@ use crate::fork::{Error, Result};
 use crate::program;
 use crate::run;
 
-/// The method that was asked for, or the one that carries everything; with the reason in one sentence.
+/// The requested method, or one that supports everything; with the reason in one sentence.
 pub(super) fn choose_method(
     ctx: &Ctx,
     request: &Request,

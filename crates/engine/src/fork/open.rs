@@ -1,4 +1,4 @@
-//! Running the agent of a fork where its plan says.
+//! Runs the agent of a fork where its plan says.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::run::places::Pane;
 use crate::sessions::catalog::Quiet;
 use crate::sessions::survey;
 
-/// A fork whose agent runs where its plan says; in this terminal it still has to.
+/// A fork whose agent runs where its plan says, or still has to be started in this terminal.
 #[derive(Debug, Clone)]
 pub struct Opened {
     /// The pane that it runs in.
@@ -24,7 +24,7 @@ pub struct Opened {
     pub answer: Option<String>,
     /// What resumes it.
     pub command: Vec<String>,
-    /// The session as it is now, where its agent runs or has answered.
+    /// The current session, if its agent runs or has answered.
     pub session: Option<SessionView>,
 }
 

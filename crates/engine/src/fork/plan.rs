@@ -332,7 +332,7 @@ fn turns_to_keep(request: &Request) -> Result<u32> {
     Ok(turns)
 }
 
-/// A prompt that stands on a command line has a limit, and cannot hold a NUL.
+/// A prompt on a command line has a maximum length and cannot contain NUL.
 fn check_prompt(request: &Request) -> Result<()> {
     const LONGEST: usize = 120_000;
     match &request.prompt {

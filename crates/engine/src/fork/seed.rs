@@ -31,7 +31,7 @@ pub struct SeedPlan {
     /// Whether the source has thinking, and whether it has subagents; neither is part of a seed.
     has_thinking: bool,
     has_subagents: bool,
-    /// The mark of its lines, made up for it.
+    /// The random marker of its lines.
     pub(super) nonce: String,
 }
 

@@ -17,9 +17,9 @@ use crate::sessions::catalog::Quiet;
 /// What one of several forks has for itself.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    /// Its name; the first free one where none is given.
+    /// Its name; by default, the first free one.
     pub name: Option<SessionName>,
-    /// The branch of its worktree; the fork's name where none is given.
+    /// The branch of its worktree; by default, the fork's name.
     pub branch: Option<String>,
     /// Its first prompt.
     pub prompt: Option<String>,

@@ -71,8 +71,8 @@ pub(super) fn unstarted_session(ctx: &Ctx, path: &Path) -> Result<SessionView> {
     Ok(found.map(|session| session.view).ok_or_else(|| sessions::Error::NotASession(path.to_owned()))?)
 }
 
-/// Starts a fork that has not started: its agent is handed the transcript that was kept. A session that has started
-/// comes back as it is. If this fails, the fork has still not started. It works in `directory`, or where it was made to.
+/// Starts a fork that has not started: its agent receives the kept transcript. A session that has started is returned
+/// unchanged. If this fails, the fork still counts as not started. It works in `directory`, by default its own.
 pub(crate) fn start_fork(ctx: &Ctx, session: Session, directory: Option<&Path>) -> Result<Session> {
     if !session.view.unstarted {
         return Ok(session);

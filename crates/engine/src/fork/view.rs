@@ -77,7 +77,7 @@ impl ForkSession {
         }
     }
 
-    /// Its id, where that is known.
+    /// Its id, if known.
     pub fn id(&self) -> Option<&SessionId> {
         match self {
             ForkSession::Made(view) => Some(&view.id),

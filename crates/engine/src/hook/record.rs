@@ -15,7 +15,7 @@ use crate::registry::{HookReport, HookTables, HookedSession, LastReport, NewEven
 /// A process that reports the same event again within this time, in milliseconds, has the hook installed twice.
 const REPEATED_WITHIN: i64 = 5_000;
 
-/// The session that an event is about, as it is registered now.
+/// The session of an event, as registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookResult {
     /// The session's name, if it has one.
@@ -110,13 +110,13 @@ impl Recording<'_> {
         Ok(result)
     }
 
-    /// The session with an id. Two projects may have sessions with the same id; the transcript tells them apart.
+    /// The session with an id. Two projects may have sessions with the same id; the transcript distinguishes them.
     fn session_with_id(&self, id: &str) -> Result<Option<HookedSession>> {
         let mut sessions = self.tables.sessions_with_id(id)?;
         let exact = sessions.iter().position(|session| Path::new(&session.path) == self.path);
         Ok(match (exact, sessions.len()) {
             (Some(index), _) => Some(sessions.swap_remove(index)),
-            // A transcript that is not where it was has been moved; if it is still there, this is another session.
+            // A transcript that is no longer at its path has been moved; if it is still there, this is another session.
             (None, 1) if id != self.id.as_str() || !Path::new(&sessions[0].path).is_file() => sessions.pop(),
             // Among several, the relative is the one in the same project.
             (None, _) if id != self.id.as_str() => {

@@ -163,7 +163,7 @@ pub(crate) fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<Str
     let said = match ctx.adapter(start.agent).send(&program, &message) {
         Ok(said) => said,
         Err(source) => {
-            // An agent that failed may still have begun the session; the files tell.
+            // An agent that failed may still have created the session; its files show that.
             let sessions = crate::sessions::survey::all_sessions(ctx, &crate::sessions::catalog::Quiet)?;
             ctx.registry().forget_start(&start.key)?;
             let is_there = sessions.iter().any(|session| session.view.name.as_ref() == Some(&start.name));

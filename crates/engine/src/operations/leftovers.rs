@@ -52,7 +52,7 @@ pub(crate) fn worktree_of(ctx: &Ctx, session: &Session) -> Result<Option<OwnWork
     Ok(Some(OwnWorktree { worktree, obstacle, has_commits }))
 }
 
-/// Worktrees that tine made and that still stand on their branches, each with what it was made by. The newest first.
+/// Worktrees that tine created and that are still on their branches, each with its operation, newest first.
 pub(crate) fn own_worktrees(ctx: &Ctx) -> Result<Vec<(String, Worktree)>> {
     let operations = ctx.registry().operations()?;
     let worktree = |operation: Operation| match operation.effects.workspace() {
@@ -90,7 +90,7 @@ pub(crate) fn process_in(ctx: &Ctx, path: &Path) -> Option<u32> {
     agents::processes_in(proc, path).first().copied()
 }
 
-/// Everything that has to move so that a worktree is gone, and its branch, where that goes as well.
+/// Everything that has to be moved to remove a worktree, and its branch if that is removed too.
 pub(crate) fn parts_of_worktree(
     ctx: &Ctx,
     own: &OwnWorktree,

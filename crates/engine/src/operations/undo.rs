@@ -175,7 +175,7 @@ fn undo_parts(ctx: &Ctx, mut operation: Operation, all: &[&Operation], force: bo
 }
 
 /// Undoes the parts that an operation created before it failed or was interrupted. A part that has been continued since
-/// becomes an operation of its own.
+/// becomes a separate operation.
 pub(crate) fn take_back_parts(ctx: &Ctx, id: i64) -> Result<()> {
     let parts = ctx.registry().parts_of(id)?;
     for part in parts {

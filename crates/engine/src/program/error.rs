@@ -9,7 +9,7 @@ use crate::config;
 /// An error of an agent's program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not installed, or not where the configuration says.
+    /// It is not installed, or not at the configured path.
     #[error("{} not found", one_line(.program))]
     NoAgent {
         /// The agent.

@@ -91,7 +91,7 @@ pub(crate) fn rebuild(path: &Path, now: Timestamp) -> Result<Rebuilt> {
         let moved = ["-wal", "-shm", ""].iter().any(|suffix| with_suffix(&aside, suffix).exists());
         Error::NotRepaired { path: path.to_owned(), source, moved_to: moved.then(|| aside.clone()) }
     };
-    // A log that is left behind would be replayed into whichever registry stands beside it, so it goes first.
+    // A remaining log would be replayed into the new registry, so it is removed first.
     for suffix in ["-wal", "-shm", ""] {
         match fs::rename(with_suffix(path, suffix), with_suffix(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(half_done(error)),
@@ -104,7 +104,7 @@ pub(crate) fn rebuild(path: &Path, now: Timestamp) -> Result<Rebuilt> {
     Ok(Rebuilt { from, aside })
 }
 
-/// Puts what the registry is rebuilt from beside it.
+/// Writes the content for the new registry next to it.
 fn prepare(path: &Path, part: &Path) -> io::Result<Source> {
     fs::remove_file(part).or_log(format_args!("remove {}", part.display()));
     if write_copy(path, part).is_ok() && describe(part).is_some_and(|held| held > 0) {
@@ -148,7 +148,7 @@ fn write_copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
 
 fn write_all(source: &Connection, to: &Path) -> rusqlite::Result<()> {
     private::new_file(to).map_err(|_| rusqlite::Error::InvalidPath(to.to_owned()))?;
-    // SQLite takes a file that is there as long as it is empty.
+    // SQLite accepts an existing file if it is empty.
     source.execute("VACUUM INTO ?1", [to.to_string_lossy()]).map(drop)
 }
 

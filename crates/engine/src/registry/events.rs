@@ -104,7 +104,7 @@ impl Registry {
         })
     }
 
-    /// Notes that a session that was at work is idle, as no agent tells when it was interrupted.
+    /// Records that a busy session is idle, because no agent reports interruptions.
     pub(crate) fn note_interrupted(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
         let is_its = |event: &HeardEvent| event.agent == session.agent && event.id == session.id;
         let last = self.still_open()?.into_iter().find(is_its);
@@ -114,7 +114,7 @@ impl Registry {
         }
     }
 
-    /// Notes that a session was ended, unless its agent has told so.
+    /// Records that a session has ended, unless its agent has reported it.
     pub(crate) fn note_stopped(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
         self.write(|transaction| {
             let query = "SELECT kind FROM events WHERE agent = ?1 AND id = ?2 AND kind IS NOT NULL
@@ -142,7 +142,7 @@ impl Registry {
         self.read_events(&query, i64::from(count))
     }
 
-    /// The events behind one, oldest first.
+    /// The events after a number, oldest first.
     pub fn events_after(&self, number: i64) -> Result<Vec<HeardEvent>> {
         let query = format!("SELECT {COLUMNS} FROM events WHERE number > ?1 AND kind IS NOT NULL ORDER BY number");
         self.read_events(&query, number)
@@ -166,7 +166,7 @@ impl Registry {
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
-    /// When a session asked for a permission, in nanoseconds since 1970, if that is the last thing it reported.
+    /// When a session asked for a permission, in nanoseconds since 1970, if that was its last event.
     pub(crate) fn asked_at(&self, agent: Agent, id: &SessionId) -> Result<Option<i64>> {
         let last: Option<(String, i64)> = self.ask(|connection| {
             let query = "SELECT kind, at FROM events

@@ -17,7 +17,7 @@ pub(crate) struct MadeFork {
     pub at: i64,
     /// The directory that it was made to work in.
     pub cwd: Option<PathBuf>,
-    /// How many turns it had. More of them say where it works now.
+    /// How many turns it had. Later turns show its current directory.
     pub turns: Option<u32>,
     /// Its place in the order of registration.
     pub number: i64,

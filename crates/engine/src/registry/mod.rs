@@ -169,8 +169,8 @@ impl Registry {
         self.connection.busy_timeout(patience).map_err(|error| self.failed(&error))?;
         let format = self.format()?;
         if format < schema::MIGRATIONS.len() as i64 {
-            // Turning on the write-ahead log fails at once where another process is just doing the same, so the
-            // first opening is guarded by a lock file of its own.
+            // Enabling the write-ahead log fails immediately if another process is doing the same, so a lock file
+            // guards the first opening.
             let lock = self.lock_file()?;
             let begun = Instant::now();
             while let Err(error) = lock.try_lock() {
@@ -211,7 +211,7 @@ impl Registry {
         })
     }
 
-    /// Runs `change` in one transaction that takes its place in the queue of writers at once.
+    /// Runs `change` in one transaction that queues for the write lock immediately.
     pub(super) fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
         let path = self.path.clone();
         let failed = |error: rusqlite::Error| sqlite_failed(&path, &error);

@@ -1,4 +1,4 @@
-//! Who has which name.
+//! Names of sessions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use transcript::{Agent, SessionId, SessionName};
 use super::{Registry, SessionKey};
 use crate::registry::Result;
 
-/// Who has a name.
+/// The owner of a name.
 #[derive(Debug, Clone)]
 pub(crate) struct NameRow {
     pub key: SessionKey,

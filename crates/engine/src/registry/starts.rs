@@ -33,7 +33,7 @@ impl StartId {
     /// The prefix of placeholder ids.
     pub(super) const PLACEHOLDER: &str = "unknown-";
 
-    /// An id that the agent will choose; `unique` tells it from others.
+    /// A placeholder for an id that the agent will choose, made unique by `unique`.
     pub(crate) fn pending(unique: &SessionId) -> Self {
         let id = SessionId::new(format!("{}{unique}", Self::PLACEHOLDER)).expect("a legal id with a legal prefix");
         StartId::Pending(id)
@@ -64,7 +64,7 @@ impl From<SessionId> for StartId {
     }
 }
 
-/// How long a session that was named and never begun keeps its name, where no process tells that it is given up.
+/// How long an abandoned start keeps its name if no process shows that it was abandoned.
 const UNBEGUN_SECONDS: i64 = 24 * 60 * 60;
 
 /// A session that was started and has not been seen since.

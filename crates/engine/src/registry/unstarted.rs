@@ -69,8 +69,8 @@ impl Registry {
         self.operation(number)
     }
 
-    /// Gives a fork that has started its session, all at once: its name, profile and lineage stay. False where it was
-    /// deleted meanwhile.
+    /// Registers the session of a fork that has started, in one transaction: its name, profile and lineage stay.
+    /// Returns false if it was deleted meanwhile.
     pub(crate) fn register_started(&mut self, kept: &SessionKey, started: &Started<'_>) -> Result<bool> {
         let Started { session, directory, is_acknowledged, operation } = started;
         self.check_writable()?;

@@ -1,4 +1,4 @@
-//! What happened in the agents: events that their hooks reported, and those that only a look at the sessions shows.
+//! What happened in the agents: events from their hooks, and those detected by listing the sessions.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

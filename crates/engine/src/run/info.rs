@@ -20,7 +20,7 @@ pub struct Info {
     pub view: SessionView,
     /// The title that the user gave it inside the agent.
     pub custom_title: Option<String>,
-    /// The title that the agent made up.
+    /// The title that the agent generated.
     pub agent_title: Option<String>,
     /// The first prompt.
     pub first_prompt: Option<String>,

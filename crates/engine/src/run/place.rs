@@ -1,4 +1,4 @@
-//! Where an agent runs: in this terminal, in a pane of its own, without a terminal, or not at all.
+//! Places for an agent: this terminal, a new pane, headless, or none.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,7 +18,7 @@ pub enum Place {
     Headless,
     /// Not at all; the command that starts it is shown instead.
     None,
-    /// In a pane of its own.
+    /// In a new pane.
     In(Spot),
 }
 
@@ -83,7 +83,7 @@ pub enum PlaceView {
     },
 }
 
-/// A place of this size in the terminal that tine runs in; nothing where that has no panes.
+/// A place of this unit in the current terminal; `None` if it has no panes.
 pub(crate) fn beside(ctx: &Ctx, unit: Unit) -> Option<Place> {
     let spot = Spot { terminal: None, unit };
     open::check_place(ctx, spot).is_ok().then_some(Place::In(spot))

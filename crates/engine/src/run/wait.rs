@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// How long an agent that reports that it is idle may take to write the end of its turn.
 const SETTLES_WITHIN: Duration = Duration::from_secs(5);
 
-/// Waits until a session is idle or stopped, and returns it as it is then. `progress` is called after every look.
+/// Waits until a session is idle or stopped, and returns its state then. `progress` is called after every check.
 pub(crate) fn wait_until_idle(
     ctx: &Ctx,
     session: Session,

@@ -192,7 +192,7 @@ pub(crate) fn cancel(workers: &[WorkerProcess]) {
     }
 }
 
-/// Hands the job over in a thread of its own: a worker that doesn't read must not block us, however long the prompt is.
+/// Writes the job from a separate thread: a worker that doesn't read must not block us, however long the prompt is.
 fn write_job(stdin: Option<ChildStdin>, job: Vec<u8>) {
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&job)));
 }
@@ -202,7 +202,7 @@ fn read_reports(stdout: Option<ChildStdout>) -> Receiver<JobReport> {
     thread::spawn(move || {
         for line in stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines) {
             let report = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-            // Anything else on its output ends the conversation; how the worker ended tells why.
+            // Any other output ends the conversation; the exit status explains why.
             if report.is_none_or(|report| sender.send(report).is_err()) {
                 break;
             }

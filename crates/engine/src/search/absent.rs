@@ -1,4 +1,5 @@
-//! What of a question is nowhere. It is looked up where something was missed, so that a message names that and nothing else.
+//! Finds out which parts of a query match nothing. This is only checked if results are missing, so that a message can
+//! name exactly these parts.
 
 use tantivy::schema::Field;
 use tantivy::{Searcher, Term};

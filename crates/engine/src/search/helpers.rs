@@ -1,7 +1,8 @@
 //! Subagents that continue after the turn that started them. Their messages belong to that turn, and their transcripts
 //! can grow while that of their session does not.
 //!
-//! They are looked up where a session has some, and only as long as they can be at work: most sessions cost one `stat`.
+//! They are checked only if a session has some, and only while they can still be running: most sessions cost one
+//! `stat`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -35,13 +36,13 @@ pub(super) type Helpers = HashMap<u64, Vec<Helper>, BuildHasherDefault<Same>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
     Nothing,
-    /// One of the last turn said more,
+    /// A subagent of the last turn has new messages,
     InLastTurn,
     /// or one of an earlier turn.
     Earlier,
 }
 
-/// The subagents of a session, looked up before it is read.
+/// The subagents of a session, listed before it is read.
 pub(super) fn look_up(adapter: &dyn Adapter, session: &Path) -> Vec<(String, Helper)> {
     let helpers = adapter.subagents(session).into_iter().filter_map(|(id, path)| {
         let (size, modified) = stamp(&path)?;

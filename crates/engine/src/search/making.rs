@@ -20,7 +20,7 @@ use super::update::{IndexProgress, has_grown, keys_hash, seam};
 use super::vectors::{Table, is_of_same, is_same, key, outdated, path, short, table_path, turn};
 use crate::sessions::catalog::{Catalog, Entry, own_title};
 
-/// How many chunks are written at once.
+/// How many chunks are written in one batch.
 const BATCH: usize = 64;
 /// How many chunks are embedded between two checks of the clock, if there is a deadline.
 const STEP: usize = 16;

@@ -1,4 +1,4 @@
-//! What there is to say beside the results of a search. None of it is a failure.
+//! Notices about the results of a search. None of them is an error.
 
 use transcript::text::count;
 

@@ -45,7 +45,7 @@ impl Slips {
         (word.len() <= LONGEST).then(|| Slips { word: word.as_bytes().to_vec(), letters, most, bytes })
     }
 
-    /// How many slips are between the two; nothing where it is more than people make.
+    /// The number of typos between the two; `None` if there are too many.
     pub(super) fn count(&self, word: &[u8]) -> Option<usize> {
         let other: Vec<char> = std::str::from_utf8(word).ok()?.chars().collect();
         let count = between(&self.letters, &other);

@@ -43,7 +43,7 @@ pub struct Suggestions {
     pub answer: Answer,
     /// The scores of those that were left out as too weak, best first.
     pub weak: Vec<f32>,
-    /// The most recent sessions, where nothing suits.
+    /// The most recent sessions, if no session matches.
     pub recent: Vec<Session>,
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn suggest(
     Ok(Suggestions { answer, weak, recent })
 }
 
-/// Asks qmd where that is wanted, and the own index where it does not answer.
+/// Queries qmd if requested, and tine's own index if qmd does not answer.
 fn ask(
     ctx: &Ctx,
     intent: &Intent,

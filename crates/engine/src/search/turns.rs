@@ -25,7 +25,7 @@ pub(super) struct SegmentTurns {
     at: Column<i64>,
     range: (i64, i64),
     most: usize,
-    /// Of tens of thousands that have a word, only the best are worth more than a look at their score.
+    /// Of tens of thousands of turns with a word, only the best are worth more than computing their score.
     found: Vec<(Score, DocId)>,
 }
 

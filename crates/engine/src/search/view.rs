@@ -29,7 +29,7 @@ pub struct ResultView {
     can_fork: bool,
     warning: Option<String>,
     forks: Vec<String>,
-    /// It wasn't found, but is there.
+    /// It did not match, but exists.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     recent: bool,
     /// The command that forks it as asked.

@@ -1,4 +1,4 @@
-//! The branches of a transcript beside its history: what was given up by a rewind, or said by a second process.
+//! Branches of a transcript besides its main history: abandoned by a rewind, or written by a second process.
 //!
 //! `SESSION@ID` selects one by the id of its last record. Such a session is read and forked like any other.
 
@@ -87,7 +87,7 @@ fn prompt_of(ctx: &Ctx, session: &Session, tip: u64, turn: u32) -> Result<Option
     Ok(prompt.map(|prompt| text::clip(&text::one_line(&secrets::mask(&prompt).0), PROMPT)))
 }
 
-/// The session as it is along a branch.
+/// The session along a branch.
 fn along(mut session: Session, branch: Branch) -> Session {
     let summary = *branch.summary;
     // An abandoned branch is not open.

@@ -1,4 +1,4 @@
-//! What can go wrong while a session is looked up or read.
+//! Errors of finding and reading sessions.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub enum Error {
     /// No session has that name, id, start of an id or path.
     #[error("session `{}` not found", one_line(.spec))]
     Unknown {
-        /// What was asked for.
+        /// The argument.
         spec: String,
         /// Names that are close to it.
         similar: Vec<String>,
@@ -26,13 +26,13 @@ pub enum Error {
     /// It may be a name, but the names cannot be read.
     #[error("cannot look up the name `{}`: the registry cannot be read", one_line(.spec))]
     UnreadNames {
-        /// What was asked for.
+        /// The argument.
         spec: String,
     },
     /// Several sessions match.
     #[error("`{}` matches {} sessions", one_line(.spec), .matches.len())]
     Ambiguous {
-        /// What was asked for.
+        /// The argument.
         spec: String,
         /// All that match, newest first.
         matches: Vec<SessionView>,
@@ -48,7 +48,7 @@ pub enum Error {
     NoTurn {
         /// The session.
         session: String,
-        /// What was asked for.
+        /// The argument.
         source: PointError,
     },
     /// The session has no such branch, or several whose ids start that way.
@@ -56,7 +56,7 @@ pub enum Error {
     NoBranch {
         /// The session.
         session: String,
-        /// What was asked for.
+        /// The requested branch.
         branch: String,
     },
     /// The text after `@` is not a turn.
@@ -128,9 +128,7 @@ impl Error {
             Error::Unknown { similar, .. } => Advice::new(
                 "unknown_session",
                 match similar.is_empty() {
-                    true => {
-                        "use a name, an id, the start of an id or a path; `tine list --all` lists every session".into()
-                    }
+                    true => "use a name, an id, an id prefix or a path; `tine list --all` lists every session".into(),
                     false => format!("did you mean {}?", similar.join(" or ")),
                 },
             ),

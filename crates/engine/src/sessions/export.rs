@@ -22,7 +22,7 @@ use crate::sessions::{Error, Result};
 
 /// Changes with every change of what is written.
 const FORMAT: u32 = 2;
-/// How the line begins that tells what a file was made from.
+/// The prefix of the line that records the source of a file.
 const MARK: &str = "tine: ";
 
 /// What to export, and where to.
@@ -38,7 +38,7 @@ pub struct ExportRequest {
     pub tools: Tools,
     /// Whether secrets of known shapes stay.
     pub keep_secrets: bool,
-    /// Whether files of sessions that are gone are removed.
+    /// Whether to remove files of sessions that no longer exist.
     pub prune: bool,
 }
 
@@ -49,7 +49,7 @@ pub struct Exported {
     pub written: usize,
     /// Files that were up to date.
     pub unchanged: usize,
-    /// Files of sessions that are gone, and that were removed.
+    /// Files removed because their sessions no longer exist.
     pub removed: usize,
     /// Secrets that were masked in the files that were written.
     pub masked: usize,
@@ -127,7 +127,7 @@ fn export_one(ctx: &Ctx, session: &Session, path: &Path, request: &ExportRequest
     })
 }
 
-/// Removes the files of sessions that are gone. Where an agent's folder could not be looked into, nothing is.
+/// Removes the files of sessions that no longer exist. If an agent's folder could not be read, removes nothing.
 fn prune(ctx: &Ctx, folder: &Path, kept: &HashSet<&str>, errors: &mut Vec<String>) -> io::Result<usize> {
     if !ctx.warnings.borrow().is_empty() {
         errors.push("removed nothing, because some sessions could not be read".to_owned());
@@ -155,7 +155,7 @@ fn is_asked(request: &ExportRequest, session: &Session) -> bool {
         && project.is_none_or(|project| view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)))
 }
 
-/// The name of each session's file: its agent and id, and something of its path where an id is there twice.
+/// The name of each session's file: its agent and id, and part of its path if the id is not unique.
 fn file_names(sessions: &[Session]) -> Vec<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     let plain = |session: &Session| format!("{}-{}", session.view.agent, session.view.id);

@@ -1,5 +1,5 @@
-//! Where a directory that is gone is now. A repository is known again by its commits, never by the name of its folder:
-//! those that tine remembers, and those that the agents wrote down.
+//! Finds where a missing directory is now. A repository is recognized by its commits, never by the name of its folder:
+//! by those that tine recorded, and those that the agents wrote down.
 
 use std::collections::VecDeque;
 use std::fs;

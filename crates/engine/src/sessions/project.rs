@@ -1,5 +1,5 @@
-//! Which directories belong together: a directory, and where it lies in a git repository, that repository with all
-//! of its worktrees. git's own files are read, because starting git costs more than a whole listing.
+//! Which directories belong together: a directory or, in a git repository, the repository with all its worktrees. git's
+//! own files are read, because starting git costs more than a whole listing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project that `directory` lies in.
+    /// The project of `directory`.
     pub fn of(directory: &Path) -> Self {
         let resolved = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let mut roots = vec![directory.to_owned()];

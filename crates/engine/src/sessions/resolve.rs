@@ -1,4 +1,4 @@
-//! `SESSION`, wherever it stands on the command line: a name, an id, a unique beginning of one, a path, `.` or `-`.
+//! Resolves `SESSION` on the command line: a name, an id, a unique id prefix, a path, `.` or `-`.
 
 use std::path::PathBuf;
 

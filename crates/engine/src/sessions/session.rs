@@ -105,7 +105,7 @@ pub(crate) struct Knowledge {
     live: HashMap<Agent, Live>,
     /// Sessions whose last event was a permission request, with its time in nanoseconds since 1970.
     asks: HashMap<(Agent, SessionId), i64>,
-    /// The terminals of a daemon, where one has sessions open.
+    /// The terminals of a daemon that has sessions open.
     terminals: Vec<Terminal>,
     /// In nanoseconds since 1970.
     now: i64,

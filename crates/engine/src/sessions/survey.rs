@@ -20,7 +20,7 @@ use crate::sessions::session::{Knowledge, Listing, Session};
 use crate::sessions::settle;
 use crate::sessions::{Error, Result};
 
-/// Which sessions are asked for.
+/// Selects sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     /// Only this agent's.
@@ -29,7 +29,7 @@ pub struct Filter {
     pub directory: Option<PathBuf>,
 }
 
-/// The sessions that are asked for, newest first. Subagents' threads and empty files are left out.
+/// The selected sessions, newest first, without subagents' threads and empty files.
 pub(crate) fn sessions(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Result<Vec<Session>> {
     Ok(listing(ctx, filter, progress)?.collect())
 }
@@ -52,7 +52,7 @@ pub(crate) fn listing(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Re
     Ok(Listing::new(entries, knowledge, handles))
 }
 
-/// One look at the disk, and everything that is known beside the session files.
+/// Lists the session files and adds everything else known about them.
 pub(crate) fn survey(ctx: &Ctx, progress: &dyn Progress) -> Result<(crate::sessions::catalog::Catalog, Knowledge)> {
     let mut catalog = crate::sessions::catalog::refresh(&ctx.adapters, &ctx.context.paths.cache, progress);
     for warning in catalog.unlisted() {
@@ -63,7 +63,7 @@ pub(crate) fn survey(ctx: &Ctx, progress: &dyn Progress) -> Result<(crate::sessi
         }
     }
     let notes: HashMap<_, _> = ctx.adapters.iter().map(|adapter| (adapter.agent(), adapter.notes())).collect();
-    // What was learned is noted, but a registry that cannot be written now does not keep a listing from its work.
+    // What was found is recorded, but a registry that is not writable does not prevent a listing.
     let is_kept = ctx.registry().is_kept();
     let noted = match is_kept {
         true => follow(ctx, &catalog).and_then(|()| settle::settle_starts(ctx, &catalog)),
@@ -165,7 +165,7 @@ pub(crate) fn outside_session(ctx: &Ctx, path: &Path) -> Result<Session> {
     Ok(knowledge.session(crate::sessions::catalog::Entry::fresh(summary, stamp)))
 }
 
-/// Follows transcripts that were moved: a named session whose file is gone, and whose id turned up elsewhere.
+/// Follows moved transcripts: a named session whose file is missing, and whose id has appeared elsewhere.
 fn follow(ctx: &Ctx, catalog: &crate::sessions::catalog::Catalog) -> registry::Result<()> {
     if catalog.scanned == 0 {
         return Ok(());
@@ -183,13 +183,13 @@ fn follow(ctx: &Ctx, catalog: &crate::sessions::catalog::Catalog) -> registry::R
     Ok(())
 }
 
-/// Reads into the registry what new files tell of their origin.
+/// Records the origins of new files in the registry.
 fn note_lineage(
     ctx: &Ctx,
     catalog: &mut crate::sessions::catalog::Catalog,
     notes: &HashMap<Agent, agents::Notes>,
 ) -> registry::Result<()> {
-    // A registry that has not seen this cache's sessions has to look at all of them once.
+    // A registry that has not seen this cache's sessions must process all of them once.
     let seen = ctx.registry.borrow().recall("catalog")?;
     let all = seen.as_deref() != Some(&catalog.generation);
     if !all && catalog.scanned == 0 {

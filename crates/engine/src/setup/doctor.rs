@@ -1,4 +1,4 @@
-//! A look at everything that tine depends on, with a hint for whatever is not as it should be.
+//! Checks everything that tine depends on, with a hint for every problem.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::setup::Result;
 use crate::setup::leftovers;
 use crate::setup::repair;
 
-/// How one thing stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -34,7 +34,7 @@ pub enum Verdict {
 pub struct Check {
     /// What it is about.
     pub subject: String,
-    /// How it stands.
+    /// Its result.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
@@ -155,7 +155,7 @@ fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
     Check { subject, verdict, found, hint }
 }
 
-/// Whether the configuration can be read, and says only what tine knows.
+/// Whether the configuration is readable and has only known keys.
 fn config_check(ctx: &Ctx) -> Check {
     let subject = "configuration".to_owned();
     let path = &ctx.context().paths.config;

@@ -55,7 +55,7 @@ pub enum Error {
     NoSuchScope {
         /// The agent.
         agent: Agent,
-        /// What was asked for.
+        /// The requested scope.
         scope: &'static str,
     },
     /// A file cannot be read or written.

@@ -62,7 +62,7 @@ pub(super) fn project_hook_file(ctx: &Ctx, adapter: &dyn Adapter) -> Option<Path
     adapter.project_hook_file(&project::top(cwd).unwrap_or_else(|| cwd.clone()))
 }
 
-/// The folder of the plugin, which is beside the registry.
+/// The plugin's folder, next to the registry.
 pub(super) fn plugin_folder(ctx: &Ctx, plugin: &dyn Plugin) -> PathBuf {
     plugin.folder(ctx.context().paths.registry.parent().unwrap_or(Path::new("/")))
 }
@@ -231,8 +231,8 @@ enum PlannedServer {
     Foreign(PathBuf),
 }
 
-/// Decides how the MCP server gets into the agent's list. The text is computed when the step is applied, because trust in
-/// hooks may be noted in the same file before.
+/// Plans how the MCP server gets into the agent's list. The text is computed when the step is applied, because trust in
+/// hooks may be recorded in the same file before.
 fn plan_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<PlannedServer> {
     let (agent, path) = (adapter.agent(), adapter.server_file());
     let program = setup::hook_program(ctx)?;

@@ -11,7 +11,7 @@ use crate::setup::Result;
 use crate::setup::doctor::{Check, Verdict};
 use crate::{ctx::Ctx, setup::doctor};
 
-/// Rebuilds a damaged or lost registry from a backup, and puts what lies in the trash back into the log. Returns what
+/// Restores a damaged or lost registry from a backup, and adds deletions found in the trash to the log. Returns what
 /// was done, one sentence each.
 pub(crate) fn repair(ctx: &Ctx) -> Result<Vec<String>> {
     let path = &ctx.context().paths.registry;

@@ -22,7 +22,7 @@ pub struct VectorFile {
     pub(super) counted_in_second: bool,
 }
 
-/// A vector that is near to what was asked for.
+/// A vector near the requested one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     /// What it is of.
@@ -195,7 +195,7 @@ impl Best {
     }
 }
 
-/// Hits by score, and by key where that is equal: the smaller key is better.
+/// Hits by score; for equal scores, the smaller key is better.
 struct Ranked(Hit);
 
 impl Ord for Ranked {

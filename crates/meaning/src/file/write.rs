@@ -90,7 +90,7 @@ impl VectorWriter {
         Ok(before - self.records)
     }
 
-    /// Writes a new file beside the one at `path`, whose lock is held, and puts it in its place.
+    /// Writes a new file next to the one at `path`, whose lock is held, and renames it.
     fn replace(path: &Path, fill: impl FnOnce(&mut VectorWriter) -> Result<(), Error>) -> Result<VectorWriter, Error> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");

@@ -63,7 +63,7 @@ fn is_message(Text { before, text }: &Text) -> bool {
             && !word.starts_with('-')
             && word.chars().all(|letter| letter.is_alphabetic() || "'’-".contains(letter))
     };
-    let has_words = words.windows(2).any(|pair| pair.iter().all(|word| is_word(&word)));
+    let has_words = words.windows(2).any(|pair| pair.iter().all(is_word));
     let is_sql = text.contains(" = ?") || SQL.iter().any(|word| text.trim_start().starts_with(word));
     has_words && !is_sql && !SKIPPED.iter().any(|skipped| before.trim_end().ends_with(skipped))
 }

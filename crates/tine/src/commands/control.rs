@@ -92,7 +92,7 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends one, and says who it was.
+/// Stops one, and returns its label.
 fn end(desk: &Desk, target: &Target) -> Result<(String, Value), Failure> {
     match target {
         Target::Unbegun(name) => {

@@ -1,4 +1,4 @@
-//! `tine events`: what happened in the agents, as their hooks told it.
+//! `tine events`: events that the agents' hooks reported.
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -51,10 +51,10 @@ pub(crate) struct Desk {
     pub surface: Surface,
 }
 
-/// Runs the command that was asked for.
+/// Runs the command.
 pub(crate) fn run(cli: Cli) -> Outcome {
     let surface = environment::surface(cli.color);
-    // These two need no registry, and must work where none can be opened.
+    // These two need no registry, and must work if none can be opened.
     let command = match cli.command {
         Command::Completions(args) => return completions::run(&args),
         Command::Demo(args) => return demo::run(&args, &surface),
@@ -112,7 +112,7 @@ pub(crate) fn at_desk(desk: &Desk, command: Command) -> Outcome {
     }
 }
 
-/// Becomes another program, in this terminal. It only returns where that fails.
+/// Replaces this process with another program. It only returns on failure.
 fn become_program(mut command: std::process::Command) -> Outcome {
     #[cfg(unix)]
     let error = std::os::unix::process::CommandExt::exec(&mut command);

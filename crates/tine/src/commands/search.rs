@@ -183,7 +183,7 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
     Ok(())
 }
 
-/// Everything that stands beside the results, for people.
+/// The notices next to the results.
 pub(crate) fn say_beside(answer: &Answer) {
     for error in &answer.errors {
         ui::say(&format!("{}: {}", error.engine, error.message));
@@ -210,7 +210,7 @@ pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
     if view.name.is_none() {
         middle.insert(0, ui::label(view).to_owned());
     }
-    // What is long gives way to what is short and says how well it fits.
+    // Long parts are shortened in favour of short ones and the score.
     let short: usize = middle.iter().chain(&ends).map(|fact| text::width(fact) + 3).sum();
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(short + 3));
     let title = match &view.name {

@@ -1,4 +1,4 @@
-//! `tine setup`: let the agents tell tine what happens in them.
+//! `tine setup`: make the agents report to tine.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -80,13 +80,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         ui::say("cancelled");
         return Ok(ExitCode::FAILURE);
     }
-    // Even without a step: what a killed run left behind is cleaned up.
+    // Even without a step: this cleans up after a killed run.
     desk.tine.apply_setup(&plan)?;
     if args.json {
         return status(desk, &agents, true, Some(&plan));
     }
     let mut stderr = io::stderr().lock();
-    // Who was asked has seen them.
+    // The question has already shown them.
     if args.yes {
         show(&mut stderr, desk, &plan)?;
     }

@@ -86,7 +86,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let asks = !is_decided && desk.surface.is_interactive && !args.options.json;
     let place = match args.options.place.choice(desk, args.options.json) {
         Err(failure) if is_decided || asks => return Err(failure),
-        // A list is worth having where nothing can run, too.
+        // A list is useful even if no agent can run.
         place => place.unwrap_or(Place::None),
     };
     let results = std::mem::take(&mut suggestions.answer.results);
@@ -111,7 +111,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let view = suggestions.view(&choices, |choice| command(args, &choice.found, choice.found.session.view.id.as_str()));
     let told = json!(view);
-    // From here on, programs get the results beside an error: they can choose another one.
+    // From here on, programs get the results with an error, so that they can choose another one.
     let Some(at) = chosen.map_err(|failure| failure.beside(&told))? else {
         return list(desk, args, &suggestions, &choices, &told);
     };

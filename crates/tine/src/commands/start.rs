@@ -101,7 +101,7 @@ pub(crate) fn open(desk: &Desk, clone: &EmptyClone, operation: i64, options: &su
 /// The JSON of what was started, in this pane and with this answer.
 type View<'a> = &'a dyn Fn(Option<&Pane>, Option<&str>) -> Value;
 
-/// Prints what was started, as JSON if `view` is given, and becomes the agent where it is to run here.
+/// Prints what was started, as JSON if `view` is given, and becomes the agent if it runs here.
 fn tell(
     desk: &Desk,
     start: &Start,

@@ -103,7 +103,7 @@ fn parts(args: &fork::Args) -> Result<Vec<Part>, Failure> {
         let count = count.unwrap_or(0);
         let message = match args.times {
             Some(times) => format!(
-                "expected one prompt per fork: {} prompts, {} forks",
+                "expected one prompt per fork: {}, {}",
                 ui::count(count as u64, "prompt"),
                 ui::count(times.into(), "fork")
             ),

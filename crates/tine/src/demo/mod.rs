@@ -1,6 +1,6 @@
 //! The demo: sample sessions of both agents in a temporary home directory, and a short tour of what tine does with them.
 //!
-//! It runs the real commands on real files; only the home directory is made up.
+//! It runs the real commands on real files; only the home directory is artificial.
 
 mod samples;
 

@@ -1,4 +1,4 @@
-//! The server: what it says of itself, and how calls reach the tools.
+//! The server: its description of itself, and how calls reach the tools.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ use super::policy::Policy;
 use super::tool::{Call, Trouble};
 use super::{resources, tools};
 
-/// How long the index is worked on behind an answer.
+/// How long the index is completed after an answer.
 const AFTERWARDS: Duration = Duration::from_secs(20);
 /// How many plans are kept until they are applied.
 const PLANS: usize = 64;

@@ -153,7 +153,7 @@ pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
     out.flush()
 }
 
-/// Says something beside the data.
+/// Prints a message to standard error.
 pub(crate) fn say(line: &str) {
     writeln!(io::stderr().lock(), "{}", text::clean(line)).or_log("write to standard error");
 }

@@ -8,7 +8,7 @@ use super::{Paint, short_age, title};
 use crate::environment::Surface;
 use crate::failure::Failure;
 
-/// The most that are shown; more are better told apart by saying more of the id.
+/// The maximum number of entries; typing more of the id is easier than a longer list.
 const MOST: usize = 20;
 
 /// Shows `matches` and returns the chosen one, or `None` if the user cancelled.
@@ -37,7 +37,7 @@ pub(crate) fn choose(
     Ok(number.map(|number| matches[number].clone()))
 }
 
-/// How many columns stand before what is shown of something to choose from.
+/// The number of columns before an entry.
 pub(crate) const BEFORE: usize = 4;
 
 /// Something to choose from.
@@ -48,8 +48,8 @@ pub(crate) struct Item {
     pub refusal: Option<String>,
 }
 
-/// Shows what there is and returns the place of what was chosen. `preview` tells more of one; it is asked for by a number
-/// with a question mark.
+/// Shows the entries and returns the position of the chosen one. `preview` shows more about one; the user requests it
+/// with a number and a question mark.
 pub(crate) fn choose_among(
     surface: &Surface,
     items: &[Item],

@@ -67,7 +67,7 @@ fn shown_name(paint: Paint, plan: &Plan) -> String {
     format!("{}{id}", paint.name(plan.name.as_str()))
 }
 
-/// The plan in short, as it is shown before it is changed or carried out.
+/// The plan in short, shown before it is changed or carried out.
 pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
@@ -150,7 +150,7 @@ pub(crate) fn resume_words(profile: &Profile, command: &[String], label: &str) -
     shown
 }
 
-/// A command with its variables and in its directory, as it is typed into a shell.
+/// A command with its variables and directory, as typed into a shell.
 pub(crate) fn in_directory(directory: &Path, variables: &BTreeMap<String, String>, command: &[String]) -> String {
     let shown = engine::shown_variables(variables);
     let hidden: Vec<&str> = variables.keys().map(String::as_str).filter(|name| !shown.contains_key(*name)).collect();
@@ -169,7 +169,7 @@ fn call(variables: &BTreeMap<String, String>, command: &[String]) -> String {
     format!("{env}{assigned}{}", line(command))
 }
 
-/// A command as it is typed into a POSIX shell.
+/// A command as typed into a POSIX shell.
 pub(crate) fn line(command: &[String]) -> String {
     command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }

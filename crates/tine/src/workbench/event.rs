@@ -95,7 +95,7 @@ pub(crate) enum Effect {
     Plan {
         /// Names the request in the answer.
         ticket: u64,
-        /// What is asked for.
+        /// The request.
         request: Box<Request>,
     },
     /// Make a fork.

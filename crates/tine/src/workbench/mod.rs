@@ -5,7 +5,7 @@
 //! - [`view`]: draws the state. Pure as well.
 //! - [`worker`] and [`terminal`]: carry out effects on threads and report back as events over one channel.
 //!
-//! The workbench makes no decision of its own that another front end makes too: it asks the engine.
+//! The workbench makes no decision that another front end makes too: it asks the engine.
 
 mod document;
 mod event;

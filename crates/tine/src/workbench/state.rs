@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub filter: String,
     pub screen: Screen,
     pub popup: Option<Popup>,
-    /// The transcript beside the list.
+    /// The transcript next to the list.
     pub preview: Option<Reader>,
     /// What happened last.
     pub message: Option<Message>,
@@ -84,7 +84,7 @@ pub(crate) struct SearchState {
     pub ticket: u64,
 }
 
-/// What lies over the screen.
+/// The popup over the screen.
 pub(crate) enum Popup {
     /// The keys of the screen.
     Help,
@@ -102,7 +102,7 @@ pub(crate) enum Popup {
 /// A fork that is being prepared.
 pub(crate) struct ForkDialog {
     pub request: Request,
-    /// The name as it is typed; the engine finds one if it is empty.
+    /// The name as typed; the engine chooses one if it is empty.
     pub name: String,
     /// The plan for the request, or why it is impossible; `None` while it is being made.
     pub plan: Option<Result<Box<Plan>, Trouble>>,
@@ -202,7 +202,7 @@ impl State {
         usize::from(self.size.1.saturating_sub(4)).max(1)
     }
 
-    /// Whether there is room for a preview beside the list.
+    /// Whether a preview fits next to the list.
     pub(crate) fn has_preview(&self) -> bool {
         self.size.0 >= 100
     }
@@ -251,7 +251,7 @@ impl Reader {
         self.chosen = Some(turn);
     }
 
-    /// The turn that is read: the one that was asked for, or the one at the top of the screen.
+    /// The current turn: the requested one, or the one at the top of the screen.
     pub(crate) fn turn(&self) -> Option<u32> {
         self.chosen.or_else(|| self.document.as_ref()?.turn_at(self.top))
     }

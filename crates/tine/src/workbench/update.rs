@@ -336,7 +336,7 @@ fn reread(state: &mut State) -> Vec<Effect> {
     vec![Effect::Read { ticket, session: Box::new(reader.session.clone()), width, full: reader.full }]
 }
 
-/// Reads the selected session for the preview, unless it is there.
+/// Reads the selected session for the preview, unless it is loaded.
 fn preview(state: &mut State) -> Vec<Effect> {
     let Some(session) = state.selection().filter(|_| state.has_preview()).cloned() else {
         state.preview = None;

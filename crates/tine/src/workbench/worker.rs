@@ -1,5 +1,5 @@
-//! Threads that carry out effects and report back. One reads and changes, one searches; each has an engine of its own, so
-//! that a slow search doesn't hold up the list.
+//! Threads that carry out effects and report back. One reads and changes, one searches; each has its own engine, so
+//! that a slow search doesn't block the list.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -39,7 +39,7 @@ impl Workers {
     pub(crate) fn send(&self, effects: Vec<Effect>) {
         for effect in effects {
             let to = if matches!(effect, Effect::Search { .. }) { &self.search } else { &self.desk };
-            // A thread that has ended has said why.
+            // A thread that has ended has reported why.
             let _ = to.send(effect);
         }
     }
@@ -154,7 +154,7 @@ impl Worker {
         Ok(document)
     }
 
-    /// Keywords first, which are there at once; then meaning as well.
+    /// Keywords first, because they are fast; then meaning as well.
     fn search(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
         let Effect::Search { ticket, query } = effect else { return Ok(Event::Ignored) };
         let now = Now { time: self.tine.context().clock.now(), zone: self.zone.clone() };

@@ -139,7 +139,7 @@ fn a_session_flag_is_honoured_or_refused_and_never_dropped() {
     resume(EXPORT, &["fork", EXPORT], &format!("run `tine fork {export}`"));
     insta::assert_snapshot!("session flag", world.run(["start", "new", "--", "--resume", LOGIN]).whole());
     // Nothing of what was refused is left.
-    assert!(world.run(["status", "new"]).err.contains("no session"));
+    assert!(world.run(["status", "new"]).err.contains("session `new` not found"));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Rendering a stream of blocks for people and programs.
 //!
-//! A renderer writes as blocks arrive and keeps none of them, so the first page is there at once and memory stays
-//! small whatever the size of the session. Within a block it writes line by line, and parses long Markdown in segments:
-//! what it needs beyond a few copies of the block doesn't grow with it.
+//! A renderer writes as blocks arrive and stores none of them, so the first page appears immediately and memory stays
+//! small for any session. Within a block, it writes line by line and parses long Markdown in segments: beyond a few
+//! copies of the block, memory doesn't grow with it.
 
 mod call;
 mod html;

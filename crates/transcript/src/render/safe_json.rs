@@ -63,7 +63,7 @@ fn to_json(value: &impl Serialize, formatter: impl Formatter) -> String {
 /// Control characters below U+007F are kept: inside strings, serde_json has escaped them; elsewhere, they are white
 /// space.
 fn write_escaped<W: ?Sized + Write>(writer: &mut W, text: &str) -> io::Result<()> {
-    // Most texts are plain, which is quickly told of all bytes at once.
+    // Most texts are plain, which is quick to check for all bytes together.
     if text.bytes().all(|byte| byte < 0x7f) {
         return writer.write_all(text.as_bytes());
     }

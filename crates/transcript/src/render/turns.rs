@@ -2,7 +2,7 @@
 
 use crate::{Block, BlockKind};
 
-/// Follows the blocks of a session and says where each of them belongs.
+/// Follows the blocks of a session and determines where each of them belongs.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: Option<u32>,

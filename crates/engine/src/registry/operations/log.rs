@@ -1,7 +1,6 @@
 //! Reading the log, and how it is shown.
 //!
-//! A record that can't be read is an entry of its own: it is shown, it can't be undone, and it keeps nothing else from
-//! working.
+//! An unreadable record is a separate entry: it is shown, it can't be undone, and it doesn't affect other entries.
 
 use std::path::{Path, PathBuf};
 
@@ -42,13 +41,13 @@ pub struct Operation {
 pub struct UnreadableOperation {
     /// Its number.
     pub id: i64,
-    /// The kind of change, as it is recorded.
+    /// The kind of change, as recorded.
     pub kind: String,
     /// What it did, in words.
     pub what: String,
     /// When.
     pub at: Timestamp,
-    /// The state, as it is recorded.
+    /// The state, as recorded.
     pub state: String,
     /// Always nothing.
     effects: (),

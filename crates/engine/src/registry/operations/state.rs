@@ -21,7 +21,7 @@ pub enum OperationState {
     Undone,
     /// It was interrupted, and the next run of tine removed its results.
     Cleaned,
-    /// What it moved into the trash is gone for good.
+    /// The files that it moved to the trash have been removed.
     Purged,
 }
 
@@ -82,7 +82,7 @@ impl OperationState {
         self.undoing().map(serde_json::to_string).transpose()
     }
 
-    /// Reads a record, or says why it can't be read.
+    /// Parses a record; the error says why it can't be read.
     pub(super) fn from_record(word: &str, undo: Option<&str>) -> Result<Self, String> {
         match (word, undo) {
             ("started", None) => Ok(OperationState::Started),

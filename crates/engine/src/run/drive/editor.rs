@@ -1,8 +1,8 @@
 //! Passing a message to an agent unchanged, through its editor.
 //!
-//! Input lines change what is pasted: tabs become spaces; carriage returns, invisible characters and combining accents are
-//! lost. Text from an editor stays as it is. So agents in panes have tine as their editor: it fetches the message, and runs
-//! the person's own editor at any other time.
+//! Input lines alter pasted text: tabs become spaces; carriage returns, invisible characters and combining accents are
+//! lost. Text from an editor is unchanged. So agents in panes have tine as their editor: it fetches the message, and
+//! runs the user's own editor at any other time.
 
 use std::fs;
 use std::io;

@@ -22,7 +22,7 @@ use crate::sessions::session::Session;
 /// A message that was sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// The session as it is now.
+    /// The current session.
     pub session: Session,
     /// The answer, if it was waited for.
     pub answer: Option<String>,

@@ -89,7 +89,7 @@ fn flag_of(option: &GivenOption) -> &str {
     word.split_once('=').map_or(word, |(flag, _)| flag)
 }
 
-/// Whether an option names a file that is gone. A value may be the content itself, too.
+/// Whether an option names a missing file. A value can also be the content itself.
 fn names_missing_file(option: &GivenOption, directory: &Path) -> bool {
     let values = option.words.iter().skip(1).filter(|value| !value.trim_start().starts_with(['{', '[']));
     let mut files = values.filter_map(|value| file_in(option.role, value, directory));

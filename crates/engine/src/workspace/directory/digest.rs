@@ -74,7 +74,7 @@ impl Digest {
     fn add_looks_of(&mut self, path: &Path, metadata: &Metadata) -> io::Result<()> {
         self.add(&entry::mode(metadata).to_le_bytes());
         if metadata.is_dir() {
-            // Its time says nothing that its entries do not, and git makes files there that are gone at once.
+            // Its time adds nothing to its entries, and git creates short-lived files there.
             self.add(b"folder");
         } else if metadata.is_symlink() {
             self.add(b"link");

@@ -58,12 +58,12 @@ pub(super) fn share_blocks(from: &File, to: &File, can: &AtomicBool) -> bool {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn share_blocks(_from: &File, _to: &File, can: &AtomicBool) -> bool {
-    // On macOS, std's copying does so by itself.
+    // On macOS, the standard library already does this.
     can.store(false, Ordering::Relaxed);
     false
 }
 
-/// Flushes everything below a folder: the whole file system at once is quicker than file by file.
+/// Flushes everything below a folder: flushing the whole file system is faster than file by file.
 #[cfg(target_os = "linux")]
 pub(super) fn flush(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(folder)?)?)

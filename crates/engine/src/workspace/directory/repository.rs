@@ -89,7 +89,7 @@ fn follow_file(
     }
     let git = git.ok_or(Error::NoGit)?;
     fs::remove_file(copied).map_err(|source| FileError::Write { path: copied.to_owned(), source })?;
-    // Submodules of the copy get folders of their own in the same way.
+    // Submodules of the copy get separate folders in the same way.
     copy_except(&common, copied, progress, |name| {
         name == Path::new("modules") || name == Path::new("index.lock") || (is_linked && is_of_one_tree(name))
     })?;
@@ -103,7 +103,7 @@ fn follow_file(
     Ok(())
 }
 
-/// Whether a file of a repository belongs to its main working tree alone, as gitrepository-layout(5) tells.
+/// Whether a file of a repository belongs only to its main working tree, according to gitrepository-layout(5).
 fn is_of_one_tree(name: &Path) -> bool {
     const OF_ONE_TREE: [&str; 11] = [
         "worktrees",

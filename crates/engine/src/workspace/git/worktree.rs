@@ -42,7 +42,7 @@ pub struct Worktree {
     /// Whether more than git's own files are put into it before it is handed over.
     #[serde(default)]
     pub fills: bool,
-    /// What was changed in it when it was handed over. Nothing where it was as committed.
+    /// The changes in it when it was finished; `None` if there were none.
     #[serde(default)]
     pub state: Option<String>,
     /// When the newest of the files that git ignores was changed before it was handed over, in nanoseconds; what is
@@ -52,8 +52,8 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Removes what is empty above a worktree that is gone: the folder of all worktrees goes with the last of them, other
-    /// folders only where they were made for this one.
+    /// Removes empty parents of a removed worktree: the folder of all worktrees with the last of them, other folders
+    /// only if they were created for this one.
     pub(crate) fn remove_empty_parents(&self) {
         let is_ours = |folder: &&Path| folder.as_os_str().as_encoded_bytes().ends_with(b".worktrees");
         let folder = self.path.parent().filter(is_ours);

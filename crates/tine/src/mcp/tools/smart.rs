@@ -123,7 +123,7 @@ impl SmartFork {
     /// Forks the chosen result, or explains why none can be forked.
     fn fork(&self, call: &Call<'_>, chosen: Option<usize>, place: Place, choices: &[Choice]) -> Result<Value, Trouble> {
         let Some(at) = chosen else {
-            // Nothing that suits can be forked: the best result says why.
+            // No match can be forked: the error is that of the best one.
             if let Some(refusal) = choices.first().filter(|_| self.auto_fork).and_then(|best| best.refusal().cloned()) {
                 return Err(Failure::from(refusal).into());
             }

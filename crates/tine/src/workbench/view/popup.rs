@@ -46,7 +46,7 @@ pub(super) fn rename(frame: &mut Frame<'_>, session: &Session, name: &str) {
     super::prompt_line(frame, inner, "name: ", name, true);
 }
 
-/// Everything that the plan says, before Enter makes the fork.
+/// The complete plan, before Enter creates the fork.
 pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     let source = &dialog.request.source.view;
     let at = dialog.request.turns.unwrap_or(source.turns);

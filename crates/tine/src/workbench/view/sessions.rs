@@ -1,4 +1,4 @@
-//! The list of sessions, with a preview of the selected one where there is room.
+//! The list of sessions, with a preview of the selected one if it fits.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

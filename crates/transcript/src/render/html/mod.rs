@@ -101,7 +101,7 @@ impl<W: Write> Html<W> {
         if is_open { self.line("</div>") } else { Ok(()) }
     }
 
-    /// Something long behind one line.
+    /// Long text, folded under one line.
     fn folded(&mut self, class: &str, summary: &str, prose: &str) -> io::Result<()> {
         self.line(format_args!("<details class=\"step {class}\"><summary>{summary}</summary>\n<div class=\"prose\">"))?;
         for segment in segments(&clean(prose)) {

@@ -36,7 +36,7 @@ pub(super) fn head<W: Write>(writer: &mut W, session: &SessionView, part: Part) 
     writeln!(writer, "</dl>\n</header>")
 }
 
-/// Writes everything behind the last turn.
+/// Writes everything after the last turn.
 pub(super) fn foot<W: Write>(writer: &mut W, defects: &Defects) -> io::Result<()> {
     writeln!(writer, "<footer>")?;
     if !defects.is_empty() {

@@ -51,7 +51,7 @@ pub struct Terminal<W> {
 enum Piece {
     /// A heading for the next piece: no blank line after it.
     Rule,
-    /// A call, an output or a notice: they stand close together.
+    /// A call, an output or a notice: they are not separated by blank lines.
     Step,
     /// Anything else: a blank line on both sides.
     Paragraph,
@@ -155,8 +155,8 @@ impl<W: Write> Terminal<W> {
         self.plain(depth, &lead, words::trimmed(&text), look)
     }
 
-    /// Text that is not Markdown, broken at words; its own line breaks and indents stay. Nothing
-    /// is written under the mark at the left, and the note stands before the text.
+    /// Text that is not Markdown, wrapped at words; its own line breaks and indentation are kept. Nothing is written
+    /// below the mark on the left, and the note precedes the text.
     fn plain(&mut self, depth: usize, [mark, note]: &[Span; 2], text: &str, look: Look) -> io::Result<()> {
         self.open(Piece::Paragraph, depth)?;
         let indent_of_mark = width(&mark.text);

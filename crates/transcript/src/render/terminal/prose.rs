@@ -198,7 +198,7 @@ impl Layout {
         }
     }
 
-    /// Writes where a link leads, unless its text says that already.
+    /// Writes the target of a link, unless its text contains it.
     fn close_target(&mut self) {
         let Some((target, start)) = self.targets.pop() else { return };
         let text: String = self.inline.iter().skip(start).map(|span| span.text.as_str()).collect();
@@ -231,7 +231,7 @@ impl Layout {
         }
     }
 
-    /// A blank line between two blocks, but neither at the start nor behind the marker of an item.
+    /// A blank line between two blocks, but neither at the start nor after the marker of an item.
     fn gap(&mut self) {
         self.flush();
         let behind_marker = self.containers.last().is_some_and(|container| container.marker.is_some());
