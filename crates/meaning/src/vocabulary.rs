@@ -6,7 +6,7 @@ static WORDS: &str = include_str!("../model/vocab.txt");
 
 /// Stands for a word that cannot be put together from known pieces.
 pub(crate) const UNKNOWN: u32 = 100;
-/// Stands before every text.
+/// The start of every text.
 pub(crate) const BEGIN: u32 = 101;
 /// The end of every text.
 pub(crate) const END: u32 = 102;

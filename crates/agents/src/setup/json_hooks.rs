@@ -38,7 +38,7 @@ const TIMEOUT: u32 = 3;
 const GUARD: &str = " ] && exec ";
 
 impl JsonHooks {
-    /// The command of one hook. If the program is gone, it does nothing, silently.
+    /// The command of one hook. If the program no longer exists, it does nothing, silently.
     fn command(&self, program: &str, event: HookEvent) -> String {
         let (agent, event) = (self.agent, event.as_str());
         let call = format!("{} hook {event} --agent {agent}", quoted(program));

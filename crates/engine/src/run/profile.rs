@@ -1,7 +1,8 @@
 //! How a session is launched: arguments, files, environment. Forks inherit it.
 //!
-//! Arguments that choose a session are never part of it, so that a resume or a fork does not repeat them. Files are kept by
-//! content: a fork starts with the same file as its source, even if the original has changed or is gone.
+//! Arguments that choose a session are never part of it, so that a resume or a fork does not repeat them. Files are
+//! kept by content: a fork starts with the same file as its source, even if the original has changed or no longer
+//! exists.
 
 pub(crate) mod chosen;
 pub(crate) mod process;

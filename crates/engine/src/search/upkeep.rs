@@ -298,7 +298,7 @@ fn write_lock(ctx: &Ctx) -> Result<Option<WriteLock>> {
 
 pub(super) fn trouble_as_error(ctx: &Ctx, trouble: Trouble) -> Error {
     match trouble {
-        Trouble::Missing => index_error(ctx, IndexTrouble::Other, "it is gone"),
+        Trouble::Missing => index_error(ctx, IndexTrouble::Other, "it no longer exists"),
         Trouble::Damaged(why) => index_error(ctx, IndexTrouble::Damaged, &why),
         Trouble::Hindered(kind, why) => index_error(ctx, kind, &why),
     }

@@ -283,7 +283,7 @@ fn what_is_quoted_stays_quoted() {
         let plan = client.tool("plan_fork", json!({"session": UPLOADS}));
         let found = client.tool("search_sessions", json!({"query": "free now"}));
         for output in [read, answer, forked, listed, status, one, tree, plan, found] {
-            assert!(output["note"].as_str().is_some_and(|note| note.contains("not instructions")), "{output:#}");
+            assert!(output["note"].as_str().is_some_and(|note| note.contains("not as instructions")), "{output:#}");
             assert!(!output.to_string().contains("\\u001b"), "{output:#}");
         }
     });
