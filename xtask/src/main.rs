@@ -15,7 +15,7 @@ usage: cargo xtask TASK [ARGUMENT...]
   test                 run all tests, as ./test does
   fast                 run all tests except those that drive the real agents
   snapshots [TEST...]  accept the output of tests as their new snapshots, in files and in the source
-  docs                 regenerate the generated pages in docs/
+  docs                 regenerate the generated pages in docs/, messages included
   bench [NAME...]      measure tine against floors (see bench/README.md)
   coverage [CRATE...]  run the tests of these crates (default: all) and print how many lines they cover
   deny                 check licences, sources and advisories of dependencies (needs cargo-deny and a network)";
@@ -53,12 +53,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// Regenerates the reference and the lists of messages, which are written by tests of two crates.
+/// Regenerates the reference and the lists of messages, which are written by tests of three crates.
 fn docs() -> Outcome {
     let engine = ["test", "--package", "tine-engine", "--lib", "--", "messages"];
     let tine = ["test", "--package", "tine", "--bin", "tine", "--", "reference", "messages"];
+    let notices = ["test", "--package", "tine-testkit", "--test", "language", "--", "notices"];
     run(cargo(engine).env("TINE_UPDATE", "1"))?;
-    run(cargo(tine).env("TINE_UPDATE", "1"))
+    run(cargo(tine).env("TINE_UPDATE", "1"))?;
+    run(cargo(notices).env("TINE_UPDATE", "1"))
 }
 
 /// Measures what is published.

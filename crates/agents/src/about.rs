@@ -59,11 +59,11 @@ pub struct McpMeta {
 /// How an agent's own fork differs from a copy.
 #[derive(Debug)]
 pub struct NativeFork {
-    /// Whether it keeps what was said before a compaction.
+    /// Whether it keeps the turns before a compaction.
     pub keeps_compacted: bool,
     /// Whether it keeps what precedes a record whose parent is missing.
     pub keeps_gaps: bool,
-    /// Whether its records keep the times of the source, so that only the file tells when the fork was made.
+    /// Whether its records keep the times of the source, so that only the file shows when the fork was made.
     pub keeps_times: bool,
     /// Whether it may refer to the source's file instead of copying it.
     pub may_refer_to_source: bool,

@@ -43,7 +43,7 @@ pub fn all(surroundings: &Surroundings) -> Vec<Box<dyn Adapter>> {
     Agent::ALL.into_iter().map(|agent| open(agent, surroundings)).collect()
 }
 
-/// Which agent wrote the file at `path`: the file name or one of the first records tells.
+/// The agent that wrote the file at `path`, from the file name or one of the first records.
 pub fn agent_of_file(adapters: &[Box<dyn Adapter>], path: &Path) -> Option<Agent> {
     const LINES: usize = 101;
     let name = path.file_name()?.to_string_lossy().into_owned();

@@ -21,7 +21,7 @@ const AHEAD: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Means {
     pub threads: usize,
-    /// How many bytes are read at once.
+    /// How many bytes to read at a time.
     pub block: usize,
     /// A line of this length or longer is handed out by its place alone.
     pub longest: usize,
@@ -34,7 +34,7 @@ impl Means {
             0..MANY => 1,
             _ => thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS)),
         };
-        // A block is to stay in a core's own cache until it was looked at.
+        // A block should stay in a core's own cache until it has been processed.
         Means { threads, block: 256 << 10, longest: LONGEST }
     }
 }
@@ -86,10 +86,10 @@ pub(crate) fn read_ahead<R: Read + Send>(
                     return Ok(());
                 }
             }
-            // Where nobody takes it any more, the end was read.
+            // If the channel is closed, the end has been read.
             let _ = to_read.send(block);
         }
-        reading.join().unwrap_or_else(|_| Err(io::Error::other("the thread that reads ended early")))
+        reading.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread ended early")))
     })
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct BlockReader<R> {
     carry: Vec<u8>,
     /// Where in the file that is.
     offset: u64,
-    /// How much was read, and up to where that may go.
+    /// How much was read, and the limit.
     read: u64,
     limit: u64,
     ended: bool,
@@ -160,13 +160,12 @@ impl<R: Read> BlockReader<R> {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Whether a block takes so much memory that there should be only one of its kind: nothing more is to be read before
-    /// it was given back.
+    /// Whether a block is so large that only one of its kind should exist: nothing more is read before it is returned.
     pub(crate) fn is_large(&self, block: &Block) -> bool {
         block.buffer.len() > 4 * self.means.block
     }
 
-    /// Takes back a block that was looked at.
+    /// Takes back a processed block.
     pub(crate) fn give_back(&mut self, block: &mut Block) {
         if self.is_large(block) {
             self.large = std::mem::take(&mut block.buffer);
@@ -201,7 +200,7 @@ impl<R: Read> BlockReader<R> {
             if searched == block.buffer.len() {
                 self.grow(block);
             }
-            // Step by step, so that little of what follows a long line is read with it and has to be carried.
+            // Step by step, so that little of what follows a long line is read with it and must be moved.
             let room = block.buffer.len().min(self.means.longest).min(searched + self.means.block);
             if !self.read(block, room) {
                 // What follows the last line break is the last line, unless it could not be read to its end.

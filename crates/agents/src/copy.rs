@@ -1,4 +1,4 @@
-//! What a fork by copy is asked for, and how it is told that it came out right; the same for every agent.
+//! The request for a fork by copy, and its verification; the same for every agent.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -9,32 +9,32 @@ use transcript::{DefectKind, SessionId, Summary};
 
 use crate::seal::Seal;
 
-/// A session that is to be copied under a new id.
+/// A session to copy under a new id.
 #[derive(Debug, Clone)]
 pub struct CopyRequest {
     /// The id of the source.
     pub source_id: SessionId,
     /// The id of the copy.
     pub id: SessionId,
-    /// How many turns are kept; all where nothing is said.
+    /// The number of turns to keep; `None` keeps all.
     pub turns: Option<u32>,
-    /// The record that the copied branch ends with; the active branch where nothing is said. See [`crate::Branch`].
+    /// The last record of the copied branch; `None` for the active branch. See [`crate::Branch`].
     pub tip: Option<u64>,
     /// Whether records whose parent is missing ([`DefectKind::BrokenLink`]) are linked to the record that they follow.
     pub relink: bool,
     /// The directory in which the copy will work.
     pub cwd: PathBuf,
-    /// The branch that is checked out there.
+    /// The branch checked out there.
     pub branch: Option<String>,
     /// The title of the copy, shown by the agent's own picker.
     pub title: Option<String>,
-    /// Where the copy will stand in the end; it may be written somewhere else first.
+    /// The final path of the copy; it may be written elsewhere first.
     pub target: PathBuf,
     /// When the copy is made.
     pub now: Timestamp,
 }
 
-/// Something that belongs to a session outside of its transcript: a file or a folder.
+/// A file or folder of a session besides its transcript.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SideFile {
     /// The source's; it need not be there.
@@ -83,7 +83,7 @@ impl Copied {
             return Err(format!("{count} of its lines cannot be read ({kind:?})"));
         }
         if found.summary.id != order.id {
-            return Err(format!("it says that it is session {}", found.summary.id));
+            return Err(format!("it has session id {}", found.summary.id));
         }
         if found.summary.turns as usize != self.turn_keys.len() {
             return Err(format!("it has {} turns instead of {}", found.summary.turns, self.turn_keys.len()));
@@ -96,7 +96,7 @@ impl Copied {
             return Err(format!("it has {} records instead of {}", found.seal.records(), self.seal.records()));
         }
         if found.seal != self.seal || found.bytes != self.bytes {
-            return Err("what it holds differs from what was copied".to_owned());
+            return Err("its content differs from the source".to_owned());
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 //! inside strings. Full parsing runs at 650 MB/s and core; skipping over strings with `memchr` runs several times
 //! faster, which is what keeps a cold `tine list` near the speed of `cat`. See docs/decisions/0003-field-scanner.md.
 //!
-//! The scanner does not validate what it skips. Whoever needs a value parses that value with `serde_json`.
+//! The scanner does not validate skipped values. Callers parse the values that they need with `serde_json`.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use memchr::memchr;
 pub struct Raw<'a>(pub &'a [u8]);
 
 impl<'a> Raw<'a> {
-    /// The value, if it is a string. Borrowed where nothing is escaped.
+    /// The value, if it is a string. Borrowed if nothing is escaped.
     pub fn string(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         if memchr(b'\\', inner).is_none() {
@@ -53,8 +53,8 @@ impl<'a> Raw<'a> {
         self.fields().find(|(name, _)| *name == key).map(|(_, value)| value)
     }
 
-    /// What begins with the value of one field of an object and goes on behind it. For values of which the beginning
-    /// says enough: where a long one ends is not looked for.
+    /// The input from the value of one field onwards, for values whose beginning is enough: the end of a long one is
+    /// not searched.
     pub(crate) fn beginning(self, key: &[u8]) -> Option<Raw<'a>> {
         let mut fields = self.fields();
         while let Some(name) = fields.key() {
@@ -81,8 +81,8 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The top-level fields of an object, in order. Ends at the object's end or where the line makes no sense;
-/// [`Fields::is_complete`] tells which.
+/// The top-level fields of an object, in order. Ends at the object's end or at invalid input; [`Fields::is_complete`]
+/// distinguishes them.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether the object was read to its closing brace, with nothing behind it.
+    /// Whether the object was read to its closing brace, with nothing after it.
     pub fn is_complete(&self) -> bool {
         self.state == Progress::Complete && trim_start(self.rest).is_empty()
     }
@@ -144,8 +144,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Shows the fields of an object, and in their place those of the object in it that is called `into`, in one pass. The
-/// first argument tells which they are. False where the line is no complete object.
+/// Passes the fields of an object to a function and, in place of the field `into`, the fields of that object, in one
+/// pass. The first argument distinguishes them. Returns false for an incomplete line.
 pub(crate) fn walk<'a>(line: &'a [u8], into: &[u8], mut see: impl FnMut(bool, &'a [u8], Raw<'a>)) -> bool {
     let mut outer = Fields::of(line);
     while !matches!(outer.state, Progress::Complete | Progress::Broken) {
@@ -189,7 +189,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The elements of an array, in order; ends where the array ends or makes no sense.
+/// The elements of an array, in order; ends at the array's end or at invalid input.
 #[derive(Debug, Clone)]
 pub struct Elements<'a> {
     rest: &'a [u8],
@@ -226,10 +226,10 @@ fn trim_start(bytes: &[u8]) -> &[u8] {
     &bytes[blank..]
 }
 
-/// The index behind the closing quote of the string that `bytes` starts with.
+/// The index after the closing quote of the string that `bytes` starts with.
 ///
-/// Keys and most values are short and hold no escapes. For those a call of `memchr` costs more than the search, so the
-/// first bytes are looked at here, eight at a time.
+/// Keys and most values are short and have no escapes. For those, a call of `memchr` costs more than the search, so the
+/// first bytes are checked here, eight at a time.
 #[inline]
 pub(crate) fn string_end(bytes: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -240,7 +240,7 @@ pub(crate) fn string_end(bytes: &[u8]) -> Option<usize> {
     let (words, _) = inside.as_chunks::<8>();
     for (index, word) in words.iter().take(5).enumerate() {
         let differing = u64::from_le_bytes(*word) ^ QUOTES;
-        // The lowest high bit that is set stands in the first byte that is zero.
+        // The lowest high bit that is set is in the first byte that is zero.
         let found = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
         if found != 0 {
             let quote = 1 + index * 8 + found.trailing_zeros() as usize / 8;
@@ -250,7 +250,7 @@ pub(crate) fn string_end(bytes: &[u8]) -> Option<usize> {
     long_string_end(bytes, 1 + 8 * words.len().min(5))
 }
 
-/// The same, where no quote before `from` ends the string.
+/// The same, if no quote before `from` ends the string.
 #[inline(never)]
 fn long_string_end(bytes: &[u8], mut from: usize) -> Option<usize> {
     loop {
@@ -263,7 +263,7 @@ fn long_string_end(bytes: &[u8], mut from: usize) -> Option<usize> {
     }
 }
 
-/// The index behind the value that `bytes` starts with.
+/// The index after the value that `bytes` starts with.
 fn value_end(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'"' => string_end(bytes),

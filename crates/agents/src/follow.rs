@@ -1,8 +1,8 @@
-//! Writing a copy, flushing it and reading it back, all at the same time.
+//! Writes a copy, flushes it and reads it back, all at the same time.
 //!
-//! One thread takes the source apart and writes what becomes of it, while that is still in its core's cache. Another follows
-//! through the file, a few blocks behind it, so that what it checks is what the file holds and comes out of the page cache.
-//! One more has the disk write while the rest is still being copied, so that little is left to flush at the end.
+//! One thread parses the source and writes the copy, while the data is still in its core's cache. A second one follows
+//! through the file, a few blocks behind, so that it checks what the file really contains, from the page cache. A third
+//! one flushes the file meanwhile, so that little is left to flush at the end.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,18 +15,18 @@ use std::time::{Duration, Instant};
 use crate::copy::{Copied, CopyRequest, ReadBack};
 use crate::{Adapter, Known};
 
-/// How much is written before the disk is told to begin.
+/// Bytes to write before flushing starts.
 const FLUSHED_AT_ONCE: u64 = 64 << 20;
 
-/// How much is gathered before it is written. Blocks lie at multiples of their size, for which a file system does a third
-/// less than for any other place: it takes pieces of memory of that size for them, and touches each of them once.
+/// Bytes to gather before writing. Blocks are aligned to their size, which saves a file system a third of the work: it
+/// allocates memory in pieces of that size and touches each of them once.
 pub(crate) const BLOCK: usize = 128 << 10;
 
-/// How much is written before the reader is told, who is not to be woken for every block.
+/// Bytes to write before waking the reader.
 const TOLD_AT_ONCE: u64 = 256 << 10;
 
-/// Copies `source` into `file`, which lies at `path` and is empty, flushes it and reads it back. What was read is still
-/// to be compared: [`Copied::compare`].
+/// Copies `source` to `file`, which is the empty file at `path`, flushes it and reads it back. The result still has to
+/// be compared: [`Copied::compare`].
 pub fn write_copy(
     adapter: &dyn Adapter,
     source: &Path,
@@ -37,7 +37,7 @@ pub fn write_copy(
     let growing = Growing::default();
     let growing = &growing;
     thread::scope(|scope| {
-        // Whatever happens, nobody goes on waiting for more.
+        // Wakes the reader on every exit path.
         let ends = Ends(growing);
         let (to_flush, flushes) = mpsc::channel();
         let reader = scope.spawn(move || adapter.read_back(path, source, order, Some(growing)));
@@ -58,26 +58,26 @@ pub fn write_copy(
 
 fn flush(file: &File, flushes: &Receiver<()>) -> io::Result<()> {
     while flushes.recv().is_ok() {
-        // A slow disk gets all at once that was written while it was busy.
+        // A slow disk gets everything at once that was written while it was busy.
         flushes.try_iter().for_each(drop);
         file.sync_data()?;
     }
     file.sync_all()
 }
 
-/// Writes blocks whole or in four pieces, whichever is quicker just now. Large pieces of memory are what a virtual machine
-/// gives back to its host first, and having them back takes many times as long as writing to them.
+/// Writes blocks whole or in four pieces, whichever is currently faster. A virtual machine returns large allocations to
+/// its host first, and getting them back takes many times as long as writing to them.
 #[derive(Default)]
 struct Pen {
     written: u32,
-    /// What the last trials took: whole, and in pieces.
+    /// The times of the last trials: whole, and in pieces.
     took: [Duration; 2],
 }
 
 impl Pen {
-    /// How many blocks are written in the way that was quicker, trials included.
+    /// How many blocks are written in the faster way, including trials.
     const ROUND: u32 = 128;
-    /// How many are written in each way to find that out.
+    /// How many blocks are written in each way to compare them.
     const TRIAL: u32 = 4;
 
     fn write(&mut self, mut file: &File, block: &[u8]) -> io::Result<()> {
@@ -99,7 +99,7 @@ impl Pen {
     }
 }
 
-/// Gathers blocks, writes them, and has them flushed from time to time.
+/// Gathers blocks, writes them, and requests flushes.
 struct Outbox<'a> {
     block: Vec<u8>,
     file: &'a File,
@@ -132,7 +132,7 @@ impl<'a> Outbox<'a> {
         }
         if self.unflushed >= FLUSHED_AT_ONCE {
             self.unflushed = 0;
-            // Where nobody takes it, flushing has failed, which is told in the end.
+            // If the other thread has ended, flushing failed, which is reported at the end.
             let _ = self.to_flush.send(());
         }
         Ok(())
@@ -153,7 +153,7 @@ impl<'a> Outbox<'a> {
 
 impl Write for Outbox<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Behind something that is shorter than a block, blocks would lie at other places.
+        // After a shorter piece, blocks would no longer be aligned.
         if self.block.is_empty() && bytes.len() >= BLOCK {
             self.put(&bytes[..BLOCK])?;
             return Ok(BLOCK);
@@ -173,7 +173,7 @@ impl Write for Outbox<'_> {
     }
 }
 
-/// How far a file has been written.
+/// The progress of writing a file.
 #[derive(Debug, Default)]
 pub struct Growing {
     state: Mutex<Grown>,
@@ -196,14 +196,14 @@ impl Growing {
         self.changed.notify_all();
     }
 
-    /// Waits until more than `size` bytes are written, or all that there will be.
+    /// Waits until more than `size` bytes are written, or until the end.
     fn wait_for_more(&self, size: u64) {
         let waiting = |state: &mut Grown| state.written <= size && !state.ended;
         drop(self.changed.wait_while(self.state(), waiting));
     }
 }
 
-/// Ends the growing, whatever ended the writing.
+/// Marks the end of writing, whatever the reason.
 struct Ends<'a>(&'a Growing);
 
 impl Drop for Ends<'_> {
@@ -213,7 +213,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Reads a file that is still being written, up to where it ends once that is done.
+/// Reads a file that is still being written, up to its final end.
 pub(crate) struct Following<'a> {
     file: File,
     growing: Option<&'a Growing>,
@@ -221,7 +221,7 @@ pub(crate) struct Following<'a> {
 }
 
 impl<'a> Following<'a> {
-    /// Opens `path`; without somebody who writes, it is an ordinary file.
+    /// Opens `path`; without a writer, it is an ordinary file.
     pub(crate) fn open(path: &Path, growing: Option<&'a Growing>) -> io::Result<Self> {
         Ok(Following { file: File::open(path)?, growing, read: 0 })
     }

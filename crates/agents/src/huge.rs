@@ -9,9 +9,9 @@ const KEPT: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LongField {
     pub key: Vec<u8>,
-    /// Whether it is a field of the one object that was to be looked into, not of the line itself.
+    /// Whether it is a field of the requested inner object, not of the line itself.
     pub inner: bool,
-    /// Where the comma before it stands, or the key where it is the first.
+    /// The position of the comma before it, or of the key if it is the first.
     pub begins: u64,
     /// Where the value begins and ends.
     pub start: u64,
@@ -20,8 +20,8 @@ pub(crate) struct LongField {
     pub value: Option<Vec<u8>>,
 }
 
-/// The fields of a line that is one JSON object, and where its closing brace stands. With `into`, the fields of the
-/// object of that name as well. Nothing where the line is damaged.
+/// The fields of a line with one JSON object, and the position of its closing brace. With `into`, also the fields of
+/// that inner object. `None` if the line is damaged.
 pub(crate) fn fields_of(line: impl Read, into: Option<&[u8]>) -> io::Result<Option<(Vec<LongField>, u64)>> {
     let mut walk = Walk { into, ..Walk::default() };
     let mut reader = BufReader::with_capacity(256 << 10, line);
@@ -43,14 +43,14 @@ pub(crate) fn fields_of(line: impl Read, into: Option<&[u8]>) -> io::Result<Opti
     Ok(walk.closed.map(|brace| (walk.fields, brace)))
 }
 
-/// What is expected next in an object whose fields are looked at.
+/// What is expected next in an object whose fields are scanned.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Next {
     #[default]
     Key,
     Colon,
     Value,
-    /// Inside or behind a value, up to a comma or a brace.
+    /// Inside or after a value, up to a comma or a brace.
     End,
 }
 
@@ -59,7 +59,7 @@ struct Walk<'a> {
     into: Option<&'a [u8]>,
     at: u64,
     depth: usize,
-    /// The depth at which fields are looked at: 1 for the line, 2 inside `into`.
+    /// The depth at which fields are scanned: 1 for the line, 2 inside `into`.
     level: usize,
     in_string: bool,
     escaped: bool,
@@ -68,7 +68,7 @@ struct Walk<'a> {
     key: Vec<u8>,
     begins: u64,
     start: u64,
-    /// The place behind the last byte of the value that is no blank.
+    /// The position after the last non-blank byte of the value.
     end: u64,
     value: Vec<u8>,
     outer: Option<(Vec<u8>, u64, u64)>,
@@ -77,7 +77,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes the next byte; false where the line makes no sense.
+    /// Takes the next byte; false if the line is invalid.
     fn byte(&mut self, byte: u8) -> bool {
         let at = self.at;
         self.at += 1;
@@ -176,7 +176,7 @@ impl Walk<'_> {
             begins: self.begins,
             start: self.start,
             end: self.end,
-            // The object that was looked into is not kept.
+            // The inner object itself is not kept.
             value: self.value.get(..length).filter(|_| length <= KEPT).map(<[u8]>::to_vec),
         });
     }

@@ -1,5 +1,5 @@
-//! Everything specific to one agent, in one folder each: where its sessions live, how they are read and written, how its
-//! program is started, and how to tell from outside whether it is idle or busy.
+//! Everything specific to one agent, in one folder each: where its sessions are, how they are read and written, how its
+//! program is started, and how to find out from outside whether it is idle or busy.
 //!
 //! An agent implements five traits, which together make it an [`Adapter`]:
 //!

@@ -1,7 +1,7 @@
 //! Reading a transcript line by line in bounded memory.
 //!
-//! Lines keep their byte offset, because everything that tine remembers of a transcript it remembers by offset. A
-//! line of [`LineReader::LONGEST`] or more is handed out by its place alone; whoever needs a field of it streams it.
+//! Lines keep their byte offset, because tine refers to everything in a transcript by offset. A line of
+//! [`LineReader::LONGEST`] or more is returned only by its position; callers stream the fields that they need.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -17,9 +17,9 @@ pub struct Line<'a> {
     pub offset: u64,
     /// How long it is, without the line break.
     pub len: u64,
-    /// Its bytes, or nothing where it is too long to be held.
+    /// Its bytes; `None` if it is too long.
     pub bytes: Option<&'a [u8]>,
-    /// Whether a line break follows; a last line without one is still being written, or was cut off.
+    /// Whether a line break follows; a last line without one is still being written, or is incomplete.
     pub terminated: bool,
 }
 
@@ -51,10 +51,10 @@ pub struct LineReader<R> {
     end: usize,
     /// The file offset of `buffer[start]`.
     offset: u64,
-    /// No byte at or behind this offset is read.
+    /// No byte at or after this offset is read.
     limit: u64,
     longest: usize,
-    /// How much is read at once; more each time.
+    /// How much is read at a time; it grows.
     step: usize,
     ended: bool,
 }
@@ -123,7 +123,7 @@ impl<R: Read> LineReader<R> {
         }
     }
 
-    /// Whether a line may end `len` bytes from here, which is not looked for: one that is known to does.
+    /// Whether a line may end `len` bytes from here, without searching: a known one does.
     pub(crate) fn may_end_at(&mut self, len: usize) -> io::Result<bool> {
         while self.end - self.start <= len && len < self.longest && !self.ended {
             self.fill()?;
@@ -132,7 +132,7 @@ impl<R: Read> LineReader<R> {
         Ok(len < self.longest && held.get(len).map_or(held.len() == len && len > 0, |byte| *byte == b'\n'))
     }
 
-    /// The line that [`LineReader::may_end_at`] was asked for.
+    /// The line that [`LineReader::may_end_at`] confirmed.
     pub(crate) fn line_of(&mut self, len: usize) -> Line<'_> {
         let terminated = self.start + len < self.end;
         self.take(len, terminated)
@@ -143,7 +143,7 @@ impl<R: Read> LineReader<R> {
         let consumed = len + usize::from(terminated);
         self.start += consumed;
         self.offset += consumed as u64;
-        // Whether a line is too long must not depend on how much of it came at once.
+        // Whether a line is too long must not depend on how much of it was read together.
         let bytes = (len < Self::LONGEST).then(|| &self.buffer[start..start + len]);
         Line { offset, len: len as u64, bytes, terminated }
     }

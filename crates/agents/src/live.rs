@@ -7,7 +7,7 @@ use transcript::{SessionId, State};
 
 use crate::process::Terminal;
 
-/// How to tell from outside what a running agent is doing.
+/// Finds out from outside what a running agent is doing.
 pub trait LiveState {
     /// The sessions that a process has open now.
     fn live(&self) -> Live;
@@ -15,7 +15,7 @@ pub trait LiveState {
     fn live_session(&self, id: &SessionId) -> Option<LiveSession> {
         self.live().sessions.remove(id)
     }
-    /// Whether a running agent reports by itself when it can take input.
+    /// Whether a running agent reports when it accepts input.
     fn reports_state(&self) -> bool {
         true
     }
@@ -23,12 +23,12 @@ pub trait LiveState {
     fn read_screen(&self, _screen: &str) -> Screen {
         Screen::Unknown
     }
-    /// Prepares a text for pasting into the agent's input line, so that it is sent and not taken for a command.
+    /// Prepares a text for pasting into the agent's input line, so that it is sent and not treated as a command.
     fn as_plain_input(&self, text: &str) -> String {
         text.to_owned()
     }
-    /// The terminals in which the agent runs, each with the value of an environment variable. Only for agents whose daemon
-    /// does not tell which terminal it works for.
+    /// The terminals in which the agent runs, each with the value of an environment variable. Only for agents whose
+    /// daemon does not report its terminals.
     fn terminals(&self, _variable: &str) -> Vec<Terminal> {
         Vec::new()
     }
@@ -49,7 +49,7 @@ pub trait LiveState {
 pub struct Live {
     /// The open sessions by id.
     pub sessions: HashMap<SessionId, LiveSession>,
-    /// Set where this system cannot tell for sure, so that "stopped" means "not known to run".
+    /// Set if this system cannot tell for sure, so that "stopped" means "not known to run".
     pub weak: Option<&'static str>,
 }
 
@@ -60,7 +60,7 @@ pub struct LiveSession {
     pub pid: Option<u32>,
     /// What kind of process it is.
     pub holder: Holder,
-    /// The state that the agent reports; nothing where only the transcript can tell.
+    /// The state that the agent reports; `None` if only the transcript shows it.
     pub state: Option<State>,
     /// When it reported the state, or else when its process started; in nanoseconds since 1970.
     pub since: Option<i64>,
@@ -89,7 +89,7 @@ pub enum Holder {
     Agent,
     /// A server that works for another program, such as an editor.
     Server,
-    /// A daemon that keeps sessions open even when no terminal shows them any more.
+    /// A daemon that keeps sessions open even after their terminals have closed.
     Daemon,
 }
 
@@ -98,7 +98,7 @@ pub enum Holder {
 pub enum Screen {
     /// It can take input.
     Ready,
-    /// It asks something that only a person can answer.
+    /// It asks something that only the user can answer.
     Asks(&'static str),
     /// It shows the transcript, where keys have other meanings; this key leads back.
     Reading(ExitKey),

@@ -1,29 +1,29 @@
-//! What tine must know of an agent's command line to launch it again the same way: which words are options, what stands
-//! behind each of them, and which of them are said once.
+//! What tine must know about an agent's command line to repeat a launch: which words are options, what follows each of
+//! them, and which belong to one launch only.
 //!
-//! The tables are what the agents' own help says; tests compare them with it. An option that is not in them may have a
-//! value, because losing one would be worse than keeping a word too many.
+//! The tables match the agents' own help; tests compare them. An unknown option may have a value, because losing a
+//! value is worse than keeping a word too many.
 
-/// An agent's options, as far as they matter for a launch.
+/// An agent's options that matter for a launch.
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchOptions {
-    /// Every option: its spellings, what stands behind it, what it is for.
+    /// Every option: its spellings, its values, its role.
     pub(crate) options: &'static [(&'static str, Takes, Role)],
-    /// First words that choose a session, with the word behind them.
+    /// Commands that choose a session, which follows them.
     pub(crate) commands: &'static [(&'static str, Choice)],
-    /// Words that make it answer without a terminal and end.
+    /// Options for a headless run.
     pub(crate) headless: &'static [&'static str],
-    /// The option that makes it act without asking for permission.
+    /// The option that skips permission prompts.
     pub skip_permissions: &'static str,
-    /// Every option with that effect.
+    /// All options with that effect.
     pub(crate) unasked: &'static [&'static str],
-    /// The option for a file of settings.
+    /// The option for a settings file.
     pub settings: Option<&'static str>,
-    /// The option for a file with the system prompt. One that ends with `=` takes its value in the same word.
+    /// The option for a system prompt file. If it ends with `=`, its value is in the same word.
     pub system_prompt: Option<&'static str>,
 }
 
-/// What stands behind an option.
+/// What follows an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// Nothing.
@@ -36,22 +36,22 @@ pub enum Takes {
     Values,
 }
 
-/// What an option is for.
+/// The role of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// How the session is launched, now and later.
+    /// Part of the session's launch, now and later.
     Kept,
-    /// The same, and its values may be files.
+    /// The same, and its values can be files.
     File,
-    /// The same, and its value may be one of these keys with a file: `key=file`.
+    /// The same, and its value can be one of these keys with a file: `key=file`.
     FileOf(&'static [&'static str]),
-    /// It belongs to the first launch alone.
+    /// Only for the first launch.
     Once,
-    /// It chooses a session or its directory, which tine does.
+    /// Chooses a session or its directory, which is tine's task.
     Session(Choice),
 }
 
-/// What an option says about the session.
+/// What an option does with sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
     /// The id of a new one.
@@ -60,26 +60,26 @@ pub enum Choice {
     Resume,
     /// Resume the newest one in this directory.
     Newest,
-    /// Fork what is resumed, or the given one.
+    /// Fork the resumed or the given one.
     Fork,
     /// Resume at an earlier message.
     Rewind,
     /// Its name in the agent's own list.
     Name,
-    /// Where it works.
+    /// Its directory.
     Directory,
     /// Fetch it from somewhere else, such as the cloud.
     Fetch,
 }
 
-/// Words of a command line, told apart.
+/// The classified words of a command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given {
-    /// Options that are kept, each with its values.
+    /// Options to keep, each with its values.
     pub kept: Vec<GivenOption>,
-    /// Words of options that belong to one launch alone.
+    /// Options for one launch only.
     pub once: Vec<String>,
-    /// Words that are no options: what is said first.
+    /// Words that are not options: the first prompt.
     pub said: Vec<String>,
     /// Options that choose a session.
     pub chosen: Vec<Chosen>,
@@ -88,9 +88,9 @@ pub struct Given {
 /// An option that chooses a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
-    /// What it says.
+    /// What it chooses.
     pub choice: Choice,
-    /// The option or command, as it was given.
+    /// The option or command as typed.
     pub flag: String,
     /// Its value.
     pub value: Option<String>,
@@ -99,9 +99,9 @@ pub struct Chosen {
 /// One option with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenOption {
-    /// The words, as they were given. Where values may be files, each is a word of its own.
+    /// The words as typed. If values can be files, each is a separate word.
     pub words: Vec<String>,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
 }
 
@@ -109,21 +109,20 @@ use Role::{File, FileOf, Kept, Once, Session};
 use Takes::{MaybeValue, Nothing, Value, Values};
 
 impl LaunchOptions {
-    /// What stands behind an option, and what it is for.
+    /// What follows an option, and its role.
     pub fn find(&self, flag: &str) -> Option<(Takes, Role)> {
         let found = self.options.iter().find(|(spellings, ..)| spellings.split(' ').any(|spelling| spelling == flag));
         found.map(|(_, takes, role)| (*takes, *role))
     }
 
-    /// Whether a command line makes the agent answer without a terminal and end.
+    /// Whether a command line starts a headless run.
     pub fn is_headless(&self, args: &[String]) -> bool {
         let given = self.read(args);
         let words = given.once.iter().chain(given.said.first());
         words.into_iter().any(|word| self.headless.contains(&word.as_str()))
     }
 
-    /// Splits options that are kept into those that leave the agent asking for permissions, and those that let it act
-    /// without.
+    /// Splits kept options into those that keep permission prompts and those that skip them.
     pub fn split_by_permission(&self, args: &[String]) -> (Vec<String>, Vec<String>) {
         let (mut asking, mut unasked) = (Vec::new(), Vec::new());
         for option in self.read(args).kept {
@@ -133,7 +132,7 @@ impl LaunchOptions {
         (asking, unasked)
     }
 
-    /// Tells the words of a command line apart.
+    /// Classifies the words of a command line.
     pub fn read(&self, args: &[String]) -> Given {
         let (mut given, mut said) = (Given::default(), Vec::new());
         let mut words = args.iter().cloned().collect::<std::collections::VecDeque<_>>();
@@ -149,7 +148,7 @@ impl LaunchOptions {
             let (takes, role) = self.find(&flag).unwrap_or((MaybeValue, Kept));
             let mut values = Vec::new();
             match (takes, glued) {
-                // Another short option is glued to this one: `-cp`.
+                // Another short option follows in the same word: `-cp`.
                 (Nothing, Some(rest)) if !flag.starts_with("--") => words.push_front(format!("-{rest}")),
                 (_, Some(value)) => values.push(value),
                 (Nothing, None) => {}
@@ -182,7 +181,7 @@ impl LaunchOptions {
         given
     }
 
-    /// An option and what is glued to it.
+    /// An option and a value in the same word.
     fn split(&self, word: &str) -> (String, Option<String>) {
         if word.starts_with("--") {
             let (flag, value) = word.split_once('=').map_or((word, None), |(flag, value)| (flag, Some(value)));

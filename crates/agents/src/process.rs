@@ -1,4 +1,4 @@
-//! Asking the system about processes, through `/proc` where there is one.
+//! Information about processes, from `/proc` if it exists.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,13 +13,13 @@ pub(crate) fn is_running(proc: &Path, pid: u32, started: Option<&str>) -> bool {
     running_since(proc, pid).is_some_and(|begun| started.is_none_or(|started| begun == started))
 }
 
-/// When a process began, in the system's own count; nothing where it does not run or the system does not tell.
+/// When a process started, in the system's own unit; `None` if it does not run or the system does not report it.
 pub fn process_start(pid: u32) -> Option<String> {
     running_since(Path::new("/proc"), pid)
 }
 
-/// When a process began that runs. One whose first thread has ended runs on while it has others: what it had open and
-/// locked is free only when the last one is gone.
+/// When a running process started. If its main thread has ended, it still runs as long as others do: its files and
+/// locks are released with the last one.
 fn running_since(proc: &Path, pid: u32) -> Option<String> {
     let (state, start) = state_and_start(proc, pid)?;
     let has_ended = matches!(state.as_str(), "Z" | "X");
@@ -27,8 +27,8 @@ fn running_since(proc: &Path, pid: u32) -> Option<String> {
     (!has_ended || others()).then_some(start)
 }
 
-/// The state of a process and when it began. The program's name stands in parentheses and may hold anything, so fields
-/// are counted behind the last one.
+/// The state and start time of a process. The program's name is in parentheses and may contain anything, so fields are
+/// counted after the last one.
 fn state_and_start(proc: &Path, pid: u32) -> Option<(String, String)> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
@@ -45,7 +45,7 @@ pub(crate) fn began_at(proc: &Path, pid: u32) -> Option<i64> {
     Some(((now.as_secs_f64() - uptime + ticks / TICKS) * 1e9) as i64)
 }
 
-/// Who runs this process, where a hook asks.
+/// The process that runs a hook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Runner {
     /// An agent, directly or through a shell.
@@ -57,14 +57,14 @@ pub enum Runner {
         /// Its command line.
         words: Vec<String>,
     },
-    /// A daemon does it for many sessions. Its environment is that of whoever happened to start it.
+    /// A daemon runs many sessions. Its environment is that of the process that started it.
     Daemon,
-    /// The system does not tell.
+    /// The system does not report it.
     #[default]
     Unknown,
 }
 
-/// Who runs this process.
+/// The process that runs this one.
 #[cfg(unix)]
 pub fn runner() -> Runner {
     found_runner().unwrap_or_default()
@@ -96,14 +96,14 @@ fn found_runner() -> Option<Runner> {
     None
 }
 
-/// Without `/proc` nobody can tell.
+/// Unknown without `/proc`.
 #[cfg(not(unix))]
 pub fn runner() -> Runner {
     Runner::Unknown
 }
 
-/// Other processes that work in `directory`, or that were given `word` on their command line. Whoever was started by a
-/// process that is gone goes on without it.
+/// Other processes that work in `directory`, or that have `word` on their command line. Children of an ended process
+/// continue without it.
 pub fn processes_with(proc: &Path, directory: Option<&Path>, word: &OsStr) -> Vec<u32> {
     others(proc, |path| {
         holds(&path.join("cmdline"), word.as_encoded_bytes())
@@ -128,12 +128,12 @@ pub fn processes_marked(proc: &Path, variable: &str, value: &str) -> Vec<u32> {
 pub struct Terminal {
     /// Where it works.
     pub directory: PathBuf,
-    /// What the variable that was asked for is in its environment.
+    /// The value of the requested environment variable.
     pub mark: Option<String>,
 }
 
-/// What a process is called, of which the system keeps no more than 15 bytes. Everybody's is looked at in every listing,
-/// so it is read at once.
+/// The name of a process, of which the system keeps no more than 15 bytes. Every listing reads it for all processes, so
+/// it is read in one call.
 pub(crate) fn name_of(process: &Path) -> Vec<u8> {
     let mut name = [0; 64];
     let read = fs::File::open(process.join("comm")).and_then(|mut file| file.read(&mut name));
@@ -151,7 +151,7 @@ pub(crate) fn terminals_of(proc: &Path, program: &str, variable: &str) -> Vec<Te
     found.filter_map(terminal).collect()
 }
 
-/// A variable in the environment of a process; nothing where it is empty.
+/// A variable in the environment of a process; `None` if it is empty.
 pub fn variable_of(proc: &Path, pid: u32, variable: &str) -> Option<String> {
     let environment = fs::read(proc.join(pid.to_string()).join("environ")).ok()?;
     let mark = format!("{variable}=");
@@ -182,7 +182,7 @@ pub fn tty_of(proc: &Path, pid: u32) -> Option<PathBuf> {
     (136..144).contains(&major).then(|| PathBuf::from(format!("/dev/pts/{}", (major - 136) * 256 + minor)))
 }
 
-/// A field of a process's state; 0 is the one behind its name.
+/// A field of a process's state; 0 is the one after its name.
 fn stat_field(proc: &Path, pid: u32, field: usize) -> Option<String> {
     let stat = fs::read_to_string(proc.join(pid.to_string()).join("stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(field).map(str::to_owned)

@@ -1,7 +1,7 @@
-//! An agent's own program: started in a directory, given its input by standard input, waited for.
+//! Runs an agent's program: starts it in a directory, writes to its standard input, and waits for it.
 //!
-//! Arguments are passed as a vector; no shell sees them. Variables that a surrounding agent leaves in the environment do
-//! not reach the new one: it would take itself for that agent's child.
+//! Arguments are passed as a vector; no shell sees them. Variables that a surrounding agent sets are removed from the
+//! environment: the new agent would mistake itself for its child.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,36 +15,36 @@ use std::time::{Duration, Instant};
 use diagnostics::OrLog;
 use transcript::SessionId;
 
-/// An agent's program, as it is started.
+/// An agent's program.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Variables that it must not see.
+    /// Variables to remove from its environment.
     pub hidden: Vec<String>,
-    /// Variables that it gets.
+    /// Variables to set.
     pub environment: Vec<(String, String)>,
-    /// Ends what it does.
+    /// Cancels its work.
     pub cancel: Cancel,
 }
 
-/// Tells work that nobody waits for it any more. Every copy tells the same.
+/// A flag that cancels work. All clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Nobody waits any more.
+    /// Cancels the work.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nobody waits any more.
+    /// Whether the work has been cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Why an agent's program did not do what was asked of it.
+/// Why an agent's program failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
     /// It did not start.
@@ -52,7 +52,7 @@ pub enum ProgramError {
     NotStarted {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// It ended with an error.
@@ -60,51 +60,51 @@ pub enum ProgramError {
     Failed {
         /// The program.
         program: PathBuf,
-        /// What it said of it.
+        /// Its error message.
         message: String,
     },
-    /// It did not end.
+    /// It did not end in time.
     #[error("{} did not answer within {} seconds", .program.display(), .patience.as_secs())]
     TooSlow {
         /// The program.
         program: PathBuf,
-        /// How long it was waited for.
+        /// The time limit.
         patience: Duration,
     },
-    /// Nobody waits for it any more.
+    /// It was cancelled.
     #[error("{} was cancelled", .program.display())]
     Cancelled {
         /// The program.
         program: PathBuf,
     },
-    /// It cannot do that.
+    /// It does not support something.
     #[error("{} cannot {what}", .program.display())]
     Unable {
         /// The program.
         program: PathBuf,
-        /// What was asked for.
+        /// What it does not support.
         what: &'static str,
     },
 }
 
-/// A fork that the agent itself is to make.
+/// A request for the agent's own fork.
 #[derive(Debug, Clone)]
 pub struct ForkRequest<'a> {
     /// The source's transcript.
     pub source: &'a Path,
     /// The id of the source.
     pub source_id: &'a SessionId,
-    /// The id of the fork, where the agent lets it be chosen.
+    /// The id of the fork, if the agent accepts one.
     pub id: Option<&'a SessionId>,
     /// The title of the fork.
     pub title: &'a str,
-    /// How many turns are kept; all where nothing is said.
+    /// The number of turns to keep; `None` keeps all.
     pub turns: Option<u32>,
-    /// The directory in which the fork will work.
+    /// The directory for the fork.
     pub directory: &'a Path,
 }
 
-/// A session that an agent's program made.
+/// A session that an agent's program created.
 #[derive(Debug, Clone)]
 pub struct NewSession {
     /// Its id.
@@ -113,7 +113,7 @@ pub struct NewSession {
     pub path: PathBuf,
 }
 
-/// A session that an agent is to go on in.
+/// A session to continue.
 #[derive(Debug, Clone, Copy)]
 pub struct SessionRef<'a> {
     /// Its id.
@@ -122,27 +122,27 @@ pub struct SessionRef<'a> {
     pub path: &'a Path,
 }
 
-/// Something that is said to an agent without a terminal.
+/// A headless message to an agent.
 #[derive(Debug, Clone)]
 pub struct Message<'a> {
-    /// The session to go on in; nothing for a new one.
+    /// The session to continue; `None` starts a new one.
     pub session: Option<SessionRef<'a>>,
-    /// The id of a new session, where the agent lets it be chosen.
+    /// The id of a new session, if the agent accepts one.
     pub id: Option<&'a SessionId>,
     /// The title of a new session.
     pub title: Option<&'a str>,
-    /// The directory in which the agent works.
+    /// The agent's directory.
     pub directory: &'a Path,
-    /// More options, as the session's profile has them.
+    /// More options, from the session's profile.
     pub options: &'a [String],
-    /// The words.
+    /// The text.
     pub text: &'a str,
 }
 
-/// What an agent answered.
+/// An agent's answer.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The session in which it was said.
+    /// The session with the answer.
     pub id: SessionId,
     /// The answer.
     pub answer: String,
@@ -150,10 +150,10 @@ pub struct Reply {
     pub windows: Vec<(String, u64)>,
 }
 
-/// How long an agent may take to end when it is asked to.
+/// How long an agent may take to end on request.
 #[cfg(unix)]
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
-/// How long an agent may take to start and to write a file.
+/// How long an agent may take to start and write a file.
 pub(crate) const START_PATIENCE: Duration = Duration::from_secs(120);
 /// How long an agent may take to answer.
 pub(crate) const ANSWER_PATIENCE: Duration = Duration::from_secs(60 * 60);
@@ -182,12 +182,12 @@ impl Program {
         command.spawn().map_err(|source| ProgramError::NotStarted { program: self.path.clone(), source })
     }
 
-    /// Runs a command to its end with `input` on its standard input, and returns what it printed.
+    /// Runs a command with `input` on its standard input, and returns its output.
     pub(crate) fn run(&self, command: Command, input: &str, patience: Duration) -> Result<String, ProgramError> {
         self.run_telling(command, input, patience, |_| None)
     }
 
-    /// The same; `reason` finds in what was printed why it failed.
+    /// The same; `reason` extracts the reason of a failure from the output.
     pub(crate) fn run_telling(
         &self,
         mut command: Command,
@@ -196,14 +196,14 @@ impl Program {
         reason: impl Fn(&str) -> Option<String>,
     ) -> Result<String, ProgramError> {
         let not_started = |source| ProgramError::NotStarted { program: self.path.clone(), source };
-        // Into files: where nobody reads any more, a pipe would end the program in the middle of what it does.
+        // Output goes to files: a broken pipe would end the program in the middle of its work.
         let (stdout, to_stdout) = printed().map_err(not_started)?;
         let (stderr, to_stderr) = printed().map_err(not_started)?;
         command.stdin(Stdio::piped()).stdout(to_stdout).stderr(to_stderr);
         let mut child = self.spawn(&mut command)?;
         let stdin = child.stdin.take();
         let input = input.to_owned();
-        // A program that reads nothing must not keep us from reading what it says.
+        // A program that doesn't read its input must not block reading its output.
         let writer = thread::spawn(move || stdin.map(|mut pipe| pipe.write_all(input.as_bytes())));
         let status = self.wait(&mut child, patience)?;
         drop(writer);
@@ -240,7 +240,7 @@ impl Program {
     }
 }
 
-/// Ends a child that was started here: it is asked to, so that it can end what it started itself, and killed if it doesn't.
+/// Ends a child process: asks it first, so that it can end its own children, then kills it.
 pub(crate) fn end(child: &mut Child) {
     #[cfg(unix)]
     {
@@ -259,8 +259,7 @@ pub(crate) fn end(child: &mut Child) {
     child.wait().or_log("wait for a process");
 }
 
-/// A file for what a program prints: to read from and to print to. It has no name any more, and each end its own place in
-/// it.
+/// A temporary file for a program's output, without a name, with one handle to read from and one to write to.
 pub(crate) fn printed() -> io::Result<(File, File)> {
     let file = tempfile::NamedTempFile::new()?;
     Ok((file.reopen()?, file.into_file()))

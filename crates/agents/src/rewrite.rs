@@ -1,9 +1,9 @@
-//! Changing some values of a JSON line and leaving every other byte as it is.
+//! Changes some values of a JSON line and keeps every other byte.
 //!
-//! A copy of a session carries records that tine does not know. They are never parsed and written again: only the
-//! values that must change are cut out and replaced. What stands between them is carried and sealed ([`Seal`]). When
-//! the copy is read back, the same pass takes its records apart at the same places: what was carried must give the
-//! same seal, and what was replaced must be what it should be.
+//! A copy of a session contains records that tine does not know. They are never parsed and reserialized: only the
+//! values that must change are replaced. The spans between them are copied and sealed ([`Seal`]). When the copy is read
+//! back, the same code splits its records at the same places: the copied spans must give the same seal, and the
+//! replaced values must be the expected ones.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use crate::fields::Raw;
 use crate::seal::Seal;
 
-/// How much of a long line is looked at at once.
+/// How much of a long line is processed at once.
 const BLOCK: usize = 32 << 10;
 /// How much is gathered before it is written.
 const GATHERED: usize = crate::follow::BLOCK;
@@ -45,7 +45,7 @@ pub(crate) struct Change {
 
 /// Writes a copy, or reads one back.
 pub(crate) struct Rewrite<'a> {
-    /// The values that the copy has of its own, as JSON.
+    /// The copy's own values, as JSON.
     pub values: Vec<Vec<u8>>,
     /// What changes in the next record, in any order; it must not overlap.
     pub changes: Vec<Change>,
@@ -58,14 +58,14 @@ pub(crate) struct Rewrite<'a> {
     mark: Option<Mark>,
 }
 
-/// A text that is replaced wherever it stands.
+/// A text that is replaced everywhere.
 struct Mark {
     finder: Finder<'static>,
     new: Vec<u8>,
 }
 
 impl<'a> Rewrite<'a> {
-    /// Writes to `out`. Wherever the first of `mark` stands in the source, the second stands in the copy.
+    /// Writes to `out`. Each occurrence of the first text of `mark` in the source is replaced by the second.
     pub(crate) fn to(out: &'a mut dyn Write, values: Vec<Vec<u8>>, mark: Option<(Vec<u8>, Vec<u8>)>) -> Self {
         let mark = mark.map(|(old, new)| Mark { finder: Finder::new(&old).into_owned(), new });
         Rewrite { out: Some(out), mark, ..Rewrite::checking(values, None) }
@@ -86,7 +86,7 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Notes that `value`, a part of `line`, is to be replaced.
+    /// Marks `value`, a part of `line`, for replacement.
     pub(crate) fn replace(&mut self, line: &[u8], value: Raw<'_>, new: usize) {
         let start = value.0.as_ptr().addr() - line.as_ptr().addr();
         debug_assert!(start + value.0.len() <= line.len());
@@ -104,7 +104,7 @@ impl<'a> Rewrite<'a> {
         self.block.push(b'\n');
     }
 
-    /// Takes the next record, with the changes that were noted for it.
+    /// Takes the next record, with its changes.
     pub(crate) fn record(&mut self, text: &Text<'_>) -> io::Result<()> {
         let mut changes = std::mem::take(&mut self.changes);
         changes.sort_unstable_by_key(|change| change.start);
@@ -145,7 +145,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// Writes what is left and tells how much was written in all.
+    /// Writes the rest and returns the total number of bytes.
     pub(crate) fn finish(&mut self) -> io::Result<u64> {
         if let Some(out) = &mut self.out {
             out.write_all(&self.block)?;
@@ -177,7 +177,7 @@ impl<'a> Rewrite<'a> {
         Ok(())
     }
 
-    /// Carries what stands between two changes.
+    /// Copies the span between two changes.
     fn carry(&mut self, text: &Text<'_>, from: u64, to: u64) -> io::Result<()> {
         match text {
             Text::Held(bytes) => self.carry_held(&bytes[from as usize..to as usize]),
@@ -244,7 +244,7 @@ fn is_equal(text: &Text<'_>, change: &Change, expected: &[u8]) -> io::Result<boo
     Ok(*value_of(text, change, expected.len() as u64 + 1)? == *expected)
 }
 
-/// The value that stands where a change is, or as much of a long one as is asked for.
+/// The value at the position of a change, or the first part of a long one.
 fn value_of<'a>(text: &Text<'a>, change: &Change, most: u64) -> io::Result<Cow<'a, [u8]>> {
     match text {
         Text::Held(bytes) => Ok(Cow::Borrowed(&bytes[change.start as usize..change.end as usize])),

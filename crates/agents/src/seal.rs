@@ -1,10 +1,9 @@
-//! What tells that a copy holds the records of its source, each unchanged and all in their order.
+//! Shows that a copy contains the records of its source, unchanged and in order.
 //!
-//! Copier and checker both take a record apart into stretches that are carried and values that are replaced. The stretches
-//! are hashed on both sides, over the source's bytes when the copy is written and over the copy's when it is read
-//! back; a byte that was changed, a record that was lost, doubled or moved gives another seal. The replaced values are
-//! compared one by one with what they should be. 64 bits are enough against accidents, which is what a copy is
-//! checked for; nobody who could forge a hash needs to.
+//! Copier and checker both split a record into copied spans and replaced values. The spans are hashed on both sides,
+//! when the source is read and when the copy is read back; a changed byte or a lost, duplicated or moved record gives a
+//! different seal. The replaced values are compared one by one with the expected ones. 64 bits are enough against
+//! accidents, which is what a copy is checked for; a forger wouldn't need to forge a hash.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -31,7 +30,7 @@ impl Seal {
         self.mix(digest);
     }
 
-    /// Ends a record, so that stretches of two records are not taken for those of one.
+    /// Ends a record, so that spans of two records can't be mistaken for those of one.
     pub(crate) fn end_record(&mut self) {
         self.records += 1;
         self.mix(self.records);

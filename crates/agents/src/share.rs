@@ -1,9 +1,9 @@
 //! Looking at the lines of a long file on several threads.
 //!
-//! Threads take turns in reading blocks of whole lines, look at them side by side, and what they found is taken in the
-//! order of the file. What is found out about a line may depend on nothing but the line. Memory is bounded: each thread
-//! holds one block, a block that had to grow for a long line is looked at while nobody else reads, and nobody
-//! begins another block while too many results wait for an earlier one.
+//! Threads take turns in reading blocks of whole lines, process them in parallel, and the results are used in file
+//! order. The result for a line may depend only on that line. Memory is bounded: each thread holds one block, a block
+//! that had to grow for a long line is processed while no other thread reads, and no thread starts another block while
+//! too many results wait for an earlier one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -12,9 +12,8 @@ use std::thread;
 
 use crate::blocks::{Block, BlockReader, Means};
 
-/// Has `look` look at all blocks of lines of `source`, of which nothing at or behind the offset `limit` is read, and
-/// hands what it returns to `take`, in the order of the file. Where the source cannot be read on, all lines before
-/// that are looked at, and the error is returned.
+/// Calls `look` for all blocks of lines of `source` before the offset `limit`, and passes the results to `take` in file
+/// order. If the source becomes unreadable, all lines before that are processed, and the error is returned.
 pub(crate) fn look_at_all<R, F>(
     source: R,
     limit: u64,
@@ -91,7 +90,7 @@ enum Next {
     Nothing,
 }
 
-/// Nobody goes on waiting for a thread that has ended, whatever ended it.
+/// No thread waits for one that has ended, whatever the reason.
 struct EndsAll<'a, R, F>(&'a Desk<R, F>);
 
 impl<R, F> Drop for EndsAll<'_, R, F> {
@@ -105,7 +104,7 @@ impl<R, F> Drop for EndsAll<'_, R, F> {
 }
 
 impl<R: Read, F> Desk<R, F> {
-    /// Reads the next block, has it looked at and lays the result down; false at the end.
+    /// Reads the next block, processes it and stores the result; false at the end.
     fn one_block(&self, block: &mut Block, look: &impl Fn(&Block) -> F) -> bool {
         let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if !reading.reader.next(block) {
@@ -137,7 +136,7 @@ impl<R, F> Desk<R, F> {
         self.results.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until another block may be begun; false where there are no more.
+    /// Waits until another block may be started; false at the end.
     fn may_begin(&self) -> bool {
         let is_full = |results: &mut Results<F>| !results.ended && results.begun - results.taken >= self.most;
         let mut results = self.changed.wait_while(self.results(), is_full).unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +144,7 @@ impl<R, F> Desk<R, F> {
         !results.ended
     }
 
-    /// Takes the next result, or tells what there is to do instead.
+    /// Takes the next result, or returns what else to do.
     fn next(&self, take: &mut impl FnMut(F)) -> Next {
         let mut results = self.results();
         loop {

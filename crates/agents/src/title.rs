@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// More than this is not looked through for titles: somebody has gone on since.
+/// If more than this follows, it is not searched for titles: the session has been continued since.
 const LONGEST_TAIL: u64 = 64 << 10;
 
 /// Where the file ended to which an agent adds titles, before tine added one.
@@ -15,25 +15,25 @@ const LONGEST_TAIL: u64 = 64 << 10;
 pub struct TitleMark {
     /// The file.
     pub file: PathBuf,
-    /// Its size, and when it was changed last, in nanoseconds. Nothing where it didn't exist.
+    /// Its size and modification time in nanoseconds. `None` if it didn't exist.
     pub end: Option<(u64, i64)>,
 }
 
-/// A title that is taken back.
+/// A title to remove.
 #[derive(Debug, Clone, Copy)]
 pub struct TitleChange<'a> {
     /// How the file stood before.
     pub mark: &'a TitleMark,
     /// The title that was added.
     pub title: &'a str,
-    /// The title that the session had before, if somebody gave it one.
+    /// The previous title, if the session had one.
     pub old: Option<&'a str>,
     /// Whether an agent has the session open, so that its file must not become shorter.
     pub is_open: bool,
 }
 
 impl TitleMark {
-    /// Notes how a file stands.
+    /// Records the state of a file.
     pub fn of(file: PathBuf) -> Self {
         let end = fs::metadata(&file).ok().map(|metadata| (metadata.len(), crate::files::stamp(&metadata).modified));
         TitleMark { file, end }

@@ -53,8 +53,8 @@ pub trait Transcripts {
     fn branches(&self, _path: &Path) -> io::Result<Vec<Branch>> {
         Ok(Vec::new())
     }
-    /// Lists the ids and transcripts of subagents that are stored beside the session's own transcript. They may grow
-    /// while it does not.
+    /// Lists the ids and transcripts of subagents in separate files. They may grow while the session's own transcript
+    /// does not.
     fn subagents(&self, _path: &Path) -> Vec<(String, PathBuf)> {
         Vec::new()
     }
@@ -184,7 +184,7 @@ pub struct Stamp {
     pub size: u64,
     /// Its modification time in nanoseconds since 1970.
     pub modified: i64,
-    /// Its inode, or 0 where there are none.
+    /// Its inode, or 0 if the system has none.
     pub inode: u64,
     /// Its creation time in nanoseconds since 1970, if the file system records it. It only decides which of several
     /// sessions with the same history came first.

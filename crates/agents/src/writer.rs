@@ -27,7 +27,7 @@ pub trait Writer {
     ) -> io::Result<Copied>;
     /// Reads a copy of `source` back from `path` in one pass, possibly while it is still being written.
     fn read_back(&self, path: &Path, source: &Path, request: &CopyRequest, growing: Option<&Growing>) -> ReadBack;
-    /// Lists what belongs to a session outside its transcript and may come along in a copy. Works from paths alone.
+    /// Lists the files of a session besides its transcript that can be copied. Works from paths alone.
     fn side_files(&self, _source: &Path, _request: &CopyRequest) -> Vec<SideFile> {
         Vec::new()
     }
@@ -42,7 +42,7 @@ pub trait Writer {
     ) -> io::Result<()> {
         Ok(())
     }
-    /// Copies one of [`Writer::side_files`] to the path where it is prepared, and flushes it.
+    /// Copies one of [`Writer::side_files`] to its temporary path, and flushes it.
     fn copy_side_file(
         &self,
         _source: &Path,
@@ -52,8 +52,7 @@ pub trait Writer {
     ) -> io::Result<()> {
         Ok(())
     }
-    /// Whether a copy of this session leaves threads of subagents behind. A file that takes long to read counts as one
-    /// that has some.
+    /// Whether a copy of this session lacks threads of subagents. A file that is slow to read counts as having some.
     fn leaves_subagents(&self, _path: &Path) -> bool {
         false
     }
@@ -84,7 +83,7 @@ pub trait Writer {
     ) -> Result<(), ProgramError> {
         Ok(())
     }
-    /// Whether the agent keeps an index file of the sessions beside this one.
+    /// Whether the agent keeps an index file for the sessions in this folder.
     fn has_index(&self, _path: &Path) -> bool {
         false
     }

@@ -127,7 +127,7 @@ proptest! {
             session = session.turn(turn(*kind, number));
         }
         if compact {
-            session = session.compact("what was said").turn(turn(0, 90));
+            session = session.compact("prompts and answers").turn(turn(0, 90));
         }
         if rewind > 0 && rewind < kinds.len() {
             session = session.rewind_to(rewind).turn(turn(1, 91));
@@ -146,7 +146,7 @@ proptest! {
             session = session.turn(turn(*kind, number));
         }
         if compact {
-            session = session.compact("what was said").turn(turn(0, 90));
+            session = session.compact("prompts and answers").turn(turn(0, 90));
         }
         if fork {
             session.write(adapter.home());

@@ -1,7 +1,7 @@
 //! Writes events into a file, one line each.
 //!
-//! A subscriber of our own instead of `tracing-subscriber`: there are no spans, filters or formats to choose from, and every
-//! hook would pay for setting those up.
+//! A subscriber of our own instead of `tracing-subscriber`: spans, filters and formats are not needed, and every hook
+//! would pay for their setup.
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, File, OpenOptions};
@@ -47,7 +47,7 @@ impl Subscriber for LogFile {
         event.record(&mut message);
         let (time, level, process) = (Timestamp::now(), event.metadata().level(), std::process::id());
         let line = format!("{time:.3} {level:5} {process} {}\n", (self.clean)(&message.0));
-        // One call, so that processes that log at once don't mix their lines. There is nowhere to report a failure.
+        // One call, so that concurrent processes don't mix their lines. A failure can't be reported anywhere.
         drop((&self.file).write_all(line.as_bytes()));
     }
 

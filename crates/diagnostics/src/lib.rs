@@ -1,7 +1,7 @@
-//! The diagnostic log: what tine ignored on purpose, for whoever wonders why something didn't happen.
+//! The diagnostic log: ignored errors, for users who wonder why something didn't happen.
 //!
-//! Code that can go on without a result calls [`OrLog::or_log`] instead of dropping the error. Nothing is written unless
-//! [`install`] was called; until then, a call costs one comparison, and nothing is formatted.
+//! Code that can continue without a result calls [`OrLog::or_log`] instead of dropping the error. Nothing is written
+//! unless [`install`] was called; until then, a call costs one comparison, and nothing is formatted.
 
 mod file;
 
@@ -56,7 +56,7 @@ fn log_error<E: Display + 'static>(error: &E, action: &dyn Display, place: &Loca
     }
 }
 
-/// Whether things merely are as they should be: gone already, there already, or a folder that others still use.
+/// Whether an error is expected: already removed, already there, or a folder that is still in use.
 fn is_expected(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists | io::ErrorKind::DirectoryNotEmpty)
 }

@@ -4,12 +4,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use transcript::State;
+
 /// What to do about an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// A word for programs.
+    /// A kind for programs.
     pub kind: &'static str,
-    /// The next step for a person.
+    /// The next step for the user.
     pub hint: Option<String>,
 }
 
@@ -22,6 +24,11 @@ impl Advice {
     pub(crate) fn without_hint(kind: &'static str) -> Self {
         Advice { kind, hint: None }
     }
+}
+
+/// A state, as messages name it.
+pub(crate) fn in_words(state: State) -> &'static str {
+    if state == State::Waiting { "waiting for you" } else { state.as_str() }
 }
 
 /// A file that cannot be read or written.

@@ -1,8 +1,8 @@
 //! The configuration file: its settings and their defaults.
 //!
-//! A new setting is a field here and an entry in [`keys`]. Its doc comment is its description in docs/configuration.md, which
-//! a test of the binary generates. An unknown key is a warning, because it may be meant for a newer tine; a value of the
-//! wrong type is an error, because tine would do something else than was asked for.
+//! A new setting is a field here and an entry in [`keys`]. Its doc comment is its description in docs/configuration.md,
+//! which a test of the binary generates. An unknown key is a warning, because it may be meant for a newer tine; a value
+//! of the wrong type is an error, because tine would not do what the user wants.
 
 pub(crate) mod error;
 
@@ -67,7 +67,7 @@ pub struct McpConfig {
     pub start: Permission,
     /// The same in other projects.
     pub elsewhere: Permission,
-    /// Start agents that don't ask for permissions, and fork sessions with the options that do so.
+    /// Start agents that skip permission prompts, and let forks inherit such options.
     pub skip_permissions: Permission,
     /// Stop agents.
     pub stop: Permission,
@@ -152,11 +152,11 @@ impl Config {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct WorktreeConfig {
-    /// Directory of a new worktree. `{repository}` is the path of the repository, `{name}` its last part, `{parent}` the
-    /// directory that it is in, and `{branch}` the new branch.
+    /// Directory of a new worktree. `{repository}` is the path of the repository, `{name}` its last component,
+    /// `{parent}` its parent directory, and `{branch}` the new branch.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub place: Template,
-    /// Files and folders to copy from the source's directory although git ignores them.
+    /// Ignored files and folders to copy from the source's directory.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub bring: Vec<InnerPath>,
     /// Command to run in a new worktree: a line for the shell, or a list of words to run without one.
@@ -173,7 +173,7 @@ pub struct AgentsConfig(BTreeMap<Agent, AgentConfig>);
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 struct AgentConfig {
-    /// Program to run: a name on the PATH, or a path.
+    /// Program to run: a name in PATH, or a path.
     command: Option<String>,
 }
 
@@ -238,14 +238,14 @@ impl TryFrom<String> for Template {
     fn try_from(text: String) -> std::result::Result<Self, String> {
         let mut rest = text.as_str();
         while let Some(begin) = rest.find('{') {
-            let end = rest[begin..].find('}').ok_or("a `{` without its `}`")? + begin;
+            let end = rest[begin..].find('}').ok_or("missing `}` after `{`")? + begin;
             let word = &rest[begin + 1..end];
             if !Template::WORDS.contains(&word) {
-                return Err(format!("`{{{word}}}` means nothing; there are {}", Template::allowed()));
+                return Err(format!("unknown placeholder `{{{word}}}`; use {}", Template::allowed()));
             }
             rest = &rest[end + 1..];
         }
-        if text.trim().is_empty() { Err("a place is needed".into()) } else { Ok(Template(text)) }
+        if text.trim().is_empty() { Err("the value is empty".into()) } else { Ok(Template(text)) }
     }
 }
 
@@ -294,7 +294,7 @@ impl TryFrom<String> for InnerPath {
         let is_inside = |component: Component| matches!(component, Component::Normal(_) | Component::CurDir);
         let path: PathBuf = Path::new(&text).components().filter(|part| *part != Component::CurDir).collect();
         if path.as_os_str().is_empty() || !Path::new(&text).components().all(is_inside) {
-            return Err(format!("`{text}` does not lead into the working tree; a relative path without `..` does"));
+            return Err(format!("`{text}` is outside the working tree; use a relative path without `..`"));
         }
         if path.starts_with(".git") {
             return Err(format!("`{text}` belongs to git"));
@@ -313,7 +313,7 @@ impl InnerPath {
 /// A command to run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(untagged, expecting = "expected a text for `sh -c`, or a list of words that are run without a shell")]
+#[serde(untagged, expecting = "expected a shell command, or a list of words to run without a shell")]
 pub enum Program {
     /// A line for a shell.
     Line(String),
@@ -321,7 +321,7 @@ pub enum Program {
     Words(Vec<String>),
 }
 
-/// The notes that a session gets when it starts, where the person wants that. Quick where there is no configuration.
+/// The notes for a session that starts, if the user wants them. Fast without a configuration.
 pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>> {
     const LONGEST: u64 = 64 << 10;
     let (config, _) = read(&context.paths.config)?;
@@ -330,7 +330,7 @@ pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>
     };
     let path = expand_home(&place.replace("{name}", name.as_str()), &context.surroundings.home);
     let mut notes = Vec::new();
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would block until another process writes to it.
     match fs::metadata(&path).and_then(|metadata| metadata.is_file().then(|| fs::File::open(&path)).transpose()) {
         Ok(None) => return Ok(None),
         Ok(Some(file)) => drop(file.take(LONGEST).read_to_end(&mut notes)),
@@ -368,7 +368,7 @@ fn find_unknown(table: &toml::Table, above: &str, keys: &[String], unknown: &mut
             toml::Value::Table(table) if keys.iter().any(|known| known.starts_with(&below)) => {
                 find_unknown(table, &below, keys, unknown);
             }
-            // Profiles have names of the person's own; what stands in one is checked when it is read.
+            // Profiles have names chosen by the user; their contents are checked when they are read.
             _ if keys.contains(&name) || name == "profiles" => {}
             _ => unknown.push(name),
         }
@@ -446,16 +446,16 @@ mod tests {
     fn what_cannot_be_meant_is_refused_with_its_line() {
         for (text, line, said) in [
             ("[worktree]\n\nplace = 3\n", 3, "expected a string"),
-            ("[worktree]\nplace = \"{branhc}\"\n", 2, "`{branhc}` means nothing; there are {repository}"),
-            ("[worktree]\nplace = \"{branch\"\n", 2, "without its `}`"),
-            ("[worktree]\nplace = \"\"\n", 2, "a place is needed"),
+            ("[worktree]\nplace = \"{branhc}\"\n", 2, "unknown placeholder `{branhc}`; use {repository}"),
+            ("[worktree]\nplace = \"{branch\"\n", 2, "missing `}`"),
+            ("[worktree]\nplace = \"\"\n", 2, "the value is empty"),
             ("[worktree]\nbring = \".env\"\n", 2, "expected a sequence"),
             ("[worktree]\nbring = [\n  \"a\",\n  \"../b\"]\n", 2, "without `..`"),
             ("[worktree]\nbring = [\"/etc/passwd\"]\n", 2, "a relative path"),
             ("[worktree]\nbring = [\".git/config\"]\n", 2, "belongs to git"),
             ("[worktree]\nbring = [\".\"]\n", 2, "a relative path"),
-            ("# one\n[worktree]\nsetup = 1\n", 3, "a text for `sh -c`, or a list of words"),
-            ("[worktree]\nsetup = [\"a\", 1]\n", 2, "a text for `sh -c`, or a list of words"),
+            ("# one\n[worktree]\nsetup = 1\n", 3, "a shell command, or a list of words"),
+            ("[worktree]\nsetup = [\"a\", 1]\n", 2, "a shell command, or a list of words"),
             ("worktree = 3\n", 1, "expected"),
             ("[worktree\n", 1, ""),
             ("a = 1\na = 2\n", 2, "duplicate key"),

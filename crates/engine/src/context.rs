@@ -14,11 +14,11 @@ pub struct Context {
     pub surroundings: Surroundings,
     /// Where tine keeps its own.
     pub paths: Paths,
-    /// This very program, which agents are told to call.
+    /// The path of this program, which agents should call.
     pub program: PathBuf,
     /// The command that runs a worker: the program and its arguments. It calls [`crate::run_worker`].
     pub worker: Vec<OsString>,
-    /// The directory in which the person stands.
+    /// The user's current directory.
     pub cwd: PathBuf,
     /// The time, or a fixed one in tests.
     pub clock: Clock,

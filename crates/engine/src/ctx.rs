@@ -24,7 +24,7 @@ pub(crate) struct Ctx {
 }
 
 impl Ctx {
-    /// Opens the registry. Where it can't be written, tine reads what it can, says so, and changes nothing.
+    /// Opens the registry. If it can't be written, tine reads what it can, warns, and changes nothing.
     pub(crate) fn open(context: Context) -> registry::Result<Self> {
         let adapters = agents::all(&context.surroundings);
         let mut warnings = Vec::new();
@@ -44,7 +44,7 @@ impl Ctx {
         self.warnings.borrow_mut().push(warning);
     }
 
-    /// Lets some time pass, unless nobody waits for the outcome any more.
+    /// Sleeps, unless the work is cancelled.
     pub(crate) fn pause(&self, time: Duration) -> Result<(), Cancelled> {
         std::thread::sleep(time);
         match self.context.cancel.is_cancelled() {
@@ -53,7 +53,7 @@ impl Ctx {
         }
     }
 
-    /// The world around.
+    /// The paths, the clock and the environment.
     pub(crate) fn context(&self) -> &Context {
         &self.context
     }
@@ -63,7 +63,7 @@ impl Ctx {
         self.registry.borrow_mut()
     }
 
-    /// What did not work but was no reason to stop.
+    /// Takes the warnings collected so far.
     pub(crate) fn take_warnings(&self) -> Vec<String> {
         self.warnings.take()
     }
@@ -86,7 +86,7 @@ impl Ctx {
         let (config, unknown) = config::read(&self.context().paths.config)?;
         for key in unknown {
             let (path, key) = (&self.context().paths.config, transcript::text::one_line(&key));
-            self.warn(format!("{}: `{key}` is not known and means nothing", path.display()));
+            self.warn(format!("{}: unknown key `{key}` is ignored", path.display()));
         }
         Ok(self.config.get_or_init(|| config))
     }
@@ -96,8 +96,8 @@ impl Ctx {
         self.context.find_program("git").map(Git::new).ok_or(workspace::Error::NoGit)
     }
 
-    /// Goes on with what can be read where the registry turns out to be damaged. Any other error is only reported: what
-    /// should have been written is written by the next run.
+    /// Continues with what is readable if the registry turns out to be damaged. Any other error is only reported: the
+    /// next run writes what is missing.
     pub(crate) fn do_without_registry(&self, error: &registry::Error) -> registry::Result<()> {
         if matches!(error, registry::Error::Unusable { trouble: RegistryTrouble::Damaged, .. })
             && self.registry().is_kept()
@@ -120,7 +120,7 @@ impl Ctx {
     }
 }
 
-/// What is said where the registry can't be used.
+/// The message if the registry can't be used.
 pub(crate) fn changes_nothing(error: &registry::Error) -> String {
-    format!("{error}; tine only reads and changes nothing")
+    format!("{error}; tine works read-only")
 }

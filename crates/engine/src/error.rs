@@ -1,5 +1,5 @@
-//! What can go wrong in the engine. Each folder has its own errors, in its `error.rs`: the message, the kind for programs and
-//! the hint for people stand there together. This type only passes them on to the front ends.
+//! The engine's errors. Each folder has its own errors in its `error.rs`, with message, kind and hint side by side.
+//! This type only passes them on to the front ends.
 
 use agents::ProgramError;
 use transcript::NameError;
@@ -85,7 +85,7 @@ impl Error {
         self.advice().kind
     }
 
-    /// The next step for a person.
+    /// The next step for the user.
     pub fn hint(&self) -> Option<String> {
         self.advice().hint
     }

@@ -74,7 +74,7 @@ pub(crate) fn run_worker(
     mut output: impl Write,
 ) -> bool {
     let mut report = |report: &JobReport| {
-        // Whoever started us may be gone by now; the job is done all the same.
+        // The process that started this one may have ended; the job is done anyway.
         serde_json::to_writer(&mut output, report).or_log("report on the job");
         output.write_all(b"\n").and_then(|()| output.flush()).or_log("report on the job");
     };

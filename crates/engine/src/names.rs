@@ -1,14 +1,13 @@
-//! Names that tine makes up: for forks, and for sessions that nobody named.
+//! Generates names: for forks, and for unnamed sessions.
 
 use std::collections::HashSet;
 
 use transcript::{SessionName, SessionView};
 
-/// How many forks of one session are numbered.
+/// How many forks of a session are numbered.
 const NUMBERED: u32 = 100;
 
-/// A name for a fork of `parent`: with `-fork-1` behind it, or the next number that is free; after a hundred, anything
-/// readable.
+/// A name for a fork of `parent`: `-fork-1` or the next free number; after a hundred, any readable name.
 pub(crate) fn for_fork(parent: &str, is_taken: impl Fn(&str) -> bool) -> Option<SessionName> {
     let numbered = (1..=NUMBERED).find_map(|number| {
         let suffix = format!("-fork-{number}");
@@ -21,10 +20,10 @@ pub(crate) fn for_fork(parent: &str, is_taken: impl Fn(&str) -> bool) -> Option<
     numbered.or_else(|| readable(is_taken))
 }
 
-/// What a session is called where its fork's name is made from it: its name, else what its title says.
+/// The name that a fork's name is based on: the session's name, otherwise its title.
 pub(crate) fn base_of(session: &SessionView) -> String {
     let named = session.name.as_ref().map(|name| name.as_str().to_owned());
-    // A name is shown where a title is not, and is typed into shells that remember it.
+    // Names are shown where titles are not, and typed into shells that keep a history.
     let title = transcript::secrets::mask(session.title.as_deref().unwrap_or_default()).0;
     named.or_else(|| slug(&title, 24)).unwrap_or_else(|| {
         let id = session.id.short().to_ascii_lowercase().replace('_', "-");
@@ -32,14 +31,14 @@ pub(crate) fn base_of(session: &SessionView) -> String {
     })
 }
 
-/// A name made of a text, such as a title or a branch, with a number behind it where it is taken.
+/// A name from a text, such as a title or a branch, with a number appended if it is taken.
 pub(crate) fn from_text(text: &str, taken: &HashSet<&str>) -> Option<SessionName> {
     let slug = slug(text, SessionName::MAX_LENGTH - 4)?;
     let numbered = std::iter::once(slug.clone()).chain((2..=99).map(|number| format!("{slug}-{number}")));
     numbered.filter(|name| !taken.contains(name.as_str())).find_map(|name| SessionName::new(name).ok())
 }
 
-/// A name that says nothing but can be remembered, such as `calm-otter-41`.
+/// A random but memorable name, such as `calm-otter-41`.
 pub(crate) fn readable(is_taken: impl Fn(&str) -> bool) -> Option<SessionName> {
     const QUALITIES: [&str; 32] = [
         "amber", "brave", "brisk", "calm", "clear", "cosy", "crisp", "dapper", "deft", "eager", "early", "fair",
@@ -60,7 +59,7 @@ pub(crate) fn readable(is_taken: impl Fn(&str) -> bool) -> Option<SessionName> {
     })
 }
 
-/// What a text says in the letters that a name may have.
+/// A text in the characters that a name may have.
 fn slug(text: &str, longest: usize) -> Option<String> {
     let mut slug = String::new();
     for c in text.chars() {

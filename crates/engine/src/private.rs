@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) use agents::sync_folder;
 use diagnostics::OrLog;
 
-/// Makes a folder that only its owner can look into, with everything above it.
+/// Creates a folder that only its owner can read, and its parents.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -34,7 +34,7 @@ pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Opens a file for writing and, where it is new, makes it private before anything is written into it.
+/// Opens a file for writing; a new file is made private before anything is written to it.
 pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);

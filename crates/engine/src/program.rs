@@ -28,7 +28,7 @@ fn version_in(text: &str) -> Option<[u32; 3]> {
     })
 }
 
-/// The error of an agent's program that failed; it names the version where that is older than those that tine supports.
+/// The error of an agent's program; it names the version if tine no longer supports it.
 pub(crate) fn with_age(ctx: &Ctx, agent: Agent, trouble: ProgramError) -> Error {
     if !matches!(trouble, ProgramError::Failed { .. } | ProgramError::Unable { .. }) {
         return trouble.into();
@@ -42,7 +42,7 @@ pub(crate) fn with_age(ctx: &Ctx, agent: Agent, trouble: ProgramError) -> Error 
     }
 }
 
-/// An agent's program, as the configuration names it or as a shell would find it.
+/// An agent's program, from the configuration or found as a shell would.
 pub(crate) fn program(ctx: &Ctx, agent: Agent) -> Result<Program> {
     let program = ctx.config()?.agents.command(agent, &ctx.context().surroundings.home);
     let path = match program.components().count() {

@@ -1,4 +1,4 @@
-//! Progress that nobody looks at.
+//! Progress that is not shown.
 
-/// Nobody is watching.
+/// Shows nothing.
 pub struct Quiet;

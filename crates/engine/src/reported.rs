@@ -6,16 +6,16 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::advice::Advice;
 
-/// An error as one process of tine reports it to another, with everything that a person or a program gets to see of it.
+/// An error as one process of tine reports it to another, with everything that users and programs see of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[error("{message}")]
 pub struct ReportedError {
-    /// A word for programs.
+    /// A kind for programs.
     pub kind: &'static str,
     /// The message.
     pub message: String,
-    /// The next step for a person.
+    /// The next step for the user.
     pub hint: Option<String>,
 }
 

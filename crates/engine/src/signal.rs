@@ -2,7 +2,7 @@
 
 use diagnostics::OrLog;
 
-/// What a process is told.
+/// A signal to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
     Interrupt,
@@ -11,7 +11,7 @@ pub(crate) enum Signal {
     Kill,
 }
 
-/// Tells a process; one that is gone does not hear it.
+/// Sends a signal to a process, if it still runs.
 #[cfg(unix)]
 pub(crate) fn signal(pid: u32, signal: Signal) {
     use rustix::process::{Pid, Signal as Number, kill_process};

@@ -18,7 +18,7 @@ pub enum Terminal {
 }
 
 impl Terminal {
-    /// Every one, the ones that run inside of others first.
+    /// All of them, those that run inside others first.
     pub const ALL: [Terminal; 4] = [Terminal::Tmux, Terminal::Zellij, Terminal::Kitty, Terminal::Wezterm];
 
     /// The word for it.

@@ -1,4 +1,4 @@
-//! The façade: one value that every front end works with. It decides nothing itself.
+//! The façade that all front ends use. It makes no decisions itself.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::ctx::Ctx;
 use crate::sessions::survey;
 use crate::*;
 
-/// One run of tine over one person's sessions.
+/// One run of tine over the sessions of one user.
 pub struct Tine {
     pub(crate) ctx: Ctx,
 }
 
 impl Tine {
-    /// Opens the registry. Where none can be kept, tine works without names and says so.
+    /// Opens the registry. Without a usable registry, tine works without names and warns.
     pub fn open(context: Context) -> Result<Self> {
         let ctx = Ctx::open(context)?;
         let is_kept = ctx.registry().is_kept();
@@ -35,12 +35,12 @@ impl Tine {
         Ok(Tine { ctx })
     }
 
-    /// The world around.
+    /// The paths, the clock and the environment.
     pub fn context(&self) -> &Context {
         self.ctx.context()
     }
 
-    /// What did not work but was no reason to stop.
+    /// Takes the warnings collected so far.
     pub fn take_warnings(&self) -> Vec<String> {
         self.ctx.take_warnings()
     }
@@ -50,8 +50,8 @@ impl Tine {
         Ok(self.ctx.config()?)
     }
 
-    /// The sessions that are asked for, newest first, put together one by one. Subagents' threads and empty files are left
-    /// out.
+    /// The selected sessions, newest first, without subagents' threads and empty files. Lazy, so that long listings need
+    /// little memory.
     pub fn listing(&self, filter: &Filter, progress: &dyn Progress) -> Result<Listing> {
         Ok(survey::listing(&self.ctx, filter, progress)?)
     }
@@ -61,7 +61,7 @@ impl Tine {
         Ok(survey::all_sessions(&self.ctx, progress)?)
     }
 
-    /// Finds the session that `spec` means, among `sessions`.
+    /// Finds the session that `spec` refers to, among `sessions`.
     pub fn resolve_among(&self, sessions: &[Session], spec: &str) -> Result<Selection> {
         Ok(survey::resolve_among(&self.ctx, sessions, spec)?)
     }
@@ -71,17 +71,17 @@ impl Tine {
         Ok(survey::read(&self.ctx, session, until, seed)?)
     }
 
-    /// Remembers that a session was used, so that `-` means it.
+    /// Records that a session was used, so that `-` refers to it.
     pub fn remember_use(&self, session: &Session) {
         survey::remember_use(&self.ctx, session);
     }
 
-    /// Makes the fork that `plan` describes. On any failure nothing of it is left.
+    /// Creates the planned fork. If anything fails, nothing is left behind.
     pub fn apply_fork(&self, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
         Ok(fork::apply::apply_fork(&self.ctx, plan, progress)?)
     }
 
-    /// Decides how the session that was started as `source` is cloned. Nothing where there is no such session.
+    /// Plans a clone of the session that was started as `source` and has no messages yet. `None` if there is none.
     pub fn plan_empty_clone(
         &self,
         source: &str,
@@ -91,7 +91,7 @@ impl Tine {
         Ok(fork::empty::plan_empty_clone(&self.ctx, source, name, target)?)
     }
 
-    /// Makes such a clone. A name that nobody chose gives way where somebody was quicker to take it.
+    /// Creates such a clone. A generated name is replaced if another process takes it first.
     pub fn apply_empty_clone(
         &self,
         plan: EmptyClone,
@@ -101,40 +101,41 @@ impl Tine {
         Ok(fork::empty::apply_empty_clone(&self.ctx, plan, target, progress)?)
     }
 
-    /// Runs the agent of a fork, and leads the person there where `focus` says so. That it fails does not undo the fork.
+    /// Starts the agent of a fork, and shows it if `focus` is set. A failure does not undo the fork.
     pub fn open_fork(&self, forked: &Forked, focus: bool, ready_within: Duration) -> Result<Opened> {
         Ok(fork::open::open_fork(&self.ctx, forked, focus, ready_within)?)
     }
 
-    /// Decides everything about a fork. Nothing is touched.
+    /// Decides everything about a fork and touches nothing.
     pub fn plan_fork(&self, request: &Request) -> Result<Plan> {
         Ok(fork::plan::plan_fork(&self.ctx, request)?)
     }
 
-    /// Decides several forks of the session in `request`. Nothing is touched.
+    /// Plans several forks of the session in `request` and touches nothing.
     pub fn plan_forks(&self, request: &Request, parts: &[Part]) -> Result<Vec<Plan>> {
         Ok(fork::several::plan_forks(&self.ctx, request, parts)?)
     }
 
-    /// Makes several forks as one operation, and calls `progress` with the number of those that are complete. On any
-    /// failure none of them is left.
+    /// Creates several forks as one operation, and calls `progress` with the number of complete ones. If one fails,
+    /// none is kept.
     pub fn apply_forks(&self, plans: &[Plan], progress: &dyn Fn(usize)) -> Result<Vec<Forked>> {
         Ok(fork::several::apply_forks(&self.ctx, plans, progress)?)
     }
 
-    /// Starts a fork that has not started: its agent is handed the transcript that was kept. A session that has started
-    /// comes back as it is. If this fails, the fork has still not started. It works in `directory`, or where it was made to.
+    /// Starts a fork that has not started: its agent receives the kept transcript. A session that has started is
+    /// returned unchanged. If this fails, the fork still counts as not started. It works in `directory`, by default its
+    /// own.
     pub fn start_fork(&self, session: Session, directory: Option<&Path>) -> Result<Session> {
         Ok(fork::unstarted::start_fork(&self.ctx, session, directory)?)
     }
 
-    /// Looks for sessions. The index is brought up to date first, as far as a few seconds go; one that turns out to be
-    /// damaged is built anew. Where a phrase is nowhere, its words are looked for, and that is said.
+    /// Searches sessions. Updates the index first, for a few seconds at most, and rebuilds it if it is damaged. If a
+    /// phrase is not found, searches for its words and adds a notice.
     pub fn search(&self, asking: Asking<'_>) -> Result<Answer> {
         Ok(crate::search::search(&self.ctx, asking)?)
     }
 
-    /// Ranks past sessions by how well they suit an intent. Nothing is touched but the index.
+    /// Ranks past sessions by how well they fit an intent. Changes nothing but the index.
     pub fn suggest(
         &self,
         intent: &Intent,
@@ -144,7 +145,7 @@ impl Tine {
         Ok(crate::search::smart::suggest(&self.ctx, intent, progress, indexing)?)
     }
 
-    /// Brings a part of the index up to date, to its end or until time is up.
+    /// Updates a part of the index, completely or until time is up.
     pub fn update_index(
         &self,
         request: IndexRequest,
@@ -154,44 +155,44 @@ impl Tine {
         Ok(crate::search::upkeep::update_index(&self.ctx, request, progress, indexing)?)
     }
 
-    /// What there is of the index, without changing it.
+    /// The state of the index, without changing it.
     pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
         Ok(crate::search::upkeep::index_status(&self.ctx, progress)?)
     }
 
-    /// Where a fork of a session that was found would work, or why it can't be forked as asked; without a request, as a
-    /// whole and in its own directory, once it is idle.
+    /// Where a fork of a found session would work, or why it cannot be forked as requested; without a request, as a whole
+    /// and in its own directory, once it is idle.
     pub fn check_found(&self, found: &Found, request: Option<&Request>) -> std::result::Result<Workspace, Refusal> {
         crate::search::smart::choice::check_found(&self.ctx, found, request)
     }
 
-    /// The best session that can be forked as asked. Each is planned before it is chosen; one whose plan fails is refused
-    /// from then on, and the next one is tried.
+    /// The best session that can be forked as requested. Each is planned before it is chosen; if its plan fails, it is
+    /// refused and the next one is tried.
     pub fn choose(&self, choices: &mut [Choice], request: impl Fn(&Found) -> Request) -> Option<usize> {
         crate::search::smart::choice::choose(&self.ctx, choices, request)
     }
 
-    /// The branches of a session that are not its history, the latest first.
+    /// The branches of a session outside its main history, newest first.
     pub fn branches(&self, session: &Session) -> Result<Vec<BranchView>> {
         Ok(crate::sessions::branches::branches(&self.ctx, session)?)
     }
 
-    /// Everything known about a session; its forks are looked for among `sessions`.
+    /// Everything known about a session; `sessions` are searched for its forks.
     pub fn info(&self, session: &Session, sessions: &[Session]) -> Result<Info> {
         Ok(crate::run::info::info(&self.ctx, session, sessions)?)
     }
 
-    /// What a session is doing now.
+    /// The current state of a session.
     pub fn status(&self, target: &Target) -> Result<Status> {
         Ok(crate::run::status::status(&self.ctx, target)?)
     }
 
-    /// What every open session is doing now.
+    /// The current state of every open session.
     pub fn open_sessions(&self, progress: &dyn Progress) -> Result<Vec<Status>> {
         Ok(crate::run::status::open_sessions(&self.ctx, progress)?)
     }
 
-    /// Which of `sessions` was forked from which, as trees.
+    /// The lineage of `sessions`, as trees.
     pub fn trees(&self, sessions: &[Session], asked: Trees<'_>) -> Result<Vec<Node>> {
         Ok(crate::sessions::tree::trees(&self.ctx, sessions, asked)?)
     }
@@ -211,13 +212,13 @@ impl Tine {
         Ok(crate::sessions::export::export(&self.ctx, request, progress)?)
     }
 
-    /// Makes a session known to tine under a name.
+    /// Registers a session under a name.
     pub fn adopt(&self, session: &Session, name: Option<SessionName>, parent: Option<&Session>) -> Result<SessionName> {
         Ok(crate::naming::adopt::adopt(&self.ctx, session, name, parent)?)
     }
 
-    /// The name under which a session would be adopted, or why it would not. `taken` are names that others of the same
-    /// run will have.
+    /// The name that adopting a session would give it, or why it can't be adopted. `taken` are names that others in the
+    /// same run will have.
     pub fn plan_adoption(
         &self,
         session: &Session,
@@ -228,12 +229,12 @@ impl Tine {
         Ok(crate::naming::adopt::plan_adoption(&self.ctx, session, name, parent, taken)?)
     }
 
-    /// Gives a session another name, in tine and in the agent's own list.
+    /// Renames a session, in tine and in the agent's own list.
     pub fn rename(&self, session: &Session, name: &SessionName) -> Result<i64> {
         Ok(crate::naming::adopt::rename(&self.ctx, session, name)?)
     }
 
-    /// Forgets a name behind which there is no conversation: nothing was said in it, or its transcript is gone.
+    /// Frees the name of a session that has no messages or whose transcript no longer exists.
     pub fn forget(&self, name: &SessionName) -> Result<()> {
         Ok(self.ctx.registry().forget_name(name)?)
     }
@@ -244,8 +245,8 @@ impl Tine {
         Ok(name.map_or(Ok(()), |name| operations::free_names::check_name(&self.ctx, name))?)
     }
 
-    /// Decides how a new session is started in `place` and takes its name. Where none was chosen, one that somebody else
-    /// takes at the same time gives way to the next.
+    /// Decides how to start a new session in `place` and reserves its name. A generated name is replaced if another
+    /// process takes it first.
     pub fn begin(
         &self,
         agent: Agent,
@@ -266,50 +267,50 @@ impl Tine {
         Ok(crate::naming::start::open_session(&self.ctx, session, directory, launch, at)?)
     }
 
-    /// Decides what a deletion takes along. Nothing is touched.
+    /// Plans a deletion and touches nothing.
     pub fn plan_deletion(&self, session: &Session) -> Result<DeletionPlan> {
         Ok(crate::operations::delete::plan_deletion(&self.ctx, session)?)
     }
 
-    /// Moves a session into the trash, with the worktree or the copy in which it works if that is given, and returns the
-    /// operation that `undo` reverses.
+    /// Moves a session to the trash, with its worktree or copied directory if one is given, and returns the operation for
+    /// `undo`.
     pub fn delete(&self, session: &Session, workspace: Option<&OwnWorkspace>) -> Result<i64> {
         Ok(crate::operations::delete::delete(&self.ctx, session, workspace)?)
     }
 
-    /// Takes back an operation: the one that is named, or the last that can be.
+    /// Undoes an operation: the given one, or the last one that can be undone.
     pub fn undo(&self, id: Option<i64>, force: bool) -> Result<Operation> {
         Ok(crate::operations::undo::undo(&self.ctx, id, force)?)
     }
 
-    /// Looks at agents, files, registry and cache. With `repairs`, rebuilds a damaged or lost registry from a backup first,
-    /// and puts what lies in the trash back into the log.
+    /// Checks agents, files, registry and cache. With `repairs`, first restores a damaged or lost registry from a backup,
+    /// and adds deletions found in the trash to the log.
     pub fn doctor(&self, repairs: bool, progress: &dyn Progress) -> Result<Report> {
         Ok(crate::setup::doctor::doctor(&self.ctx, repairs, progress)?)
     }
 
-    /// Decides what has to be changed.
+    /// Decides what to change.
     pub fn plan_setup(&self, request: &SetupRequest) -> Result<SetupPlan> {
         Ok(crate::setup::plan_setup(&self.ctx, request)?)
     }
 
-    /// Does what was planned; another tine that does the same at the same time is waited for.
+    /// Makes the planned changes; waits for another tine that is doing the same.
     pub fn apply_setup(&self, plan: &SetupPlan) -> Result<()> {
         Ok(crate::setup::apply_setup(&self.ctx, plan)?)
     }
 
-    /// How things stand in these agents, or if there are none, in those whose program or folder exists.
+    /// The state of the setup in these agents, or if there are none, in those whose program or folder exists.
     pub fn setup_status(&self, agents: &[Agent]) -> Result<Vec<SetupStatus>> {
         Ok(crate::setup::setup_status(&self.ctx, agents)?)
     }
 
-    /// A launch of a session that is there: its profile with more arguments, which are not kept.
+    /// The launch of an existing session: its profile plus more arguments, which are not stored.
     pub fn launch_of(&self, session: &SessionView, more: &[String], prompt: Option<String>) -> Result<Launch> {
         Ok(crate::run::profile::launch_of(&self.ctx, session, more, prompt)?)
     }
 
-    /// Waits for sessions, and returns those that have got as far as `until` asks. One that asks for a permission ends the
-    /// waiting: nobody but a person can answer.
+    /// Waits for sessions, and returns those that have reached the state that `until` asks for. A permission request ends
+    /// the waiting, because only the user can answer it.
     pub fn wait_for(
         &self,
         watched: Vec<Session>,
@@ -320,38 +321,38 @@ impl Tine {
         Ok(crate::run::wait::wait_for(&self.ctx, watched, until, timeout, tell)?)
     }
 
-    /// What a session's pane shows.
+    /// The screen of a session's pane.
     pub fn screen(&self, target: &Target) -> Result<String> {
         Ok(crate::run::drive::control::screen(&self.ctx, target)?)
     }
 
-    /// Brings a session's pane to front.
+    /// Brings a session's pane to the front.
     pub fn focus(&self, target: &Target) -> Result<()> {
         Ok(crate::run::drive::control::focus(&self.ctx, target)?)
     }
 
-    /// Interrupts what a session is doing, and waits until it has stopped doing it.
+    /// Interrupts a session and waits until it has stopped working.
     pub fn interrupt(&self, session: &Session) -> Result<Session> {
         Ok(crate::run::drive::control::interrupt(&self.ctx, session)?)
     }
 
-    /// Ends the agent of a session, if it runs: it is asked to, and made to where it does not. The name of a session without
-    /// messages is free after that.
+    /// Ends the agent of a session, if it runs: first politely, then by force. This frees the name of a session without
+    /// messages.
     pub fn stop(&self, target: &Target) -> Result<()> {
         Ok(crate::run::drive::control::stop(&self.ctx, target)?)
     }
 
-    /// A session as it is now.
+    /// The current state of a session.
     pub fn refresh(&self, session: &Session) -> Result<Session> {
         Ok(crate::sessions::refresh::refresh(&self.ctx, session)?)
     }
 
-    /// What became of the last prompt of a session.
+    /// The outcome of a session's last prompt.
     pub fn last_answer(&self, session: &Session) -> Result<LastAnswer> {
         Ok(crate::run::drive::last_answer(&self.ctx, session)?)
     }
 
-    /// Opens a chat. What happens in it goes to `report`, on a thread of the chat.
+    /// Opens a chat. Its events are passed to `report`, on a thread of the chat.
     pub fn open_chat(
         &self,
         request: &ChatRequest,
@@ -360,39 +361,38 @@ impl Tine {
         Ok(crate::naming::chat::open_chat(&self.ctx, request, report)?)
     }
 
-    /// Sends a message to a session, and waits until its agent works on it; with `wait`, until it has answered. A session
-    /// that doesn't run, or not in a terminal, gets it without one.
+    /// Sends a message to a session and waits until its agent starts on it; with `wait`, until it has answered. A
+    /// session that isn't running in a terminal gets it headless.
     pub fn send(&self, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
         Ok(crate::fork::unstarted::send(&self.ctx, target, text, wait, timeout)?)
     }
 
-    /// Starts a new session beside others, in a worktree of its own if that is asked for, in a pane or in the background.
-    /// Returns when its agent works on the first prompt.
+    /// Starts a new session next to others, in its own worktree if requested, in a pane or in the background. Returns when
+    /// its agent has started on the first prompt.
     pub fn start_worker(&self, new: &NewWorker, at: OpenAt) -> Result<StartedWorker> {
         Ok(crate::fork::new_worker::start_worker(&self.ctx, new, at)?)
     }
 }
 
 impl OpenChat {
-    /// Records which session a new chat has become, once the agent has written its transcript. Returns whether it is
-    /// known now.
+    /// Records the session of a new chat, once the agent has written its transcript. Returns whether it is known now.
     pub fn settle(&mut self, tine: &Tine, id: &transcript::SessionId) -> Result<bool> {
         Ok(crate::naming::chat::settle(&tine.ctx, self, id)?)
     }
 
-    /// Ends the agent, and forgets the session if nothing was said in it.
+    /// Ends the agent, and discards the session if it has no messages.
     pub fn close(self, tine: &Tine) {
         crate::naming::chat::close(&tine.ctx, self);
     }
 }
 
 impl TabRecord {
-    /// The tabs that were open when the workbench was left.
+    /// The tabs that were open when the workbench was closed.
     pub fn all(tine: &Tine) -> Result<Vec<TabRecord>> {
         Ok(crate::naming::chat::tabs(&tine.ctx)?)
     }
 
-    /// Remembers the tabs that are open.
+    /// Stores the open tabs.
     pub fn remember(tine: &Tine, tabs: &[TabRecord]) -> Result<()> {
         Ok(crate::naming::chat::remember_tabs(&tine.ctx, tabs)?)
     }
@@ -408,12 +408,12 @@ pub fn run_worker(context: Context, input: impl std::io::Read, output: impl std:
 
 #[cfg(test)]
 impl Tine {
-    /// Finds the session that `spec` means, among all.
+    /// Finds the session that `spec` refers to, among all sessions.
     pub(crate) fn resolve(&self, spec: &str, progress: &dyn Progress) -> Result<Selection> {
         Ok(survey::resolve(&self.ctx, spec, progress)?)
     }
 
-    /// The registry, for tests that look at it or damage it.
+    /// The registry, for tests that read or damage it.
     pub(crate) fn registry(&self) -> std::cell::RefMut<'_, Registry> {
         self.ctx.registry()
     }

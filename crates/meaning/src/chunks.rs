@@ -1,4 +1,4 @@
-//! Cuts prose into chunks of a size that one vector can stand for.
+//! Cuts prose into chunks of a size that one vector can represent.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,16 +7,16 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use crate::words::Words;
 
-/// The tokens of a chunk; with those that stand around every text, they are 64.
+/// The tokens of a chunk; with the two special tokens around every text, 64.
 const FULL: usize = 62;
 /// A cut at the end of a sentence may leave a chunk that small.
 const ENOUGH: usize = FULL / 2;
-/// So many more at the end of a text stay with their chunk: a vector for three words would be worth little.
+/// This many more tokens at the end of a text stay in the last chunk: a vector for three words would be worth little.
 const TAIL: usize = 16;
 
-/// The chunks of a text, in order, as ranges of its bytes: about 64 tokens each, cut at the ends of paragraphs, sentences and
-/// lines where there are any, else between words. Between the ranges there is only what has no meaning (spaces, control
-/// characters). Made while they are asked for: the text is walked once, and only the words of one chunk are held.
+/// The chunks of a text, in order, as ranges of its bytes: about 64 tokens each, cut at the ends of paragraphs,
+/// sentences and lines if possible, otherwise between words. Between the ranges, there are only spaces and control
+/// characters. Created lazily: the text is read once, and only the words of one chunk are held.
 pub fn chunks(text: &str) -> Chunks<'_> {
     Chunks { text, words: Words::new(text), ahead: VecDeque::new(), tokens: 0, scratch: Vec::new() }
 }
@@ -42,7 +42,7 @@ struct Ahead {
 /// Places to cut, from bad to good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Cut {
-    /// Never: it would take a character apart, or separate it from its mark.
+    /// Never: it would split a character, or separate it from its mark.
     Never,
     /// Between parts of what is written without a space: `a.b`, Chinese.
     Glued,
@@ -97,7 +97,7 @@ impl Chunks<'_> {
             _ if lines > 1 => Cut::Paragraph,
             Some('。' | '！' | '？' | '．') if !closes => Cut::Sentence,
             Some('.' | '!' | '?' | '…' | '।') if !gap.is_empty() => Cut::Sentence,
-            // The sentence ended inside of a quotation or parenthesis.
+            // The sentence ended inside a quotation or parenthesis.
             Some(')' | ']' | '"' | '\'' | '”' | '’' | '»') if !gap.is_empty() && self.ends_before(before.start) => {
                 Cut::Sentence
             }

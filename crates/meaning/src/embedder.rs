@@ -35,7 +35,7 @@ struct Aligned<T: ?Sized>(T);
 /// another kind of processor it may differ a little, since some add bytes up with saturation.
 #[derive(Default)]
 pub struct Embedder {
-    /// The weights as they lie in the binary: loads at once, for a query.
+    /// The weights as stored in the binary: quick to load, for a query.
     plain: OnceLock<Model>,
     /// The weights laid out for speed.
     packed: OnceLock<Model>,
@@ -47,8 +47,8 @@ impl Embedder {
         Embedder::default()
     }
 
-    /// The meaning of one text, by its first 254 tokens. A text without a word has [`Vector::NOTHING`], and so has one of which
-    /// the model knows less than half: most Chinese, rows of emoji, encoded data. To the model such texts are all alike.
+    /// The vector of one text, from its first 254 tokens. A text without words has [`Vector::NOTHING`], and so has one
+    /// with mostly unknown tokens: most Chinese, rows of emoji, encoded data. The model can't distinguish such texts.
     pub fn embed(&self, text: &str) -> Vector {
         let tokens = tokens(text);
         if tokens.is_empty() {
@@ -97,7 +97,7 @@ impl std::fmt::Debug for Embedder {
     }
 }
 
-/// The tokens of a text with those that stand around every text; none, if the model cannot make sense of it.
+/// The tokens of a text with the special tokens around it; empty if the model does not support it.
 fn tokens(text: &str) -> Vec<u32> {
     let ids = all_tokens(text);
     let unknown = ids.iter().filter(|id| **id == UNKNOWN).count();

@@ -14,14 +14,14 @@ pub enum Error {
         verb: &'static str,
         /// With which file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process is writing.
     #[error("another process is writing {}", .0.display())]
     Busy(PathBuf),
     /// The file is of another version of tine, or its vectors are another model's.
-    #[error("the vectors in {} were made by another version of tine", .0.display())]
+    #[error("the vectors in {} were created by another version of tine", .0.display())]
     Foreign(PathBuf),
     /// The file is not what was written.
     #[error("{} is damaged: {what}", path.display())]
@@ -34,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the file can only be begun anew ([`VectorWriter::anew`](crate::VectorWriter::anew)).
+    /// Whether the file can only be rebuilt ([`VectorWriter::anew`](crate::VectorWriter::anew)).
     pub fn calls_for_rebuild(&self) -> bool {
         matches!(self, Error::Foreign(_) | Error::Damaged { .. })
     }

@@ -6,10 +6,10 @@
 //! records  values (384), scale (4), part (4), document (8), xxh3 of the above (8)
 //! ```
 //!
-//! All numbers are little-endian. The slot that is right and counts more is true. A writer puts records behind those that
-//! count, has the disk write them, and then fills the other slot; if it is killed, the file is as before, with bytes behind
-//! the end that nobody looks at. Records that count are never written again: a file that has to change otherwise is
-//! written beside and renamed. So a reader may map the records that count and be sure that they stay as they are.
+//! All numbers are little-endian. The valid slot with the larger count wins. A writer appends records after the counted
+//! ones, flushes them, and then fills the other slot; if it is killed, the file is as before, with ignored bytes after
+//! the end. Counted records are never rewritten: for any other change, a new file is written and renamed. So a reader
+//! may map the counted records and rely on them not to change.
 
 mod read;
 mod write;
@@ -33,7 +33,7 @@ const RECORD: usize = DIMENSIONS + 24;
 /// What a vector is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
-    /// The text, in the numbering of whoever keeps the file.
+    /// The text's number, assigned by the owner of the file.
     pub document: u64,
     /// Which part of the text: the number of a chunk or its offset.
     pub part: u32,
@@ -97,9 +97,9 @@ fn slot(count: u64) -> [u8; 16] {
     slot
 }
 
-/// What a header says.
+/// The state of a header.
 enum Header {
-    /// So many records count; the second slot says so, or the first.
+    /// The number of valid records, and whether the second slot has it.
     Counts { records: u64, in_second: bool },
     /// It is not a file of this version and model.
     Foreign,

@@ -1,4 +1,4 @@
-//! What a text means, as a vector: a small language model inside of the binary, and a file of vectors to search in.
+//! Embeds texts as vectors: a small language model inside the binary, and a file of vectors to search in.
 //!
 //! [`chunks()`] cuts prose into pieces, [`Embedder`] turns each into a [`Vector`], [`VectorWriter`] appends them to a file and
 //! [`VectorFile`] finds the nearest to a question. Which texts there are, what their keys mean and how scores are mixed with

@@ -12,7 +12,7 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// The vector of a text that says nothing. It is like no other, and not like itself.
+    /// The vector of a text without meaning. It is similar to no other, not even to itself.
     pub const NOTHING: Vector = Vector { values: [0; DIMENSIONS], scale: 0.0 };
 
     /// Keeps the direction of `values`, as good as one byte each allows. What is not finite has no direction.
@@ -35,7 +35,7 @@ impl Vector {
         &self.values
     }
 
-    /// What the values are to be multiplied by for a length of 1; 0 if there is no direction.
+    /// The factor that scales the values to a length of 1; 0 without a direction.
     pub fn scale(&self) -> f32 {
         self.scale
     }
@@ -54,8 +54,8 @@ impl std::fmt::Debug for Vector {
 
 /// The products of 384 pairs of bytes, added up; exact, since 384 × 128² fits into 32 bits with room to spare.
 ///
-/// Written so that the compiler makes vector instructions of it on every machine: in blocks of 32 that are widened first, it
-/// multiplies pairs of 16 bits at once. The plain sum over pairs takes two and a half times as long without AVX2.
+/// Written so that the compiler generates vector instructions on every machine: in blocks of 32 that are widened first,
+/// it multiplies pairs of 16 bits together. The plain sum over pairs takes two and a half times as long without AVX2.
 pub(crate) fn dot(a: &[i8; DIMENSIONS], b: &[i8; DIMENSIONS]) -> i32 {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     blocks

@@ -1,4 +1,4 @@
-//! The words and pieces of words that the model knows, and how a word is taken apart into them (WordPiece).
+//! The model's words and pieces of words, and how a word is split into them (WordPiece).
 
 use std::sync::OnceLock;
 
@@ -6,9 +6,9 @@ static WORDS: &str = include_str!("../model/vocab.txt");
 
 /// Stands for a word that cannot be put together from known pieces.
 pub(crate) const UNKNOWN: u32 = 100;
-/// Stands before every text.
+/// The start of every text.
 pub(crate) const BEGIN: u32 = 101;
-/// Stands behind every text.
+/// The end of every text.
 pub(crate) const END: u32 = 102;
 
 /// The longest entry, in bytes.
@@ -18,7 +18,7 @@ const SLOTS: usize = 1 << 16;
 /// No id is that high.
 const FREE: u16 = u16::MAX;
 
-/// A hash table over the embedded file. Entries that go on inside of a word are kept as they are written, with `##`.
+/// A hash table over the embedded file. Entries that continue a word keep their `##`.
 pub(crate) struct Vocabulary {
     /// Where each entry begins in `WORDS`; one more at the end.
     starts: Vec<u32>,
@@ -26,7 +26,7 @@ pub(crate) struct Vocabulary {
     slots: Vec<u16>,
 }
 
-/// Whether a word of small letters is an entry, told without a look at any other.
+/// Whether a word of lower-case letters is an entry, checked without comparing it with others.
 pub(crate) fn lists(word: &str) -> bool {
     WORDS.contains(&format!("\n{word}\n"))
 }

@@ -1,8 +1,8 @@
-//! A text as the model's words: BERT's uncased normalisation, and where each word stands in the text.
+//! Splits a text into the model's words: BERT's uncased normalisation, with the position of each word in the text.
 //!
-//! Control characters go, accents go, letters become small, punctuation and Chinese characters stand alone. The text is
-//! walked once and never copied, so a long one costs nothing that is not asked for. Names of special tokens in a text
-//! (`[SEP]`) are words like any other: a transcript must not steer the model.
+//! Control characters and accents are removed, letters become lower case, punctuation and Chinese characters are
+//! separate. The text is read once and never copied, so the unused part of a long text costs nothing. Names of special
+//! tokens in a text (`[SEP]`) are ordinary words: a transcript must not control the model.
 
 use std::collections::VecDeque;
 use std::iter::Peekable;
@@ -47,7 +47,7 @@ struct Part {
 enum Kind {
     /// The end of a word, if there is one.
     Space,
-    /// A word of its own.
+    /// A separate word.
     Alone(char),
     /// A character of a longer word.
     Inside(char),
@@ -115,8 +115,8 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Of how many pieces a word of this text is, on the average: little more than one in the language that the model was
-/// taught, and more the less it understands. Numbers and signs do not count.
+/// The average number of pieces per word in a text: little more than one in the language of the model, and more the
+/// less it understands. Numbers and punctuation do not count.
 pub fn pieces_per_word(text: &str) -> f32 {
     let (mut words, mut pieces) = (0_usize, 0_usize);
     let mut ids = Vec::new();
@@ -132,8 +132,9 @@ pub fn pieces_per_word(text: &str) -> f32 {
     if words == 0 { 1.0 } else { pieces as f32 / words as f32 }
 }
 
-/// Whether the model can make anything of a text: it was taught the Latin alphabet, so most letters have to be of it, and there
-/// have to be words among the signs. It has pieces of words in other alphabets, but knows nothing that is said in them.
+/// Whether the model supports a text: it was trained on the Latin alphabet, so most letters must be Latin, and words
+/// must outnumber other characters. Its vocabulary has pieces of words in other alphabets, but it does not understand
+/// them.
 ///
 /// ```
 /// assert!(meaning::can_read("the login page redirects") && meaning::can_read("los avisos se envían"));

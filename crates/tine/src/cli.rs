@@ -1,4 +1,4 @@
-//! The command line as it is typed. Each command's own options stand in the command's file.
+//! The command line. The options of each command are in the command's file.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
@@ -34,7 +34,7 @@ const AFTER_HELP: &str = "\
 Without a command, tine opens the workbench: all sessions on one screen, to read, search and fork.
 
 SESSION is a name, an id or an id prefix, a path to a transcript, `.` for the newest session in this directory or `-` \
-for the last one used. SESSION@3 ends after turn 3, SESSION@-1 before the last turn.
+for the last one used. SESSION@3 stops after turn 3; SESSION@-1 leaves out the last turn.
 
 Examples:
   tine list                   sessions in this directory and its worktrees
@@ -116,7 +116,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Whether failures are told as JSON.
+    /// Whether errors are printed as JSON.
     pub(crate) fn wants_json(&self) -> bool {
         match self {
             Command::List(args) => args.json,

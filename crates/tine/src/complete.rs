@@ -15,7 +15,7 @@ pub(crate) const VARIABLE: &str = environment::COMPLETE_VARIABLE;
 
 /// The most sessions, turns or operations that are offered.
 const MOST: usize = 200;
-/// Turns of longer transcripts are offered without their prompts: nobody waits for a Tab key.
+/// Turns of longer transcripts are offered without their prompts: completion must be fast.
 const LARGEST_READ: u64 = 32 << 20;
 
 /// Completes a session: names and id prefixes, with titles.
@@ -37,9 +37,9 @@ pub(crate) fn points() -> ArgValueCompleter {
 pub(crate) fn places() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let here = CompletionCandidate::new(Place::Here.as_str()).help(Some("this terminal".into()));
-        let auto = CompletionCandidate::new("auto").help(Some("the terminal multiplexer you are in".into()));
+        let auto = CompletionCandidate::new("auto").help(Some("a new pane of the current multiplexer".into()));
         let headless = CompletionCandidate::new(Place::Headless.as_str())
-            .help(Some("without a terminal, until it has answered".into()));
+            .help(Some("without a terminal, until the agent has answered".into()));
         let none = CompletionCandidate::new(Place::None.as_str()).help(Some("only print the command".into()));
         let spots = engine::Spot::words().into_iter().map(CompletionCandidate::new);
         [here, auto].into_iter().chain(spots).chain([headless, none]).collect()

@@ -25,7 +25,7 @@ use diagnostics::LevelFilter;
 use diagnostics::OrLog;
 use engine::{Clock, Context, Paths};
 use jiff::tz::TimeZone;
-use transcript::{Agent, text};
+use transcript::Agent;
 
 use crate::cli::ColorChoice;
 use crate::failure::Failure;
@@ -37,13 +37,13 @@ pub(crate) const COMPLETE_VARIABLE: &str = "TINE_COMPLETE";
 pub(crate) fn context() -> Result<Context, Failure> {
     let home = path("HOME").or_else(|| path("USERPROFILE")).ok_or_else(|| Failure::Other {
         kind: "no_home",
-        message: "the environment names no home directory".into(),
+        message: "cannot find your home directory".into(),
         hint: Some("set HOME".into()),
     })?;
     let cwd = env::current_dir().map_err(|error| Failure::Other {
         kind: "no_directory",
-        message: format!("cannot tell the current directory: {error}"),
-        hint: Some("change into a directory that exists".into()),
+        message: format!("cannot read the current directory: {error}"),
+        hint: Some("change to an existing directory".into()),
     })?;
     let base = |variable: &str, default: &str| own_folder(&home, variable, default);
     let paths = Paths {
@@ -79,7 +79,7 @@ pub(crate) fn context() -> Result<Context, Failure> {
     })
 }
 
-/// Where the diagnostic log goes, and how much of it; nothing unless the person wants one.
+/// The path and level of the diagnostic log; `None` unless the user wants one.
 pub(crate) fn log_file() -> Option<(PathBuf, LevelFilter)> {
     let wanted = path("TINE_LOG")?;
     match wanted.to_str().and_then(|word| word.parse::<LevelFilter>().ok()) {
@@ -94,15 +94,14 @@ pub(crate) fn command_name() -> String {
     env::args_os().nth(1).unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Goes to a directory that exists where the current one does not any more, as that of an agent in a worktree that was
-/// removed.
+/// Changes to an existing directory if the current one was removed, such as an agent's worktree.
 pub(crate) fn stand_somewhere() {
     if env::current_dir().is_err() {
         env::set_current_dir("/").or_log("leave the directory that is gone");
     }
 }
 
-/// How output reaches the person.
+/// How output reaches the user.
 #[derive(Debug, Clone)]
 pub(crate) struct Surface {
     /// Whether questions can be asked: standard input and standard error are terminals.
@@ -113,7 +112,7 @@ pub(crate) struct Surface {
     pub color: bool,
     /// The columns to fill; nothing where output goes to a file or a program.
     pub width: Option<usize>,
-    /// Where the person is.
+    /// The user's time zone.
     pub zone: TimeZone,
     /// The home directory, which is shown as `~`.
     pub home: PathBuf,
@@ -141,7 +140,7 @@ pub(crate) fn surface(choice: ColorChoice) -> Surface {
     }
 }
 
-/// Whether `tine` stands alone on the command line.
+/// Whether `tine` was called without arguments.
 pub(crate) fn has_no_arguments() -> bool {
     env::args_os().len() <= 1
 }
@@ -151,19 +150,14 @@ pub(crate) fn arguments_ask_for_json() -> bool {
     env::args_os().take_while(|argument| argument != "--").any(|argument| argument == "--json")
 }
 
-/// Whether the command line can be printed as it is.
-pub(crate) fn arguments_are_plain() -> bool {
-    env::args_os().all(|argument| argument.to_str().is_some_and(|argument| text::clean(argument) == argument))
-}
-
-/// Whether errors are told in colour; they may come before the command line is understood.
+/// Whether errors are coloured; they may occur before the command line is parsed.
 pub(crate) fn errors_have_color() -> bool {
     let mut arguments = env::args_os().take_while(|argument| argument != "--");
     let never = arguments.any(|argument| argument == "--color=never" || argument == "never");
     !never && !no_color() && io::stderr().is_terminal()
 }
 
-/// What stands behind `hook`, where that is the command. Hooks run on every prompt, and this is all they need.
+/// The words after `hook`, if that is the command. Hooks run on every prompt, and this is all they need.
 pub(crate) fn words_for_a_hook() -> Option<Vec<String>> {
     let mut arguments = env::args_os().skip(1);
     let is_hook = arguments.next().is_some_and(|word| word == "hook");
@@ -172,7 +166,7 @@ pub(crate) fn words_for_a_hook() -> Option<Vec<String>> {
     (is_hook && !asks_for_help).then_some(words)
 }
 
-/// The token that clients of the server on a port have to send, where the person chose one.
+/// The token that clients of the HTTP server have to send, if the user chose one.
 pub(crate) fn mcp_token() -> Option<String> {
     env::var("TINE_MCP_TOKEN").ok().filter(|token| !token.is_empty())
 }

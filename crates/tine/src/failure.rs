@@ -1,6 +1,5 @@
-//! How failures look: `error:` and `hint:` on standard error, or one JSON object on standard output, and the exit code.
+//! How errors look: `error:` and `hint:` on standard error, or a JSON object on standard output, and the exit code.
 
-use std::error::Error as _;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -9,42 +8,42 @@ use diagnostics::OrLog;
 use engine::{Refusal, Session, SessionsError, Target};
 use serde_json::{Value, json};
 use transcript::render::to_json_line;
-use transcript::{NameError, text};
+use transcript::text;
 
 use crate::ui::Paint;
 
 /// The user can fix it.
 const USER: u8 = 1;
-/// The command line makes no sense.
+/// The command line is invalid.
 const USAGE: u8 = 2;
-/// A bug of ours, as in sysexits.h.
+/// An internal error, as in sysexits.h.
 const BUG: i32 = 70;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The engine says so.
+    /// An error of the engine.
     #[error(transparent)]
     Engine(#[from] engine::Error),
     /// Output could not be written.
     #[error("cannot write the output: {0}")]
     Output(#[from] io::Error),
-    /// Anything that only the command line knows.
+    /// An error of the command line itself.
     #[error("{message}")]
     Other {
-        /// A word for programs.
+        /// A kind for programs.
         kind: &'static str,
-        /// What is wrong.
+        /// The message.
         message: String,
         /// What to do.
         hint: Option<String>,
     },
-    /// A failure after something was found out that programs still want to know.
+    /// An error with results that programs still need.
     #[error("{failure}")]
     Told {
-        /// What is wrong.
+        /// The error.
         failure: Box<Failure>,
-        /// What stands beside the error.
+        /// The results next to the error.
         told: Value,
     },
 }
@@ -57,7 +56,7 @@ pub(crate) fn target(selected: Result<Session, Failure>) -> Result<Target, Failu
     }
 }
 
-/// Errors that some functions of the engine return by themselves.
+/// Error types that some functions of the engine return.
 macro_rules! from_engine {
     ($($error:ty),*) => {
         $(impl From<$error> for Failure {
@@ -84,7 +83,7 @@ impl From<Failure> for Refusal {
 }
 
 impl Failure {
-    /// The same failure, with what programs still want to know. Output that can't be written carries nothing.
+    /// Adds results that programs still need. If output can't be written, they are left out.
     pub(crate) fn beside(self, told: &Value) -> Failure {
         match self {
             Failure::Output(_) | Failure::Told { .. } => self,
@@ -92,7 +91,7 @@ impl Failure {
         }
     }
 
-    /// What programs are told of it.
+    /// The JSON for programs.
     pub(crate) fn as_json(&self) -> Value {
         let mut told = match self {
             Failure::Told { told, .. } => told.clone(),
@@ -102,7 +101,7 @@ impl Failure {
         told
     }
 
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Failure::Engine(error) => error.kind(),
             Failure::Output(_) => "output",
@@ -111,7 +110,7 @@ impl Failure {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Failure::Engine(error) => error.hint(),
             Failure::Output(_) => None,
@@ -120,14 +119,14 @@ impl Failure {
         }
     }
 
-    /// Tells it and gives the exit code. A reader that went away, as `head` does, is no failure.
+    /// Prints the error and returns the exit code. A closed pipe, as with `head`, is not an error.
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {
         if let Failure::Output(error) = self
             && error.kind() == io::ErrorKind::BrokenPipe
         {
             return ExitCode::SUCCESS;
         }
-        // Where the output cannot be written, nobody would read it there.
+        // If standard output cannot be written, the error would be lost there.
         let as_json = as_json && !matches!(self, Failure::Output(_));
         match as_json {
             true => tell_programs(&self.as_json()),
@@ -137,51 +136,22 @@ impl Failure {
     }
 }
 
-/// Tells about a command line that makes no sense; `--help` and `--version` come this way, too.
+/// Reports an invalid command line. `--help` and `--version` come this way too.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
-    let is_question = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    );
-    let message = error.render().to_string();
-    let hint = sign_in_query(error.kind(), &message);
-    if is_question || !crate::environment::arguments_ask_for_json() {
-        // clap quotes the arguments as they are, between colours of its own that cleaning would take away as well.
-        let printed = match crate::environment::arguments_are_plain() {
-            true => error.print(),
-            false => write!(io::stderr().lock(), "{}", text::clean(&message)),
-        };
-        printed.or_log("print the usage");
-        if let Some(hint) = &hint {
-            let paint = Paint(crate::environment::errors_have_color());
-            writeln!(io::stderr().lock(), "\n{} {hint}", paint.bold("hint:")).or_log("write to standard error");
-        }
-        let shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        return if shown { ExitCode::SUCCESS } else { ExitCode::from(USAGE) };
+    let shows_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    if shows_help || matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        error.print().or_log("print the help");
+        return if shows_help { ExitCode::from(USAGE) } else { ExitCode::SUCCESS };
     }
-    if let Some(source) = error.source().and_then(|source| source.downcast_ref::<NameError>()) {
-        let error = engine::Error::from(source.clone());
-        tell_programs(&Failure::from(error).as_json());
-        return ExitCode::from(USAGE);
+    let failure = crate::usage::failure(error);
+    match crate::environment::arguments_ask_for_json() {
+        true => tell_programs(&failure.as_json()),
+        false => tell_people(&failure.to_string(), failure.hint().as_deref()),
     }
-    let message = message.strip_prefix("error: ").unwrap_or(&message).trim();
-    // What stands behind an empty line is help.
-    let lines: Vec<&str> = message.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
-    let hint = hint.unwrap_or_else(|| "`tine --help` shows how".to_owned());
-    tell_programs(&Failure::Other { kind: "usage", message: lines.join(" "), hint: Some(hint) }.as_json());
     ExitCode::from(USAGE)
 }
 
-/// What to do about a sign of a query, as in `tine search cache -stampede`, that is none of the command line.
-fn sign_in_query(kind: ErrorKind, message: &str) -> Option<String> {
-    let command =
-        ["search", "smart-fork"].into_iter().find(|name| message.contains(&format!("Usage: tine {name} ")))?;
-    let hint =
-        format!("words that begin with `-` go in quotes, or all behind `--`: `tine {command} -- cache -stampede`");
-    (kind == ErrorKind::UnknownArgument).then_some(hint)
-}
-
-/// Makes a panic a short report and the exit code of a bug.
+/// Reports a panic in short form, with the exit code of an internal error.
 pub(crate) fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if engine::is_panic_caught() {
@@ -190,13 +160,12 @@ pub(crate) fn report_panics() {
         let mut stderr = io::stderr().lock();
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let message = panic.payload_as_str().unwrap_or_default();
-        writeln!(stderr, "error: this is a bug in tine {}: {}", env!("CARGO_PKG_VERSION"), text::one_line(message))
+        writeln!(stderr, "error: internal error in tine {}: {}", env!("CARGO_PKG_VERSION"), text::one_line(message))
             .or_log("write to standard error");
-        writeln!(stderr, "hint: please report it with the command that you ran and this place: {place}")
+        writeln!(stderr, "hint: please report this with the command that you ran; location: {place}")
             .or_log("write to standard error");
         if engine::distrust_index() {
-            writeln!(stderr, "hint: the search index is verified before it is used again, so do try again")
-                .or_log("write to standard error");
+            writeln!(stderr, "hint: try again; tine checks the search index first").or_log("write to standard error");
         }
         std::process::exit(BUG);
     }));

@@ -18,6 +18,7 @@ mod messages_tests;
 mod reference_tests;
 mod signals;
 mod ui;
+mod usage;
 mod workbench;
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! How the C library takes memory from the system, where it can be told.
+//! Configures how the C library allocates memory, where possible.
 
 /// Lets every thread take memory in large steps. Those that walk folders take a little for each file, and asking the system
 /// for every few of them makes all threads wait; what is not used costs nothing.
@@ -6,8 +6,8 @@ pub(crate) fn take_in_large_steps() {
     set(Setting::Step);
 }
 
-/// Lets all threads take memory from two places, instead of each from one of its own: where each call has threads of its
-/// own, what they have given back would stay theirs.
+/// Makes all threads share two memory arenas instead of one arena per thread: with new threads for each call, freed
+/// memory would stay in their arenas.
 pub(crate) fn share() {
     set(Setting::Places);
 }

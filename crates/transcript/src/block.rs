@@ -24,21 +24,21 @@ pub struct Block {
 /// What a block holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockKind {
-    /// What a person asked. It opens a turn, unless it was added while the agent was at work.
+    /// A user's prompt. It starts a turn, unless it was added while the agent was busy.
     Prompt {
         /// The words.
         text: String,
         /// Whether it was added to a turn that was already running.
         steer: bool,
     },
-    /// What the agent said.
+    /// An answer of the agent.
     Answer {
         /// The words, mostly Markdown.
         text: String,
-        /// The model that said them.
+        /// The model that wrote it.
         model: Option<String>,
     },
-    /// What the agent thought before it said it.
+    /// The agent's thinking before an answer.
     Thinking {
         /// The words; empty where the agent stores them encrypted.
         text: String,
@@ -74,7 +74,7 @@ pub enum BlockKind {
     },
     /// The history before this point was replaced by a summary in what the model sees.
     Compaction {
-        /// The summary, where it is stored.
+        /// The summary, if it is stored.
         summary: String,
     },
     /// Something that is part of the record but neither a prompt nor an answer.
@@ -99,7 +99,7 @@ pub enum BlockKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
-    /// A person stopped the agent.
+    /// The user interrupted the agent.
     Interrupted,
     /// Something failed, such as a request to the model.
     Error,
@@ -107,7 +107,7 @@ pub enum NoticeKind {
     Command,
     /// A part of the record that could not be read or is too large to show.
     Unreadable,
-    /// Anything else that the agent told.
+    /// Anything else from the agent.
     Info,
 }
 

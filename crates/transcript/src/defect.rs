@@ -1,4 +1,4 @@
-//! What was wrong in a foreign file. A defect never ends a read: it is counted, and named where a person asks.
+//! Defects of foreign files. A defect never ends a read: it is counted, and shown on request.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub enum DefectKind {
     MissingSubagent,
     /// A file in a format that this version of tine does not know.
     UnknownFormat,
-    /// A file in a format that its agent wrote once and does not read any more.
+    /// A file in a format that its agent no longer reads.
     OldFormat,
     /// A beginning of another conversation in the same file, which is not part of the history.
     SeparateRoot,
@@ -39,18 +39,20 @@ impl DefectKind {
     /// One sentence for people.
     pub fn describe(self) -> &'static str {
         match self {
-            DefectKind::BadLine => "lines that are not JSON objects were passed over",
-            DefectKind::TruncatedLine => "the last line is cut off",
+            DefectKind::BadLine => "lines that are not JSON objects were skipped",
+            DefectKind::TruncatedLine => "the last line is incomplete",
             DefectKind::InvalidUtf8 => "lines with invalid UTF-8 were read with replacement characters",
-            DefectKind::HugeLine => "lines too long for memory are shown as placeholders",
+            DefectKind::HugeLine => "very long lines are shown as placeholders",
             DefectKind::Unreadable => "the file could not be read",
             DefectKind::Empty => "the file is empty",
             DefectKind::MissingBase => "the session that this one was forked from is missing",
-            DefectKind::BrokenLink => "records name a parent that is not in the file",
+            DefectKind::BrokenLink => "records refer to a parent that is not in the file",
             DefectKind::MissingSubagent => "a subagent's transcript could not be read",
-            DefectKind::UnknownFormat => "the format is not known to this version of tine",
-            DefectKind::OldFormat => "the format is an old one, which the agent does not read any more",
-            DefectKind::SeparateRoot => "the file holds another conversation; `tine show SESSION --branches` lists it",
+            DefectKind::UnknownFormat => "this version of tine does not know the format",
+            DefectKind::OldFormat => "the format is old; the agent no longer reads it",
+            DefectKind::SeparateRoot => {
+                "the file contains another conversation; `tine show SESSION --branches` lists it"
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Agent {
-    /// Anthropic's Claude Code; the one to start where none is named.
+    /// Anthropic's Claude Code; the default agent.
     #[default]
     Claude,
     /// OpenAI's Codex CLI.
@@ -62,8 +62,8 @@ impl FromStr for Agent {
 
 /// The id that an agent gave to a session.
 ///
-/// It is made of letters, digits, `-` and `_` only, so it can stand in a file name and on a command line, and it
-/// cannot be taken for an option.
+/// It contains only letters, digits, `-` and `_`, so it is safe in a file name and on a command line, and never looks
+/// like an option.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -93,7 +93,7 @@ impl SessionId {
         &self.0
     }
 
-    /// The first eight characters, enough to tell sessions apart in a listing.
+    /// The first eight characters, enough for a listing.
     pub fn short(&self) -> &str {
         &self.0[..self.0.len().min(8)]
     }
@@ -119,7 +119,7 @@ impl<'de> Deserialize<'de> for SessionId {
     }
 }
 
-/// The name that a person or tine gave to a session: 2–64 of `a-z0-9-`, no leading, trailing or double dash.
+/// The name that the user or tine gave to a session: 2–64 of `a-z0-9-`, no leading, trailing or double dash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

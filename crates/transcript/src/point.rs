@@ -18,13 +18,13 @@ pub enum At {
 /// A point that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PointError {
-    /// What stands behind the `@` is not a number.
+    /// The text after the `@` is not a number.
     #[error("`@{}` is not a turn", crate::text::one_line(.0))]
     NotATurn(String),
     /// The session has fewer turns than that.
     #[error("turn {asked} not found")]
     OutOfRange {
-        /// What was asked for, as it was written.
+        /// The turn, as written.
         asked: String,
         /// How many turns there are.
         turns: u32,

@@ -1,7 +1,7 @@
 //! Finding keys, tokens and passwords by the shapes that are known for them, so that they are not passed on.
 //!
-//! What is found is replaced by a mark. A shape that nobody knows is not found: this protects from accidents, not from
-//! an adversary.
+//! Matches are replaced by a mark. Unknown shapes are not found: this protects against accidents, not against an
+//! adversary.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -13,14 +13,14 @@ use serde_json::Value;
 
 use crate::{BlockKind, text};
 
-/// What stands in the place of a secret. Not longer than any secret, so that text never grows.
+/// The replacement of a secret. Not longer than any secret, so that text never grows.
 pub const MARK: &str = "[secret]";
 
 /// A way in which a secret is known.
 struct Shape {
-    /// Of these texts, one stands in everything that it finds.
+    /// Every match contains one of these texts.
     signs: &'static [&'static str],
-    /// What it looks like, or what stands before it and then, in group 1, the secret.
+    /// The shape of the secret, or the text before it and, in group 1, the secret.
     expression: &'static str,
 }
 
@@ -30,7 +30,7 @@ const fn shape(signs: &'static [&'static str], expression: &'static str) -> Shap
 
 /// Secrets that are known by what they look like.
 const LOOKS: [Shape; 67] = [
-    // Private keys, whole or cut off; in JSON their line breaks are escaped.
+    // Private keys, whole or truncated; in JSON, their line breaks are escaped.
     shape(
         &["PRIVATE KEY"],
         r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:(?s:.*?)-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|(?:(?:\s|\\[nrt])+(?:(?:Version|Comment|Hash|Charset|Proc-Type|DEK-Info): [^\n\\]*|(?:[0-9]+(?:\s|\\t)+|[^\s\\]{0,80}[:→|](?:\s|\\t)*)?[A-Za-z0-9+/=]{16,}))*(?:(?:\s|\\[nr])+[A-Za-z0-9+/]{1,15}={1,2})?)",
@@ -103,7 +103,7 @@ const LOOKS: [Shape; 67] = [
     shape(&[":APA91b"], r"AAAA[A-Za-z0-9_-]{7}:APA91b[A-Za-z0-9_-]{100,}"),
     shape(&["CCIPAT_"], r"CCIPAT_[A-Za-z0-9_]{30,}"),
     shape(&["Q~"], r"[A-Za-z0-9_~.-]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,}"),
-    // PuTTY's private keys, whole or cut off.
+    // PuTTY's private keys, whole or truncated.
     shape(
         &["Private-Lines: "],
         r"Private-Lines: [0-9]+(?:(?s:.*?)Private-(?:MAC|Hash): [0-9a-f]{40,}|(?:(?:\s|\\[nrt])+(?:[0-9]+(?:\s|\\t)+|[^\s\\]{0,80}[:→|](?:\s|\\t)*)?[A-Za-z0-9+/=]{16,})+)",
@@ -166,9 +166,9 @@ const NAMES: [Shape; 17] = [
     ),
     // Airtable. Its sign is a part of many words, so `is_followed` looks closer.
     shape(&["pat"], r"\b(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})\b"),
-    // A token that says nothing more of itself is a word of programs as well, so its value has to be longer.
+    // A bare `token` is also an ordinary word in programs, so its value must be longer.
     shape(&["token"], r#"(?i-u:token)\\?["']?\s*[:=]\s*\\?["']?([A-Za-z0-9+/_.~-]{16,}=*)"#),
-    // The same word stands for a directory.
+    // The same word is used for a directory.
     shape(&["pwd"], r#"(?i-u:pwd)\\?["']?\s*[:=]\s*\\?["']?([^\s"'\\,;)}/~.$][^\s"'\\,;)}]{7,})"#),
     shape(&["password is ", "passphrase is "], r#"(?i-u:password|passphrase) is ["'`]?([^\s"'`\\,;)}]{8,})"#),
     shape(&["cookie"], r#"(?i-u:cookie)["']?\s*:\s*["']?[^\s=;]+=([^\s;"'\\]{16,})"#),
@@ -206,7 +206,7 @@ fn expression(number: usize) -> &'static Regex {
     })
 }
 
-/// What stands in everything that is found: of the names, whatever its case.
+/// Texts of which every match contains one, ignoring the case of names.
 struct Signs {
     all: AhoCorasick,
     /// Which shape each of them is a sign of.
@@ -249,7 +249,7 @@ fn is_followed(sign: &[u8], rest: &[u8]) -> bool {
         [b':', ..] => word().take_while(|byte| **byte != b'/').any(|byte| *byte == b'@'),
         [b'-', b'u' | b'U', ..] => word().any(|byte| *byte == b':'),
         [b'p' | b'P', b'a' | b'A', b't' | b'T'] => rest.get(14) == Some(&b'.'),
-        // Other options, programs and files that tell by their names what follows.
+        // Other options, programs and files whose names reveal what follows.
         [b'-', ..] | [b'm' | b'M', ..] => true,
         [.., b'=' | b' '] => true,
         // The rest of a name, quotes, blanks, and what a value is given by.
@@ -262,8 +262,8 @@ fn is_followed(sign: &[u8], rest: &[u8]) -> bool {
     }
 }
 
-/// Replaces every secret in `text`, and tells how many there were. Where control sequences stand inside of one, none of them
-/// stays: whoever shows the text without them would show the secret.
+/// Replaces every secret in `text`, and returns how many there were. Control sequences inside a secret are removed with
+/// it: otherwise a display that strips them would show the secret.
 pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
     let (masked, count) = mask_plain(text);
     if text.as_bytes().contains(&0x1b) {
@@ -287,7 +287,7 @@ fn mask_plain(text: &str) -> (Cow<'_, str>, usize) {
     (masked, count)
 }
 
-/// Replaces what has one of these shapes, from left to right, where it `is_secret`.
+/// Replaces text with one of these shapes, from left to right, if it `is_secret`.
 fn replace<'a>(text: &'a str, shapes: Shapes, is_secret: fn(&str) -> bool, count: &mut usize) -> Cow<'a, str> {
     let (mut masked, mut copied) = (String::new(), 0);
     let shapes = (0..COUNT).filter(|number| shapes & 1 << number != 0);
@@ -305,7 +305,7 @@ fn replace<'a>(text: &'a str, shapes: Shapes, is_secret: fn(&str) -> bool, count
         next.retain_mut(|(number, place)| {
             let from = match is_secret {
                 true if place.start < value.end => value.end,
-                // What was taken for the value may be the name of another one: `secret: password=...`.
+                // The apparent value may be the name of another one: `secret: password=...`.
                 false if *number == first => value.start,
                 _ => return true,
             };
@@ -318,7 +318,7 @@ fn replace<'a>(text: &'a str, shapes: Shapes, is_secret: fn(&str) -> bool, count
     }
 }
 
-/// Where a shape was found: where it begins, and the secret.
+/// The position of a match, and the secret.
 struct Place {
     start: usize,
     value: Range<usize>,
@@ -342,7 +342,7 @@ impl Place {
     }
 }
 
-/// Replaces every secret in the texts of a block, and tells how many there were.
+/// Replaces every secret in the texts of a block, and returns how many there were.
 pub fn mask_block(kind: &mut BlockKind) -> usize {
     let mut count = 0;
     let mut replace = |text: &mut String| {
@@ -371,7 +371,7 @@ pub fn mask_block(kind: &mut BlockKind) -> usize {
     count
 }
 
-/// Replaces every secret in a JSON value, and tells how many there were. What a value is called counts, too.
+/// Replaces every secret in a JSON value, and returns how many there were. The names of values count too.
 pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
     let text = value.to_string();
     match mask(&text) {
@@ -386,8 +386,8 @@ pub fn mask_json(value: &Value) -> (Cow<'_, Value>, usize) {
 /// How long an escape is at most.
 const LONGEST: usize = 32;
 
-/// Whether a word may begin here: not behind a letter or a digit, unless that ends an escape, as of a line break in JSON, of a
-/// sign in an address or of a colour.
+/// Whether a word may start here: not after a letter or digit, unless that ends an escape, such as a line break in
+/// JSON, an encoded character in a URL or a colour.
 fn is_beginning(text: &[u8], at: usize) -> bool {
     let before = &text[at.saturating_sub(LONGEST)..at];
     let Some(last) = before.last().filter(|last| last.is_ascii_alphanumeric()) else { return true };
@@ -405,7 +405,7 @@ fn is_beginning(text: &[u8], at: usize) -> bool {
     }
 }
 
-/// Whether a value looks made up by a machine or a careful person, and not like a name in a program.
+/// Whether a value looks random, and not like a name in a program.
 fn is_random(value: &str) -> bool {
     let has = |test: fn(&char) -> bool| value.chars().any(|c| test(&c));
     if value.contains(' ') {
@@ -419,7 +419,7 @@ fn is_random(value: &str) -> bool {
         && !value.starts_with(['$', '<', ':'])
 }
 
-/// Words of labels and messages, which stand in quotes beside the word `password` as well.
+/// Words of labels and messages that also occur in quotes next to the word `password`.
 const PROSE: &[&str] = &[
     "a",
     "an",

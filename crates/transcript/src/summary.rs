@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::seed::is_seed;
 use crate::{Agent, Defects, SessionId};
 
-/// The facts of one session as its agent's own files tell them.
+/// The facts of one session, from its agent's own files.
 ///
 /// Names that people gave in tine, and lineage that tine recorded, are not here: they are in the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,9 +20,9 @@ pub struct Summary {
     pub id: SessionId,
     /// The transcript.
     pub path: PathBuf,
-    /// The title that a person gave inside the agent.
+    /// The title that the user gave it inside the agent.
     pub custom_title: Option<String>,
-    /// The title that the agent made up.
+    /// The title that the agent generated.
     pub agent_title: Option<String>,
     /// The first thing that was asked, shortened to what a title needs.
     pub first_prompt: Option<String>,
@@ -32,11 +32,11 @@ pub struct Summary {
     pub cwd: Option<PathBuf>,
     /// The git branch it was last seen on.
     pub branch: Option<String>,
-    /// Other branches that it was on before, as far as the agent says.
+    /// Other branches that it worked on before, if the agent records them.
     pub earlier_branches: Vec<String>,
-    /// The model that answered last.
+    /// The model of the last answer.
     pub model: Option<String>,
-    /// The agent's version that wrote last.
+    /// The version of the agent that wrote last.
     pub version: Option<String>,
     /// When it began.
     #[serde(with = "jiff::fmt::serde::timestamp::nanosecond::optional")]
@@ -56,32 +56,32 @@ pub struct Summary {
     pub parent: Option<ParentPointer>,
     /// Whether this is a helper's thread, which listings leave out.
     pub is_subagent: bool,
-    /// Whether nothing was said in it; agents leave such files behind, and listings leave them out.
+    /// Whether it has no messages; agents leave such files behind, and listings hide them.
     pub is_empty: bool,
-    /// Other files that hold a part of the history. When one of them is gone, the facts are no longer true.
+    /// Other files with part of the history. If one of them is missing, the facts are no longer true.
     pub bases: Vec<PathBuf>,
     /// The id of the first such file that was not there.
     pub missing_base: Option<String>,
-    /// The size up to which the file is its own history, in its own order, as most are; a reader then needs no second
-    /// look at the whole before it begins.
+    /// The size up to which the file is in history order, as most are; a reader then needs no first pass over the whole
+    /// file.
     pub plain: Option<u64>,
-    /// Whether records stand before others that they follow. Some versions of Claude Code write such files and do not read
+    /// Whether records precede others that they follow. Some versions of Claude Code write such files and do not read
     /// all of them back.
     pub disordered: bool,
     /// Whether the agent itself would go on from another record than the history's last, and not find what was said.
     pub tip_differs: bool,
     /// The turn of each record on the history that names a missing parent and follows another record instead.
     pub gaps: Vec<u32>,
-    /// Whether the last record leaves a turn unfinished; decides the state of a live session whose agent says no more.
+    /// Whether the last record leaves a turn unfinished; this determines the state of a live session if its agent does
+    /// not report one.
     pub mid_turn: bool,
-    /// Whether a part of the history was replaced by a summary for the model.
+    /// Whether part of the history was replaced by a summary.
     pub compacted: bool,
     /// How many other branches of the transcript say something, such as those given up by a rewind.
     pub branches: u32,
-    /// What was wrong in the files.
+    /// Defects found in the files.
     pub defects: Defects,
-    /// How the lines are laid out, as far as whoever scanned them noted it. Only a copy that follows at once makes use of
-    /// it.
+    /// The layout of the lines, if the scan recorded it. Only useful for a copy right after the scan.
     #[serde(skip)]
     pub layout: Option<Arc<Vec<u8>>>,
 }
@@ -135,7 +135,7 @@ impl Summary {
         self.titles().next()
     }
 
-    /// The title to show beside a name: one that says something else, if there is one.
+    /// The title to show next to a name, if it is different.
     pub fn title_beside(&self, name: Option<&str>) -> Option<&str> {
         self.titles().find(|title| Some(*title) != name).or(self.title())
     }
@@ -154,7 +154,7 @@ pub struct TokenUse {
     pub input: u64,
     /// The answer.
     pub output: u64,
-    /// The context window, where the agent says it.
+    /// The context window, if the agent reports it.
     pub window: Option<u64>,
 }
 
@@ -165,7 +165,7 @@ impl TokenUse {
     }
 }
 
-/// A session's origin, as far as the agents' files tell.
+/// A session's origin, according to the agents' files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentPointer {
     /// The session that this one was forked from.
@@ -179,7 +179,7 @@ pub struct ParentPointer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ParentSource {
-    /// tine made the fork, or a person said so.
+    /// tine created the fork, or the user set the parent.
     Tine,
     /// The agent's files name the parent.
     Agent,

@@ -50,7 +50,7 @@ pub fn one_line(text: &str) -> String {
         }
         out.push_str(word);
     }
-    // Joiners alone are a title that nobody can see.
+    // A title of only joiners would be invisible.
     if out.width() == 0 { String::new() } else { out }
 }
 
@@ -190,7 +190,7 @@ const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
-/// How long ago, in at most four columns, or the date where it is long ago: `now`, `5m`, `3h`, `2d`, `2025-11-03`.
+/// The age in at most four columns, or the date of an old time: `now`, `5m`, `3h`, `2d`, `2025-11-03`.
 pub fn short_age(time: jiff::Timestamp, now: jiff::Timestamp, zone: &jiff::tz::TimeZone) -> String {
     let seconds = now.as_second() - time.as_second();
     match seconds {

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Agent, ParentSource, SessionId, SessionName};
 
-/// Whether somebody is at work in a session.
+/// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// The agent runs and waits for a prompt.
     Idle,
-    /// The agent is at work.
+    /// The agent is busy.
     Busy,
     /// The agent waits for a permission or an answer.
     Waiting,
@@ -42,7 +42,7 @@ pub struct SessionView {
     pub agent: Agent,
     /// The agent's id for it.
     pub id: SessionId,
-    /// The shortest beginning of the id that means no other session; what people type where there is no name.
+    /// The shortest unique id prefix; users type it if the session has no name.
     #[serde(skip)]
     pub handle: String,
     /// The name in tine, if it has one.
@@ -63,7 +63,7 @@ pub struct SessionView {
     pub updated: Option<Timestamp>,
     /// How many turns it has.
     pub turns: u32,
-    /// Whether somebody is at work in it.
+    /// Its state.
     pub state: State,
     /// The session that it was forked from.
     pub parent: Option<ParentView>,
@@ -74,7 +74,7 @@ pub struct SessionView {
 }
 
 impl SessionView {
-    /// What a person calls it: the name, else the beginning of the id.
+    /// How users refer to it: by name, otherwise by id prefix.
     pub fn label(&self) -> &str {
         self.name.as_ref().map(SessionName::as_str).unwrap_or(&self.handle)
     }
@@ -90,7 +90,7 @@ pub struct ParentView {
     pub id: SessionId,
     /// The parent's name in tine.
     pub name: Option<SessionName>,
-    /// After which turn of the parent the fork was made, where that is known.
+    /// The turn of the parent after which the fork was made, if known.
     pub turn: Option<u32>,
     /// How the parent is known.
     pub source: ParentSource,

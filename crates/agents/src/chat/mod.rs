@@ -1,9 +1,10 @@
-//! Live chats over the agents' structured streams: what can happen in one, and what a person can do.
+//! Live chats over the agents' structured streams: what can happen in one, and what the user can do.
 //!
-//! Each agent speaks a protocol of its own (`claude/chat.rs`, `codex/chat.rs`). A protocol is pure: it turns lines of the
-//! agent into [`ChatEvent`]s and [`Action`]s into lines for the agent. `process` runs the agent's program around it.
+//! Each agent has its own protocol (`claude/chat.rs`, `codex/chat.rs`). A protocol is pure: it turns lines of the agent
+//! into [`ChatEvent`]s and [`Action`]s into lines for the agent. `process` runs the agent's program around it.
 //!
-//! A protocol never answers for the person. What it doesn't understand becomes [`Ask::Unknown`], which can only be refused.
+//! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
+//! be refused.
 
 mod process;
 
@@ -46,7 +47,7 @@ pub enum ChatSession {
     },
 }
 
-/// What an agent's stream says, in the terms of all agents.
+/// An event in an agent's stream, the same for all agents.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatEvent {
     /// The agent is ready, and this is what it offers.
@@ -55,7 +56,7 @@ pub enum ChatEvent {
     Session {
         /// Its id.
         id: SessionId,
-        /// Its transcript, if the agent says where it is.
+        /// Its transcript, if the agent reports it.
         path: Option<PathBuf>,
     },
     /// The model or the permission mode, each if it is known.
@@ -104,7 +105,7 @@ pub enum ChatEvent {
     },
     /// The turn is over.
     TurnEnded(TurnEnd),
-    /// Something that the person should know.
+    /// A notice for the user.
     Notice(String),
     /// The agent refused an action.
     Refused(String),
@@ -162,7 +163,7 @@ pub struct ModelChoice {
 pub struct ContextUse {
     /// Tokens in the context.
     pub used: u64,
-    /// The context window, if the agent says.
+    /// The context window, if the agent reports it.
     pub window: Option<u64>,
     /// Tokens that came out of the provider's cache with the last request.
     pub cached: u64,
@@ -173,7 +174,7 @@ pub struct ContextUse {
 pub struct TurnEnd {
     /// How.
     pub outcome: TurnOutcome,
-    /// What all turns of this session have cost so far, in dollars, if the agent says.
+    /// The cost of all turns of this session so far, in dollars, if the agent reports it.
     pub total_cost: Option<f64>,
 }
 
@@ -182,7 +183,7 @@ pub struct TurnEnd {
 pub enum TurnOutcome {
     /// With an answer.
     Completed,
-    /// Somebody interrupted it.
+    /// It was interrupted.
     Interrupted,
     /// With an error.
     Failed(String),
@@ -210,7 +211,7 @@ pub enum Ask {
         name: String,
         /// Its arguments.
         input: Value,
-        /// Why it asks, if it says.
+        /// Why it asks, if it gives a reason.
         reason: Option<String>,
         /// Whether other arguments may be given back.
         can_edit: bool,
@@ -219,7 +220,7 @@ pub enum Ask {
         /// What may be allowed from now on.
         always: Vec<Always>,
     },
-    /// Questions to the person.
+    /// Questions to the user.
     Questions(Vec<Question>),
     /// To carry out a plan.
     Plan {
@@ -244,7 +245,7 @@ pub struct Always {
     pub(crate) rule: Value,
 }
 
-/// A question to the person.
+/// A question to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// Names it in the answer.
@@ -270,7 +271,7 @@ pub struct AnswerChoice {
     pub description: String,
 }
 
-/// What a person does in a chat.
+/// What the user does in a chat.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Sends a prompt. While the agent works, it joins the running turn.
@@ -290,10 +291,10 @@ pub enum Action {
     SetMode(String),
 }
 
-/// What a person sends.
+/// What the user sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// An id of its own, a random UUID. Claude Code keeps it as the message's id.
+    /// A random UUID. Claude Code keeps it as the message's id.
     pub id: String,
     /// The words.
     pub text: String,
@@ -320,7 +321,7 @@ pub enum Answer {
     },
     /// Allows it and what the rule with this number allows.
     Always(usize),
-    /// Denies it. The turn goes on unless it is interrupted.
+    /// Denies it. The turn continues unless it is interrupted.
     Deny {
         /// Why, for the agent.
         reason: Option<String>,
@@ -357,7 +358,7 @@ pub trait Protocol: Send {
     fn open(&mut self) -> Vec<Value>;
     /// Takes in one message of the agent.
     fn receive(&mut self, message: &Value) -> Received;
-    /// The lines that carry out an action, and what is known at once.
+    /// The lines that carry out an action, and its immediate events.
     fn act(&mut self, action: Action) -> Received;
 }
 

@@ -1,4 +1,4 @@
-//! The process behind a chat: one thread reads it, one writes to it, one reads what it prints besides.
+//! The process of a chat: one thread reads its output, one writes its input, one reads its errors.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -37,7 +37,7 @@ pub struct ChatEnd {
     pub printed: String,
 }
 
-/// An agent that runs behind a structured stream. It ends when this is dropped.
+/// An agent with a structured stream. It ends when this is dropped.
 pub struct Chat {
     shared: Arc<Mutex<Shared>>,
     child: Arc<Mutex<Child>>,
@@ -63,7 +63,7 @@ impl Chat {
         let mut command = program.command(directory);
         command.args(protocol.arguments()).envs(protocol.environment());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own, so that Ctrl+C in the terminal doesn't reach it and its tools can be ended with it.
+        // A separate process group, so that Ctrl+C in the terminal doesn't reach it and its tools can be ended with it.
         command.process_group(0);
         let mut child = program.spawn(&mut command)?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -94,7 +94,7 @@ impl Chat {
         self.pid
     }
 
-    /// Carries out an action and gives the events that follow from it at once.
+    /// Carries out an action and returns its immediate events.
     pub fn act(&self, action: Action) -> Vec<ChatEvent> {
         let mut shared = lock(&self.shared);
         let received = shared.protocol.act(action);
@@ -110,7 +110,7 @@ impl Chat {
 impl Shared {
     fn send(&mut self, received: Received) -> Vec<ChatEvent> {
         for line in received.lines {
-            // The agent is gone if nobody takes it; its end is reported.
+            // If the channel is closed, the agent has ended, which is reported.
             let _ = self.lines.as_ref().map(|lines| lines.send(line));
         }
         received.events
@@ -205,7 +205,7 @@ fn wait(child: &Mutex<Child>, patience: Duration) -> Option<ExitStatus> {
 /// Ends the agent and all that it started. The agent is asked first.
 fn end(child: &Mutex<Child>, pid: u32) -> Option<ExitStatus> {
     let group = process::Pid::from_raw(i32::try_from(pid).ok()?)?;
-    // Claude Code starts tools in sessions of their own, where a signal to the group doesn't reach them.
+    // Claude Code starts tools in separate sessions, where a signal to the group doesn't reach them.
     let tools = descendants(Path::new("/proc"), pid);
     process::kill_process_group(group, process::Signal::TERM).or_log("end the agent");
     let status = wait(child, ENDS_WHEN_ASKED_WITHIN);

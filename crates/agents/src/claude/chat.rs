@@ -1,7 +1,7 @@
 //! Claude Code's structured stream: `claude -p` with stream-json in both directions.
 //!
-//! `system/init` comes before every turn and says what the turn runs with. Text arrives twice, as deltas of the raw API
-//! events and once more as a whole message. Requests of the agent can come at any time.
+//! `system/init` precedes every turn and describes its settings. Text arrives twice, as deltas of the raw API events
+//! and as a whole message. Requests of the agent can come at any time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,8 +14,8 @@ use crate::chat::{
     ModelChoice, Offer, Prompt, Protocol, Question, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
 };
 
-/// The permission modes that can be chosen while it runs. The one that skips all permissions has to be asked for when it
-/// starts.
+/// The permission modes that can be chosen while it runs. The one that skips all permissions can only be requested at
+/// the start.
 const MODES: [&str; 3] = ["default", "acceptEdits", "plan"];
 
 /// The id of the request that opens a chat.
@@ -136,7 +136,7 @@ impl ClaudeChat {
         let mut events = Vec::new();
         for block in content {
             let kind = match block["type"].as_str() {
-                // What the program itself says: the output of a local command, or that a request failed.
+                // Text from the program itself: the output of a local command, or a failed request.
                 Some("text") if is_synthetic => {
                     let notice = if message["error"].is_null() { NoticeKind::Command } else { NoticeKind::Error };
                     BlockKind::Notice { notice, text: string(&block["text"]) }
@@ -159,7 +159,7 @@ impl ClaudeChat {
         let subagent = parent(message);
         let content = &message["message"]["content"];
         if let Some(text) = content.as_str() {
-            // The summary that follows a compaction, and what else the program says for the person.
+            // The summary after a compaction, and other messages of the program to the user.
             let is_own = message["isReplay"] == true && subagent.is_none();
             let kind = BlockKind::Prompt { text: text.to_owned(), steer: false };
             return if is_own { vec![ChatEvent::Block { subagent, kind }] } else { Vec::new() };
@@ -200,7 +200,7 @@ impl ClaudeChat {
             _ if reason.starts_with("aborted") => TurnOutcome::Interrupted,
             "success" if message["is_error"] != true => TurnOutcome::Completed,
             "success" => TurnOutcome::Failed(string(&message["result"])),
-            // An older version says no more than this of an interrupt.
+            // An older version reports an interruption only like this.
             "error_during_execution" if reason.is_empty() => TurnOutcome::Interrupted,
             other => TurnOutcome::Failed(match message["errors"][0].as_str() {
                 Some(error) => error.to_owned(),
@@ -302,7 +302,7 @@ impl Protocol for ClaudeChat {
     }
 
     fn environment(&self) -> Vec<(&'static str, &'static str)> {
-        // Sessions of other entry points are listed by Claude Code itself; those of its own SDK are hidden there.
+        // Claude Code lists sessions of other entry points itself; it hides those of its own SDK.
         vec![("CLAUDE_CODE_ENTRYPOINT", "tine"), ("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING", "1")]
     }
 

@@ -1,4 +1,4 @@
-//! What Claude Code takes for a command when it is typed, whatever stands behind it.
+//! What Claude Code treats as a command when it is typed, whatever follows it.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! A fork by copy: the source's records up to a turn, under a new id, as the client's own fork would write them.
 //!
-//! What changes in a record is its own `sessionId`, `cwd` and `gitBranch`, its `forkedFrom`, and paths into the source's
-//! side folder; where links are mended, also its `parentUuid`. Everything else is carried byte for byte, records of unknown kinds included. Left out are records that
-//! speak of the running source: `worktree-state` (it would put the fork into the source's worktree),
-//! `queue-operation`, `api-request*`, `last-prompt`, and titles, of which the fork gets its own.
+//! A copy changes a record's own `sessionId`, `cwd` and `gitBranch`, its `forkedFrom`, and paths into the source's side
+//! folder; where links are repaired, also its `parentUuid`. Everything else is copied byte for byte, including unknown
+//! records. Left out are records about the running source: `worktree-state` (it would put the fork into the source's
+//! worktree), `queue-operation`, `api-request*`, `last-prompt`, and titles, because the fork gets a new one.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -66,7 +66,7 @@ pub(super) fn copy(
             (None, None) => Record::default(),
         };
         if !record.complete {
-            // Damage is not carried along: the client passes over it, and a cut line would glue itself to the next.
+            // Damaged lines are not copied: the client skips them, and an incomplete line would merge with the next.
             continue;
         }
         match kept.takes(&record, &line) {
@@ -102,8 +102,7 @@ pub(super) fn read_back(path: &Path, source: &Path, order: &CopyRequest, growing
     let records = Records::new(Rewrite::checking(values(order), marks(source, &order.target)), order.relink);
     let mut check = Check { records, path, fault: None };
     let scan = scan_copy(path, growing, summary, &mut check);
-    let wrong =
-        check.records.rewrite.wrong.map(|value| format!("a record says something else of its {}", NAMES[value]));
+    let wrong = check.records.rewrite.wrong.map(|value| format!("a record has a different {}", NAMES[value]));
     let fault = check.fault.or(wrong);
     ReadBack { summary: scan.summary, bytes: scan.size, seal: check.records.rewrite.seal, fault }
 }
@@ -120,7 +119,7 @@ impl Check<'_> {
             self.fault.get_or_insert_with(|| "it cannot be read back".to_owned());
         }
         if record.is_chain() && record.forked_from.is_none() {
-            self.fault.get_or_insert_with(|| "a record does not say where it was forked from".to_owned());
+            self.fault.get_or_insert_with(|| "a record lacks its parent pointer".to_owned());
         }
     }
 }
@@ -141,7 +140,7 @@ const ID: usize = 0;
 const CWD: usize = 1;
 const BRANCH: usize = 2;
 const ORIGIN: usize = 3;
-/// The whole field, where there was none.
+/// The whole field, if it was missing.
 const ORIGIN_FIELD: usize = 4;
 const PARENT: usize = 5;
 const NAMES: [&str; 6] = ["session", "directory", "branch", "origin", "origin", "parent"];
@@ -158,9 +157,8 @@ fn values(order: &CopyRequest) -> Vec<Vec<u8>> {
     vec![id, cwd, branch, origin, field, Vec::new()]
 }
 
-/// Paths into the source's side folder lead into the fork's, which holds a copy of it. The slash behind the folder is
-/// part of what is looked for, so that no other session's folder begins alike. Where there is no such folder, there is
-/// nothing that a path could lead to.
+/// Paths into the source's side folder are changed to the fork's, which holds a copy. The slash after the folder is
+/// part of the pattern, so that no other session's folder matches. Without such a folder, no path can point into it.
 pub(super) fn marks(source: &Path, target: &Path) -> Option<(Vec<u8>, Vec<u8>)> {
     let text = |transcript: &Path| {
         let quoted = string(&format!("{}/", home::side_folder(transcript).to_string_lossy()));
@@ -169,14 +167,14 @@ pub(super) fn marks(source: &Path, target: &Path) -> Option<(Vec<u8>, Vec<u8>)> 
     home::side_folder(source).is_dir().then(|| (text(source), text(target)))
 }
 
-/// Takes records apart, on their way into the copy or out of it.
+/// Splits records, when the copy is written and when it is read back.
 struct Records<'a> {
     rewrite: Rewrite<'a>,
     /// How long the origins are without a record's id.
     beginnings: [usize; 2],
     /// Whether links are mended.
     relink: bool,
-    /// The parent that the next record gets instead of its own, as JSON.
+    /// The new parent of the next record, as JSON.
     parent: Option<Vec<u8>>,
 }
 
@@ -231,7 +229,7 @@ impl<'a> Records<'a> {
         self.rewrite.record(&Text::Held(line))
     }
 
-    /// Takes a record of `source` that had to wait. `parent` tells which one it gets.
+    /// Takes a record of `source` that had to wait. `parent` is its new parent.
     fn at(
         &mut self,
         source: &Path,

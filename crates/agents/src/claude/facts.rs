@@ -1,7 +1,7 @@
-//! What the lines of a transcript tell by themselves, whatever stands before and behind them.
+//! The facts in single lines of a transcript, independent of other lines.
 //!
-//! Looking at lines is nearly all of the work of a scan, and blocks of lines are looked at side by side; so nothing
-//! here knows more than its own lines. What they mean together is for the scan.
+//! Parsing lines is almost all of the work of a scan, and blocks of lines are parsed in parallel; so nothing here
+//! depends on other lines. The scan interprets them together.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::blocks::Block;
 use crate::fields::Raw;
 use crate::lines::Line;
 
-/// What some lines tell.
+/// The facts in some lines.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub defects: Defects,
@@ -36,7 +36,7 @@ pub(super) struct Facts {
     pub cwds: Vec<Vec<u8>>,
     /// Their branches, likewise.
     pub branches: Vec<Vec<u8>>,
-    // Of each of these the last one counts.
+    // For each of these, the last one counts.
     pub version: Option<Vec<u8>>,
     pub forked_from: Option<Vec<u8>>,
     pub relocated: Option<Vec<u8>>,
@@ -47,9 +47,9 @@ pub(super) struct Facts {
     /// Titles for conversations that end with these records.
     pub summaries: Vec<(u64, String)>,
     pub compacted: bool,
-    /// The longest context that was reported.
+    /// The longest reported context.
     pub largest_context: u64,
-    /// How the lines are laid out, where somebody wants to know.
+    /// The layout of the lines, if requested.
     pub layout: Option<Layout>,
 }
 
@@ -57,31 +57,31 @@ pub(super) struct Facts {
 pub(super) enum Step {
     /// A record of the chain.
     Chain(Link, ChainRecord),
-    /// A record of the chain that is too long to be looked at.
+    /// A record of the chain that is too long to parse.
     Long(Link),
-    /// Where the client would go on.
+    /// The record from which the client would continue.
     LastPrompt(u64),
 }
 
-/// What a chain record is to a person, and where it stands.
+/// What a chain record means to the user, and its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainRecord {
     pub kind: Kind,
     pub user: Option<UserPart>,
     pub meta: bool,
-    /// Whether the client made up an answer, for an error or to fill a gap; the model did not say it.
+    /// Whether the client generated an answer, for an error or to fill a gap; it is not from the model.
     pub synthetic: bool,
     pub offset: u64,
     pub len: u64,
 }
 
 impl Facts {
-    /// Nothing yet. `notes` where the layout is noted.
+    /// Nothing yet. `notes`: whether the layout is recorded.
     pub(super) fn new(notes: bool) -> Self {
         Facts { layout: notes.then(Layout::default), ..Facts::default() }
     }
 
-    /// What a block of the file at `path` tells, layout included.
+    /// The facts in a block of the file at `path`, including its layout.
     pub(super) fn of(path: &Path, block: &Block) -> Self {
         let mut facts = Facts::new(true);
         block.lines().for_each(|line| facts.line(path, &line, &mut ()));
@@ -134,7 +134,7 @@ impl Facts {
         }
     }
 
-    /// A line that does not fit into memory keeps its place in the chain; its content is not looked at.
+    /// A line that does not fit into memory keeps its place in the chain; its content is skipped.
     fn long(&mut self, path: &Path, line: &Line<'_>, watch: &mut impl Watch) {
         self.note(|layout| layout.unknown(line.len));
         self.defects.add(DefectKind::HugeLine);
@@ -150,7 +150,7 @@ impl Facts {
         }
     }
 
-    /// Notes a time; an empty one says nothing.
+    /// Records a time, if it is not empty.
     fn time(&mut self, time: &[u8]) {
         if time.is_empty() {
             return;
@@ -177,7 +177,7 @@ impl Facts {
         }
     }
 
-    /// Returns what it is to a person, if it comes from the user's side.
+    /// Returns its meaning to the user, if it is a `user` record.
     fn chain(&mut self, record: &Record<'_>, line: &Line<'_>) -> Option<UserPart> {
         let user = (record.kind == Kind::User).then(|| record.user_part());
         let (mut message, mut synthetic) = (0, false);
@@ -205,7 +205,7 @@ impl Facts {
         user
     }
 
-    /// Notes the subagent whose result a record is. The fields by which such results begin spare a look at all others.
+    /// Records the subagent of a result. The first fields of such results make scanning all others unnecessary.
     fn result_of_subagent(&mut self, record: &Record<'_>) {
         const BEGINNINGS: [&[u8]; 3] = [b"{\"status\"", b"{\"isAsync\"", b"{\"agentId\""];
         let result = record.tool_result.filter(|result| BEGINNINGS.iter().any(|start| result.0.starts_with(start)));

@@ -2,27 +2,26 @@
 //!
 //! Records form a tree by `parentUuid`; a rewind, a second process or a retry leaves side branches in the file. The
 //! active history runs from the tip to the root:
-//! - The tip is the last leaf in file order whose branch says something of its own; but if the last `last-prompt` names a
-//!   record that is in the file and is no ancestor of that tip, that record is the tip. A branch without a prompt, an
-//!   answer or a result is no conversation: 1.0.5x hung the records of `/export`, `#memory` and `!command` below the first
+//! - The tip is the last leaf in file order whose branch has text; but if the last `last-prompt` names a record that is
+//!   in the file and is not an ancestor of that tip, that record is the tip. A branch without a prompt, an answer or a
+//!   result is not a conversation: 1.0.5x appended the records of `/export`, `#memory` and `!command` to the first
 //!   caveat, at the end of the file. The clients (2.1.325, 2.1.197) take the last leaf all the same and send only what is
 //!   there, so it is noted where their tip is another one.
-//! - A compaction boundary has no parent but a logical one; what lies before it stays part of the history that people
-//!   see, so the walk goes on there. 1.0.x wrote no boundary, only a summary without a parent: it follows the tip of
-//!   what stands before it.
-//! - A link that leads nowhere is joined to the tip of what stands before it.
-//! - Calls that ran in parallel hang their results each below its own call, so only one of them lies on the way to the
-//!   root. The client sends them all; so results of active calls, and further lines of an active message, are
-//!   active as well.
-//! - Lines are buffered, so a record can stand before its parent (seen with 2.1.197: the first answer before the first
-//!   prompt). The order of the history is that of the links, not that of the file.
+//! - A compaction boundary has no parent but a logical one; earlier records stay part of the visible history, so the
+//!   walk continues there. 1.0.x wrote no boundary, only a summary without a parent: it follows the tip of the
+//!   preceding records.
+//! - A dangling link is joined to the tip of the preceding records.
+//! - Each result of parallel calls is linked to its own call, so only one of them is on the path to the root. The
+//!   client sends them all; so results of active calls, and further lines of an active message, are active as well.
+//! - Lines are buffered, so a record can precede its parent (seen with 2.1.197: the first answer before the first
+//!   prompt). Links define the order of the history, not the order in the file.
 //!
 //! Nearly every record's parent is the record before it. Only the others are stored, so that the history of a
 //! transcript of 10 GB takes a few bits per record.
 
 use std::collections::{HashMap, HashSet};
 
-/// How far back a parent is looked for at once; one that lies further away costs a second pass over the file.
+/// How far back a parent is searched in the first pass; a more distant one needs a second pass over the file.
 const WINDOW: usize = 4096;
 
 /// The active records of a transcript, by their index among its chain records.
@@ -31,11 +30,11 @@ pub(super) struct History {
     active: Bits,
     /// Whether every chain record is active, in file order.
     whole: bool,
-    /// Ranges of indices in the order of the history; empty where that is the order of the file.
+    /// Ranges of indices in history order; empty if that is the order of the file.
     spans: Vec<Span>,
 }
 
-/// What the links of a file come to.
+/// The result of following the links of a file.
 #[derive(Debug, Default)]
 pub(super) struct Worked {
     pub history: History,
@@ -43,7 +42,7 @@ pub(super) struct Worked {
     pub broken: Vec<Broken>,
     /// The last records of other branches that say something, the latest first.
     pub branches: Vec<u32>,
-    /// How many beginnings of other conversations, with something said after them, are not part of the history.
+    /// How many roots of other conversations with text are not part of the history.
     pub lost_roots: u64,
     /// Whether the client would go on from another record, after which nothing was said.
     pub tip_differs: bool,
@@ -72,12 +71,12 @@ impl History {
         self.whole
     }
 
-    /// The ranges of indices in the order of the history, where that differs from the order of the file.
+    /// The ranges of indices in history order, if that differs from the order of the file.
     pub(super) fn spans(&self) -> &[Span] {
         &self.spans
     }
 
-    /// Where an active record stands in the order of the history; larger is later.
+    /// The position of an active record in the history; larger is later.
     pub(super) fn rank(&self, index: u32) -> u64 {
         let mut before = 0;
         for (first, last) in &self.spans {
@@ -94,7 +93,7 @@ impl History {
 enum Parent {
     Root,
     At(u32),
-    /// The id, and the tip of what stands before the record, which takes its place if there is no such record.
+    /// The id, and the tip of the preceding records, which replaces it if the record does not exist.
     Unknown(u64, Option<u32>),
 }
 
@@ -104,7 +103,7 @@ pub(super) struct Link {
     pub key: u64,
     /// The parent, or what takes its place on a compaction boundary.
     pub parent: Option<u64>,
-    /// Whether the parent is that of a compaction boundary, which a fork leaves behind.
+    /// Whether the parent is that of a compaction boundary, which a native fork drops.
     pub is_boundary: bool,
     /// Whether it is the summary of a compaction that names no parent (1.0.x).
     pub is_summary: bool,
@@ -132,7 +131,7 @@ pub(super) struct HistoryBuilder {
     parents: Bits,
     talks: Bits,
     boundaries: Bits,
-    /// The tip of the records so far, as far as they are in order.
+    /// The tip of the records so far, if they are in order.
     tip: Option<u32>,
     leaf: Option<Leaf>,
     /// Whether the history ends with that record, whatever else there is.
@@ -211,7 +210,7 @@ impl HistoryBuilder {
         (from..self.count).map(|index| (index, self.recent[index as usize % WINDOW].0)).collect()
     }
 
-    /// Notes what a `last-prompt` record says; the last one counts.
+    /// Records a `last-prompt`; the last one counts.
     pub(super) fn last_prompt(&mut self, key: u64) {
         self.leaf = Some(Leaf { key, at: self.find(key, self.count) });
     }
@@ -244,8 +243,8 @@ impl HistoryBuilder {
         (from..before).rev().find(|index| self.recent[*index as usize % WINDOW].0 == key)
     }
 
-    /// Works out the active history. `locate` makes a second pass over the file for the given ids and is called only
-    /// where it is needed.
+    /// Determines the active history. `locate` makes a second pass over the file for the given ids and is called only
+    /// if needed.
     pub(super) fn finish(mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> Worked {
         if self.count == 0 {
             return Worked::default();
@@ -276,7 +275,7 @@ impl HistoryBuilder {
         Worked { history: History { active: walk.active, whole, spans }, broken, lost_roots, branches, tip_differs }
     }
 
-    /// The records below which something is said.
+    /// The records with text below them.
     fn said_below(&self) -> Bits {
         let mut below = Bits::default();
         for index in (0..self.count).filter(|index| self.talks.get(*index)) {
@@ -289,7 +288,7 @@ impl HistoryBuilder {
         below
     }
 
-    /// The records after which nothing more is said on branches that are not active. Results of calls in parallel are on one.
+    /// The last records with text on inactive branches. Results of parallel calls are on one.
     fn branches(&self, walk: &Walk, said_below: &Bits) -> Vec<u32> {
         let mut seen = Bits::default();
         let mut tips = Vec::new();
@@ -312,7 +311,7 @@ impl HistoryBuilder {
         tips
     }
 
-    /// The last leaf whose branch says something that no other branch goes on from; the last leaf if there is none.
+    /// The last leaf whose branch has text that no other branch continues; otherwise the last leaf.
     fn last_tip(&self, said_below: &Bits) -> u32 {
         let mut silent = Bits::default();
         let mut says_its_own = |leaf: u32| {
@@ -365,7 +364,7 @@ impl HistoryBuilder {
         for (jump, child, before) in missing {
             let parent = before.filter(|before| !self.descends_from(*before, child));
             self.link(jump, parent.map_or(Parent::Root, Parent::At));
-            // A fork leaves behind what stood before a compaction.
+            // A native fork drops the records before a compaction.
             let is_boundary = self.boundaries.get(child);
             if child > 0 || !is_boundary {
                 broken.push(Broken { child, parent, is_boundary });
@@ -386,7 +385,7 @@ impl HistoryBuilder {
         }
     }
 
-    /// Whether a record that stands before another follows it all the same, which is so only close by.
+    /// Whether a record that precedes another follows it in the history, which happens only close by.
     fn descends_from(&self, index: u32, ancestor: u32) -> bool {
         std::iter::successors(Some(index), |at| self.parent_of(*at)).take(WINDOW).any(|at| at == ancestor)
     }
@@ -444,7 +443,7 @@ impl HistoryBuilder {
                     }
                 }
             }
-            // Where records stand before their parents, one may have been passed whose parent joined only then.
+            // If records precede their parents, one may have been skipped whose parent joined later.
             if is_ordered || !joined {
                 return;
             }
@@ -464,7 +463,7 @@ impl Walk {
         self.spans.windows(2).all(|pair| pair[0].1 < pair[1].0)
     }
 
-    /// Puts a record behind its parent and what the file has between the two. The tip stays the last.
+    /// Moves a record after its parent and everything between the two in the file. The tip stays the last.
     fn insert(&mut self, index: u32, parent: u32) {
         let Some(mut place) = self.spans.iter().position(|(first, last)| (*first..=*last).contains(&parent)) else {
             return;

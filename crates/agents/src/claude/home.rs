@@ -108,7 +108,7 @@ fn discover_project(folder: &Path, found: &mut Discovery) {
 
 /// The session id that a transcript's file name carries.
 ///
-/// Older versions kept subagents beside the sessions as `agent-<id>.jsonl`; those are nobody's sessions.
+/// Older versions kept subagents next to the sessions as `agent-<id>.jsonl`; those are not sessions.
 pub(super) fn session_id_of_name(name: &str) -> Option<SessionId> {
     SessionId::new(id_in_name(name)?).ok()
 }
@@ -117,7 +117,7 @@ fn id_in_name(name: &str) -> Option<&str> {
     name.strip_suffix(".jsonl").filter(|stem| !stem.starts_with("agent-"))
 }
 
-/// The folder beside a transcript that holds its subagents and large tool results.
+/// The folder next to a transcript with its subagents and large tool results.
 pub fn side_folder(transcript: &Path) -> PathBuf {
     transcript.with_extension("")
 }

@@ -10,7 +10,7 @@ use transcript::{SessionId, Summary};
 
 const NAME: &str = "sessions-index.json";
 
-/// Whether there is a list beside the session at `path`.
+/// Whether the folder of the session at `path` has a list.
 pub(super) fn is_kept(path: &Path) -> bool {
     path.with_file_name(NAME).is_file()
 }
@@ -49,12 +49,12 @@ pub(super) fn delist(id: &SessionId, path: &Path) -> io::Result<()> {
     })
 }
 
-/// Changes the list beside a transcript, if there is one that is understood, beside its name and then at once. Who
-/// changed it meanwhile is not overwritten: then it is done again.
+/// Changes the list next to a transcript, if it exists and is readable, by writing a temporary file and renaming it. If
+/// another process changes it meanwhile, its change is not overwritten: this one is repeated.
 fn change(transcript: &Path, change: impl Fn(&mut Vec<Value>) -> bool) -> io::Result<()> {
     const TRIES: usize = 20;
     let file = transcript.with_file_name(NAME);
-    // Two that change it at once must not write into one file.
+    // Two concurrent changes must not write to the same file.
     let new = file.with_extension(format!("json.{}.tine-new", std::process::id()));
     for _ in 0..TRIES {
         let text = match fs::read_to_string(&file) {
@@ -78,5 +78,5 @@ fn change(transcript: &Path, change: impl Fn(&mut Vec<Value>) -> bool) -> io::Re
         }
     }
     fs::remove_file(&new)?;
-    Err(io::Error::other(format!("{NAME} is changed all the time")))
+    Err(io::Error::other(format!("{NAME} keeps changing")))
 }

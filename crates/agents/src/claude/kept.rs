@@ -16,13 +16,13 @@ use crate::lines::Line;
 
 /// Which records of the source are copied.
 pub(super) struct Kept {
-    /// Nothing behind this is looked at.
+    /// Nothing after this offset is read.
     pub end: u64,
     pub turn_keys: Vec<u64>,
     rule: Rule,
-    /// Whether the first record behind the cut was seen; what stands behind it beside the chain belongs to later turns.
+    /// Whether the first record after the cut was seen; later records outside the chain belong to later turns.
     past_cut: bool,
-    /// The chain record that was looked at last.
+    /// The last chain record that was read.
     pub last: u32,
     pub links: Links,
     elsewhere: Elsewhere,
@@ -65,7 +65,7 @@ impl Links {
         Links { broken, ids }
     }
 
-    /// Notes a record that is copied, and returns the parent that it gets instead of its own.
+    /// Records a copied record, and returns its new parent.
     pub(super) fn pass(&mut self, index: u32, record: &Record<'_>) -> Option<Vec<u8>> {
         if self.broken.is_empty() || !record.is_chain() {
             return None;
@@ -81,13 +81,13 @@ impl Links {
 }
 
 enum Rule {
-    /// The file is its own history, so the cut is where the next prompt stands.
+    /// The file is in history order, so the cut is at the next prompt.
     Plain { turns: Option<u32> },
-    /// The history says what is active, and in which order.
+    /// The history defines what is active, and in which order.
     Scanned { scan: Box<Scan>, cut: Option<u64>, index: u32, order: Order<Place> },
 }
 
-/// Where a record stands in the source.
+/// The position of a record in the source.
 pub(super) struct Place {
     pub offset: u64,
     pub len: u64,
@@ -205,7 +205,7 @@ impl Kept {
     }
 }
 
-/// Whether a side record speaks of the running source and not of the conversation.
+/// Whether a side record describes the running source and not the conversation.
 pub(super) fn is_of_the_source(record: &Record<'_>) -> bool {
     const LEFT_OUT: [&[u8]; 7] = [
         b"worktree-state",

@@ -138,7 +138,7 @@ fn id_inside(path: &Path) -> Option<String> {
 /// resumed by.
 fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config: &Path) -> Result<Reply, ProgramError> {
     let mut command = program.command(message.directory);
-    // Of an option that is given twice, the last one counts.
+    // If an option is given twice, the last one counts.
     command.args(message.options).args(["-p", "--input-format", "text", "--output-format", "json"]);
     if let Some(session) = session {
         command.args(["--resume", session]);
@@ -149,7 +149,7 @@ fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config:
         command.args(["--name", title]);
     }
     let reason = |told: &str| result_of(told).map(|told| told.result);
-    // Without a terminal, too, commands are done and not said.
+    // Commands are executed rather than sent, also without a terminal.
     let text = match super::commands::is_command(message.text, config) {
         true => format!("\u{2800}{}", message.text),
         false => message.text.to_owned(),
@@ -159,7 +159,7 @@ fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config:
     if told.is_error {
         return Err(program.failed(told.result));
     }
-    let id = SessionId::new(told.session_id).map_err(|_| program.failed("it named no session"))?;
+    let id = SessionId::new(told.session_id).map_err(|_| program.failed("it reported no session id"))?;
     Ok(Reply { id, answer: told.result, windows: told.windows })
 }
 
@@ -175,8 +175,8 @@ struct Told {
     windows: Vec<(String, u64)>,
 }
 
-/// The result in what was printed: it is all there is, or, where everything was to be told, the last of several events,
-/// in an array or on lines of their own.
+/// The result in the output: all of it or, with verbose output, the last of several events, in an array or on separate
+/// lines.
 fn result_of(told: &str) -> Option<Told> {
     let values = serde_json::Deserializer::from_str(told).into_iter::<Value>().map_while(Result::ok);
     let events = values.flat_map(|value| match value {
@@ -199,19 +199,19 @@ fn windows_in(usage: &Value) -> Vec<(String, u64)> {
     usage.as_object().into_iter().flatten().filter_map(window).collect()
 }
 
-/// Lets the client fork. It does so when it is told something; a command that it answers itself costs no request.
-/// What that command left in the fork is taken out afterwards.
+/// Makes the client fork. It forks when it gets a prompt; a command that it answers itself costs no request. What that
+/// command left in the fork is removed afterwards.
 fn fork(program: &Program, request: &ForkRequest<'_>, target: &Path) -> Result<NewSession, ProgramError> {
     let id = request.id.ok_or_else(|| program.unable("fork without an id"))?;
     let mut command = program.command(request.directory);
-    // A path, and not the id: 2.1.197 finds sessions of the current directory's project alone.
-    // Nobody talks yet: neither hooks nor servers are needed.
+    // A path rather than the id: 2.1.197 finds only sessions of the current directory's project. The conversation does
+    // not start yet, so hooks and servers are not needed.
     command.args(["--settings", r#"{"disableAllHooks":true}"#]);
     command.args(["-p", "/cost", "--fork-session", "--strict-mcp-config"]).arg("--resume").arg(request.source);
     command.args(["--session-id", id.as_str(), "--name", request.title]);
     let last = request.turns.map(|turns| {
         last_record(request.source, request.source_id, turns)
-            .ok_or_else(|| program.failed(format!("turn {turns} has no end")))
+            .ok_or_else(|| program.failed(format!("turn {turns} is incomplete")))
     });
     if let Some(last) = last.transpose()? {
         command.args(["--resume-session-at", &last]);
@@ -247,8 +247,8 @@ fn last_record(source: &Path, id: &SessionId, turns: u32) -> Option<String> {
     last.map(|(_, uuid)| uuid)
 }
 
-/// Rewrites the client's fork without the command that made it write: its caveat and what hangs below that, what the
-/// client said of itself before, and the notes of what was queued.
+/// Rewrites the client's fork without the command that created it: its caveat and everything below that, the client's
+/// own messages before it, and queue records.
 fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     let (mut caveat, mut said) = (None, Vec::new());
     let mut remarks = Vec::new();
@@ -269,10 +269,10 @@ fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     let Some(caveat) = caveat else {
         return Ok(());
     };
-    // A session whose model the client does not know gets a remark about that (2.1.197 and 2.1.325). Ids of records are
-    // those of the source, so that its own remarks are told from it.
+    // A session whose model the client does not know gets a remark about that (2.1.197 and 2.1.325). Record ids are
+    // those of the source, so the source's own remarks are distinguishable.
     let said = without_those_of(source, said)?;
-    // The name that unfinished forks have, so that it is removed with the rest if this is cut off.
+    // The name of unfinished forks, so that clean-up finds it after an interruption.
     let id = path.file_stem().unwrap_or_default().to_string_lossy();
     let new = path.with_file_name(format!(".{id}.tine-new"));
     let mut options = fs::OpenOptions::new();
@@ -280,7 +280,7 @@ fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = io::BufWriter::new(options.open(&new)?);
-    // Large outputs are brought along, so their paths lead into the fork's own folder.
+    // Large outputs are copied, so their paths are changed to the fork's own folder.
     let marks = super::copy::marks(source, path);
     let mut lines = LineReader::open(path, 0, None)?;
     while let Some(line) = lines.next_line()? {
@@ -305,7 +305,7 @@ fn take_out_command(path: &Path, source: &Path) -> io::Result<()> {
     path.parent().map_or(Ok(()), sync_folder)
 }
 
-/// Where the records stand that the source does not have; each is given by where it stands and its key.
+/// The positions of the records that the source does not have; each is given by its position and key.
 fn without_those_of(source: &Path, mut records: Vec<(u64, u64)>) -> io::Result<Vec<u64>> {
     let mut lines = LineReader::open(source, 0, None)?;
     while !records.is_empty()
@@ -319,7 +319,7 @@ fn without_those_of(source: &Path, mut records: Vec<(u64, u64)>) -> io::Result<V
     Ok(records.into_iter().map(|(offset, _)| offset).collect())
 }
 
-/// A line in which paths into the source's folder lead into the fork's.
+/// A line in which paths into the source's folder are changed to the fork's.
 fn repointed<'a>(line: &'a [u8], marks: Option<&(Vec<u8>, Vec<u8>)>) -> std::borrow::Cow<'a, [u8]> {
     let Some((old, new)) = marks.filter(|(old, _)| memchr::memmem::find(line, old).is_some()) else {
         return line.into();

@@ -1,7 +1,8 @@
-//! What a scan notes of every line, so that a copy that follows at once need not take the lines apart again.
+//! Records the layout of every line during a scan, so that a copy right after it does not have to parse the lines
+//! again.
 //!
-//! A dozen bytes for each line, never stored. Where a line does not end as noted, the file is not the one that was scanned,
-//! and its lines are taken apart after all; and what was written is checked against what its lines themselves say.
+//! A dozen bytes per line, never stored on disk. If a line does not end where recorded, the file has changed since the
+//! scan, and its lines are parsed after all; the written copy is checked against its own lines.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -9,29 +10,29 @@ use std::ops::Range;
 use super::record::Record;
 use crate::lines::{Line, LineReader};
 
-/// How much is noted of a file at most. The lines behind that have to be taken apart.
+/// The maximum size of a layout. Lines after that must be parsed.
 const MOST: usize = 8 << 20;
-/// By how much the room for it grows.
+/// By how much its buffer grows.
 const MORE: usize = 1 << 20;
 
-/// What a line is to a copy.
+/// How a copy treats a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     /// It is not copied.
     LeftOut,
-    /// It has to be taken apart.
+    /// It must be parsed.
     Unknown,
-    /// It is carried. These are the places of the values that become others.
+    /// It is copied. These are the positions of the values to replace.
     Carried { session: Option<Range<usize>>, chain: Option<Chain> },
 }
 
-/// More of a record of the chain.
+/// More about a record of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Chain {
     pub uuid: Range<usize>,
     pub cwd: Option<Range<usize>>,
     pub branch: Option<Range<usize>>,
-    /// Whether a turn begins with it.
+    /// Whether a turn starts with it.
     pub is_prompt: bool,
 }
 
@@ -43,8 +44,8 @@ const SESSION: u8 = 16;
 const CWD: u8 = 32;
 const BRANCH: u8 = 64;
 
-/// What is noted, as numbers of seven bits a byte: the length of the line, what it is, and its places, each by how far
-/// from the end of the line it begins, and its length.
+/// The layout as variable-length numbers of seven bits per byte: the length of the line, its kind, and its positions,
+/// each by its distance from the end of the line and its length.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     noted: Vec<u8>,
@@ -58,15 +59,15 @@ impl Layout {
         self.noted.push(0);
     }
 
-    /// A line that has to be taken apart.
+    /// A line that must be parsed.
     pub(super) fn unknown(&mut self, len: u64) {
         self.number(len);
         self.noted.push(UNKNOWN);
     }
 
-    /// A line that is carried; `is_prompt` where a turn begins with it.
+    /// A line that is copied; `is_prompt` if a turn starts with it.
     pub(super) fn carried(&mut self, line: &[u8], record: &Record<'_>, is_prompt: bool) {
-        // What a person or another program wrote by hand may say things twice, or elsewhere.
+        // Handmade records may repeat values or have them elsewhere.
         if record.repeated || record.forked_from.is_some() || line.last() != Some(&b'}') {
             return self.unknown(line.len() as u64);
         }
@@ -88,7 +89,7 @@ impl Layout {
         }
     }
 
-    /// Goes on with what was noted of the next lines.
+    /// Appends the layout of the following lines.
     pub(super) fn append(&mut self, next: &Layout) {
         self.is_full |= self.noted.len() + next.noted.len() > MOST;
         if self.is_full {
@@ -100,7 +101,7 @@ impl Layout {
         self.noted.extend_from_slice(&next.noted);
     }
 
-    /// All that was noted.
+    /// The complete layout.
     pub(super) fn finish(self) -> Vec<u8> {
         self.noted
     }
@@ -114,11 +115,11 @@ impl Layout {
     }
 }
 
-/// The lines that were noted, in order, each with its length.
+/// The recorded lines, in order, each with its length.
 pub(super) struct Parts<'a>(pub &'a [u8]);
 
 impl Parts<'_> {
-    /// The next line and what it is; where nothing was noted, nothing is known of it.
+    /// The next line and its kind; unknown if nothing was recorded.
     pub(super) fn next_line<'a, R: Read>(
         &mut self,
         lines: &'a mut LineReader<R>,

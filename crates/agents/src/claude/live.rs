@@ -1,7 +1,7 @@
-//! Which Claude Code sessions a process has open, and whether it is at work.
+//! Which Claude Code sessions are open in a process, and whether they are busy.
 //!
-//! `<config>/sessions/<pid>.json` names process, session and status. The file stays behind when the process is
-//! killed, so it counts only while a process with that number and that start time runs.
+//! `<config>/sessions/<pid>.json` contains process, session and status. The file remains when the process is killed, so
+//! it counts only while a process with that number and start time runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ impl LiveState for Claude {
         let has_choices = has_choices(screen, '❯') || ends_with_line(screen, "Esc to cancel");
         let shows = |all: &[&str]| has_choices && all.iter().any(|words| screen.contains(words));
         match () {
-            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&TRUST) => Screen::Asks("an answer to its folder trust prompt"),
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
             () if ends_with_line(screen, "Showing detailed transcript") => Screen::Reading(ExitKey::Escape),
             () => Screen::Unknown,
@@ -37,7 +37,7 @@ impl LiveState for Claude {
     fn as_plain_input(&self, text: &str) -> String {
         let is_command = commands::is_command(text, &self.config);
         let text = with_closed_end(text);
-        // A space before it keeps anything but a command from being taken for one; before a command it does not help.
+        // A leading space keeps text from being treated as a command; before the name of a command, it does not help.
         match text.trim_start().chars().next() {
             // What cannot be seen is taken out; an empty pattern of Braille is a letter to it.
             _ if is_command => format!("\u{2800}{text}"),
@@ -61,7 +61,7 @@ struct Process {
 fn live(config: &Path, proc: Option<&Path>) -> Live {
     let mut live = Live::default();
     let Some(proc) = proc else {
-        live.weak = Some("this system has no /proc, so a killed Claude Code may still be shown as running");
+        live.weak = Some("without /proc, a killed Claude Code may still be shown as running");
         return with_processes(config, live, |_| true);
     };
     with_processes(config, live, |process| {

@@ -1,4 +1,4 @@
-//! Records that don't fit into memory, looked at by streaming over their line.
+//! Records that don't fit into memory, parsed by streaming over their line.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,12 +13,12 @@ use crate::lines::Line;
 #[derive(Debug)]
 pub(super) struct LongRecord {
     pub fields: Vec<LongField>,
-    /// Where its closing brace stands in the line.
+    /// The position of its closing brace in the line.
     pub brace: u64,
 }
 
 impl LongRecord {
-    /// Streams over the line; nothing where it is damaged.
+    /// Streams over the line; `None` if it is damaged.
     pub(super) fn read(path: &Path, line: &Line<'_>) -> io::Result<Option<Self>> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(line.offset))?;

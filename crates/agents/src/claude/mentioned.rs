@@ -1,4 +1,4 @@
-//! Which files beside a session belong to a fork that ends at an earlier turn: those that something in it mentions.
+//! Finds the side files of a session that belong to a fork at an earlier turn: those that it mentions.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io;
@@ -54,7 +54,7 @@ fn words(folder: &Path, file: &Path, session: &SessionId) -> Vec<String> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.strip_suffix(".meta.json").or_else(|| name.strip_suffix(".jsonl"));
     let Some(id) = stem.and_then(|stem| stem.strip_prefix("agent-")) else {
-        // Names of checkpoints stand in records of their own, and one may be the beginning of another.
+        // Checkpoints are named in separate records, and one name may be a prefix of another.
         return vec![if name.contains("@v") { format!("{name}\"") } else { name.into_owned() }];
     };
     let meta = Meta::read(&folder.join(file).with_file_name(format!("agent-{id}.meta.json")));

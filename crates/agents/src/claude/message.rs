@@ -1,4 +1,4 @@
-//! Single messages of a transcript, read for what a listing tells of them.
+//! Reads single messages of a transcript for a listing.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -29,7 +29,7 @@ pub(super) fn first_prompt(path: &Path, offset: u64, len: u64) -> Option<String>
     Some(text::prefix(&line, TITLE_BYTES).to_owned())
 }
 
-/// What the answer in the line at `offset` says of itself.
+/// The facts of the answer in the line at `offset`.
 pub(super) fn last_message(path: &Path, offset: u64, len: u64) -> Option<Message> {
     let bytes = read_line(path, offset, len)?;
     let raw = Record::of(&bytes).message?;
@@ -39,7 +39,7 @@ pub(super) fn last_message(path: &Path, offset: u64, len: u64) -> Option<Message
     Some(Message { leads_on, ..raw.parse()? })
 }
 
-/// What an answer says of model and tokens.
+/// The model and tokens of an answer.
 #[derive(Deserialize)]
 pub(super) struct Message {
     pub model: Option<String>,

@@ -1,4 +1,4 @@
-//! What Claude Code keeps about sessions beside them: background jobs name the session that they were forked from.
+//! Claude Code's other files about sessions: background jobs name the session that they were forked from.
 
 use std::fs;
 use std::path::Path;

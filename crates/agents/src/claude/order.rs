@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 /// The most bytes that are held. A file that needs more is damaged; its records are then handed out as they come.
 const MOST: usize = 32 << 20;
 
-/// Records that wait for others, as whatever stands for one.
+/// Records that wait for others, in any representation.
 pub(super) struct Order<P> {
     /// What is still to come, in the order of the history. Empty: the order of the file will do.
     spans: VecDeque<(u32, u32)>,
@@ -27,7 +27,7 @@ impl<P> Order<P> {
         self.spans.front().is_some_and(|(next, _)| *next != index)
     }
 
-    /// Keeps a record, which takes so many bytes, until it is its turn.
+    /// Keeps a record of this size until its turn comes.
     pub(super) fn hold(&mut self, index: u32, piece: P, bytes: usize) {
         self.bytes += bytes;
         self.held.insert(index, (piece, bytes));
@@ -60,7 +60,7 @@ impl<P> Order<P> {
         Some((index, piece))
     }
 
-    /// Stops waiting; false where nothing waits.
+    /// Stops waiting; false if nothing waits.
     pub(super) fn give_up(&mut self) -> bool {
         self.spans.clear();
         !self.held.is_empty()

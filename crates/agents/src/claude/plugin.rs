@@ -90,7 +90,7 @@ impl Plugin for Claude {
 }
 
 fn files(program: &str) -> PluginFiles {
-    let about = "Branch conversations: forks made with /branch and /fork are noticed, named and listed at once";
+    let about = "Branch conversations: tine names and lists forks made with /branch and /fork";
     let pretty = |value: serde_json::Value| format!("{value:#}\n");
     let version = env!("CARGO_PKG_VERSION");
     vec![
@@ -116,10 +116,10 @@ fn files(program: &str) -> PluginFiles {
 }
 
 const README: &str = "# tine\n\n\
-tine branches conversations with coding agents. This plugin reports to tine when a session of Claude Code begins, ends,\n\
-works or waits, so that a fork made inside Claude Code gets a name at once. It adds the command `/tine:tine`, which lists\n\
-and forks sessions, and an MCP server that lets Claude Code search, fork and drive them. `tine setup claude --plugin`\n\
-writes this folder, and `tine setup claude --uninstall` removes it.\n";
+tine branches conversations with coding agents. This plugin tells tine when a Claude Code session starts, ends, works or\n\
+waits, so that forks made inside Claude Code are named immediately. It adds the command `/tine:tine`, which lists and forks\n\
+sessions, and an MCP server that lets Claude Code search, fork and control them. `tine setup claude --plugin` writes this\n\
+folder, and `tine setup claude --uninstall` removes it.\n";
 
 /// The text of `/tine:tine`.
 fn command(program: &str) -> String {
@@ -131,17 +131,16 @@ fn command(program: &str) -> String {
          argument-hint: \"[list | tree | show SESSION | fork [SESSION][@TURN] [NAME]]\"\n\
          allowed-tools: {}\n\
          ---\n\
-         The person typed: $ARGUMENTS\n\n\
-         Do it with the program `{program}`, by one of these, and show what it prints without retelling it:\n\n\
+         The user typed: $ARGUMENTS\n\n\
+         Run one of these commands with `{program}` and show its output as it is:\n\n\
          - nothing, or `list`: `{program} list`\n\
          - `tree`: `{program} tree`\n\
          - `show SESSION`: `{program} show SESSION --markdown`\n\
          - `fork`, with a session, a turn or a name if they gave one:\n\
-         \x20 `{program} fork SESSION@TURN NAME --now --in none`. Without a session, or with a turn alone, it is this one,\n\
-         \x20 `${{CLAUDE_SESSION_ID}}`. Then tell the person the command that it printed: they run it in another terminal\n\
-         \x20 to go on there.\n\n\
-         A session is a name, an id or the beginning of one; `@3` is the point after turn 3, `@-1` leaves out the last\n\
-         turn. If it fails, show its error and its hint, and do nothing else.\n",
+         \x20 `{program} fork SESSION@TURN NAME --now --in none`. Without a session, or with only a turn, fork this one,\n\
+         \x20 `${{CLAUDE_SESSION_ID}}`. Then give the user the command that it printed, to continue in another terminal.\n\n\
+         A session is a name, an id or an id prefix; `@3` is the point after turn 3, `@-1` leaves out the last turn. If\n\
+         the command fails, show its error and its hint, and do nothing else.\n",
         json!(allowed)
     )
 }

@@ -1,6 +1,6 @@
 //! A Claude Code session as blocks, streamed.
 //!
-//! The scan has told which records are active and which of them open turns; this pass parses only those.
+//! The scan has determined which records are active and which of them start turns; this pass parses only those.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
@@ -27,7 +27,7 @@ use crate::{Blocks, Known, Mark, Part};
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
 
-/// What the client answers in the model's place where a history ends in a question and goes on with another.
+/// The answer that the client inserts if a history ends in a prompt and continues with another.
 const FILLER: &str = "No response requested.";
 
 /// The blocks of one transcript.
@@ -59,7 +59,7 @@ pub(super) struct ClaudeBlocks {
     /// Where the line that was read last begins and ends.
     offset: u64,
     end: u64,
-    /// What the last answer says of the tokens.
+    /// The token use of the last answer.
     tokens: Option<TokenUse>,
     defects: Defects,
     ended: bool,
@@ -94,7 +94,7 @@ enum Which {
     Chain,
     /// Every record of a subagent's file.
     Sidechain,
-    /// The records of a sidechain inside of a session's file: the first one, and what follows one of these.
+    /// The records of a sidechain inside a session's file: the first one, and those that follow one of these.
     Inline(HashSet<u64>),
 }
 
@@ -128,7 +128,7 @@ impl ClaudeBlocks {
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
     }
 
-    /// Reads a subagent that stands inside the session's own file, up to where that was read.
+    /// Reads a subagent inside the session's own file, up to the point where that was read.
     fn sidechain(root: &Root, parent: &ClaudeBlocks) -> io::Result<Self> {
         let lines = LineReader::open(&parent.path, root.offset, Some(parent.end))?;
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
@@ -237,7 +237,7 @@ impl ClaudeBlocks {
         let bytes = match piece {
             Piece::Line(bytes) => bytes,
             Piece::Huge(megabytes) => {
-                let text = format!("a record of {megabytes} MB is left out");
+                let text = format!("a record of {megabytes} MB is not shown");
                 self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
                 return true;
             }
@@ -490,7 +490,7 @@ impl ClaudeBlocks {
         }
     }
 
-    /// A prompt that a person added while the agent was at work is stored as an attachment.
+    /// A prompt that was added while the agent was busy is stored as an attachment.
     fn attachment(&mut self, record: &Record<'_>, at: Option<Timestamp>) {
         let Some(attachment) = record.attachment else {
             return;
@@ -517,7 +517,7 @@ impl ClaudeBlocks {
     }
 }
 
-/// What an answer says of the tokens: everything that was sent for it, and what came back.
+/// The token use of an answer: everything sent for it, and the answer.
 pub(super) fn tokens_of(record: &Record<'_>) -> Option<TokenUse> {
     let usage = record.message?.get(b"usage")?;
     let number = |field: &[u8]| usage.get(field).and_then(Raw::number).unwrap_or(0);
@@ -576,7 +576,7 @@ fn met_so_far(defects: &Defects) -> Defects {
     defects
 }
 
-/// Counts a chain record and tells whether it is part of the history.
+/// Counts a chain record and returns whether it is part of the history.
 fn takes(history: &mut Which, index: &mut u32, record: &Record<'_>) -> bool {
     match history {
         Which::Sidechain => record.uuid.is_some(),

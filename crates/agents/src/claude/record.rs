@@ -1,10 +1,10 @@
-//! One line of a Claude Code transcript, looked at without parsing it.
+//! One line of a Claude Code transcript, scanned without parsing it.
 
 use std::ops::Range;
 
 use crate::fields::{Fields, Raw};
 
-/// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
+/// The kind of a record. Only kinds that the readers distinguish are named; everything else is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Kind {
     User,
@@ -42,16 +42,16 @@ impl Kind {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Record<'a> {
     pub kind: Kind,
-    /// The kind as it is written.
+    /// The kind as written.
     pub word: Option<Raw<'a>>,
     pub uuid: Option<u64>,
-    /// The id as it is written.
+    /// The id as written.
     pub id: Option<Raw<'a>>,
     pub session: Option<Raw<'a>>,
     pub parent: Option<u64>,
-    /// The parent as it is written.
+    /// The parent as written.
     pub parent_value: Option<Raw<'a>>,
-    /// Whether it names a parent at all, if only to say that there is none.
+    /// Whether it has a parent field at all, even a null one.
     pub has_parent: bool,
     /// Set on a compaction boundary, whose `parentUuid` is null.
     pub logical_parent: Option<u64>,
@@ -74,7 +74,7 @@ pub(super) struct Record<'a> {
     pub summary: Option<Raw<'a>>,
     /// `leafUuid`, `customTitle`, `aiTitle` or `relocatedCwd`, by the kind of the record.
     pub value: Option<Raw<'a>>,
-    /// Whether a field that a copy changes is there twice, which no client writes.
+    /// Whether a field that a copy changes is repeated, which no client writes.
     pub repeated: bool,
     /// Whether the line is one whole JSON object.
     pub complete: bool,
@@ -138,7 +138,7 @@ impl<'a> Record<'a> {
             && (self.has_parent || matches!(self.kind, Kind::User | Kind::Assistant | Kind::Attachment | Kind::System))
     }
 
-    /// What a `user` record is to a person.
+    /// What a `user` record means to the user.
     pub(super) fn user_part(&self) -> UserPart {
         if self.compact_summary {
             return UserPart::Summary;
@@ -150,7 +150,7 @@ impl<'a> Record<'a> {
         if content.0.starts_with(b"\"") {
             part = UserPart::of_text(&content.0[1..]);
         } else {
-            // Most records hold one tool's result, whose type stands before its bulk: then the bulk is not looked at.
+            // Most records hold one tool result, with its type before its content: then the content is skipped.
             let first = Fields::of(content.0.get(1..).unwrap_or_default()).find(|(key, _)| *key == b"type");
             if first.is_some_and(|(_, kind)| kind.0 == b"\"tool_result\"") {
                 return UserPart::ToolResult;
@@ -176,10 +176,10 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What a `user` record is to a person.
+/// What a `user` record means to the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UserPart {
-    /// Something that a person asked.
+    /// A prompt.
     Prompt,
     /// What a tool gave back.
     ToolResult,
@@ -189,11 +189,11 @@ pub(super) enum UserPart {
     FromSdk,
     /// What a command of the client printed.
     CommandOutput,
-    /// A person stopped the agent.
+    /// The user interrupted the agent.
     Interrupted,
     /// The summary that a compaction left.
     Summary,
-    /// What the client says before it shows a command of its own.
+    /// The client's introduction before the output of a local command.
     Caveat,
     /// Context that the client put in.
     Injected,

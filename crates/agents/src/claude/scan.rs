@@ -30,7 +30,7 @@ use crate::share::look_at_all;
 const TAIL: usize = 512;
 /// What a title needs of a prompt.
 pub(super) const TITLE_BYTES: usize = 200;
-/// How many lines are looked at before what they tell is taken.
+/// How many lines are parsed before their facts are used.
 const AT_ONCE: usize = 1024;
 
 /// What one pass over a transcript finds.
@@ -47,7 +47,7 @@ pub(super) struct Scan {
     pub branches: Vec<u32>,
     /// The ids of the last records of the history, where another file may have a title for one of them.
     pub latest: Vec<u64>,
-    /// The file's size when the pass began; nothing behind it was looked at.
+    /// The file's size when the pass started; later bytes were not read.
     pub size: u64,
 }
 
@@ -59,7 +59,7 @@ pub(super) trait Watch {
 
 impl Watch for () {}
 
-/// Reads the transcript at `path` once. The history ends with the record `tip`, or where the client would go on.
+/// Reads the transcript at `path` once. The history ends with the record `tip`, or where the client would continue.
 pub(super) fn scan(path: &Path, id: SessionId, tip: Option<u64>) -> Scan {
     scan_with(path, id, tip, Means::for_size)
 }
@@ -83,8 +83,7 @@ fn scan_with(path: &Path, id: SessionId, tip: Option<u64>, means: impl FnOnce(u6
     pass.finish(path, size)
 }
 
-/// How the lines of a plain file are laid out, where it is so long that all cores find that out sooner than one that copies
-/// it would come upon it.
+/// The layout of the lines of a plain file, if it is so long that scanning on all cores pays off before a copy.
 pub(super) fn layout_of(path: &Path, size: u64) -> Option<Vec<u8>> {
     let means = Means::for_size(size);
     if means.threads == 1 {
@@ -120,7 +119,8 @@ struct Pass {
     prompts: Vec<Mark>,
     /// A record that opens a turn if the agent takes it up.
     pending: Option<Pending>,
-    /// Whether a turn was opened by such a record, which only a look ahead can tell from the client's own matters.
+    /// Whether such a record started a turn, which only the following records distinguish from the client's own
+    /// messages.
     by_pending: bool,
     tail: Vec<Tail>,
     seen: u64,
@@ -129,7 +129,7 @@ struct Pass {
     cwd: Vec<u8>,
     first_cwd: Option<PathBuf>,
     home_cwd: Option<PathBuf>,
-    /// Where `/cd` moved the session, as long as nothing was said there.
+    /// The directory that `/cd` moved the session to, until the next message there.
     relocated: Option<PathBuf>,
     /// The branches, the last one last, each once.
     branches: Vec<Vec<u8>>,
@@ -139,7 +139,7 @@ struct Pass {
     /// Subagents that results name, with the record and the call.
     subagents: Vec<(u32, String, String)>,
     forked_from: Option<SessionId>,
-    /// How the lines are laid out, where that is noted.
+    /// The layout of the lines, if it is recorded.
     layout: Option<Layout>,
 }
 
@@ -156,7 +156,7 @@ struct Mark {
 #[derive(Debug, Clone, Copy)]
 struct Pending {
     mark: Mark,
-    /// A slash command, which the client may carry out by itself.
+    /// A slash command, which the client may handle itself.
     is_command: bool,
 }
 
@@ -247,7 +247,7 @@ impl Pass {
         }
     }
 
-    /// Takes what the next lines tell.
+    /// Adds the facts of the next lines.
     fn take(&mut self, facts: Facts) {
         self.summary.defects.merge(&facts.defects);
         self.summary.compacted |= facts.compacted;
@@ -346,7 +346,7 @@ impl Pass {
             (Kind::Attachment, _) => return false,
             (Kind::System, _) if !is_command => return false,
             (_, Some(UserPart::Injected)) => said.meta,
-            // The text that a command stands for.
+            // The text of a command's prompt.
             (_, Some(UserPart::FromSdk)) => is_command,
             (kind, user) => user.is_none() && kind == Kind::Assistant,
         };
@@ -404,7 +404,7 @@ impl Pass {
         summary.turns = u32::try_from(prompts.len()).unwrap_or(u32::MAX);
         summary.branches = u32::try_from(branches.len()).unwrap_or(u32::MAX);
         summary.turn_keys = prompts.iter().map(|mark| turn_key(path, mark)).collect();
-        // Whoever copies a plain file knows the ids of its prompts, and no more.
+        // A copy of a plain file knows only the ids of its prompts.
         summary.plain = summary.plain.filter(|_| !prompts.iter().any(|mark| is_common(mark.key)));
         summary.first_prompt = prompts.first().and_then(|mark| first_prompt(path, mark.offset, mark.len));
         summary.cwd = self.home_cwd.or(self.relocated).or(self.first_cwd);
@@ -428,7 +428,7 @@ impl Pass {
             if last.is_some_and(|last| last.index == answer.index) {
                 summary.mid_turn = message.is_unfinished();
             }
-            // A proxy that counts nothing says 0.
+            // A proxy that doesn't count tokens reports 0.
             summary.tokens = message.usage.map(Usage::tokens).filter(|tokens| tokens.input > 0);
             summary.model = message.model.filter(|model| model != "<synthetic>");
         }
@@ -437,7 +437,7 @@ impl Pass {
     }
 }
 
-/// The fingerprint of a turn. Where the prompt's id says little, what was said counts as well.
+/// The fingerprint of a turn. If the prompt's id is not enough, its text counts as well.
 fn turn_key(path: &Path, mark: &Mark) -> u64 {
     match is_common(mark.key) {
         true => {

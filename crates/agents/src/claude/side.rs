@@ -1,6 +1,6 @@
-//! What belongs to a session outside of its transcript, and comes along in a fork: subagents, which get the new id, large
-//! tool results, and the checkpoints of files. The notes that the agent keeps of a project come along into another
-//! project, unless that has notes of the same name.
+//! Files of a session besides its transcript, which are copied with a fork: subagents, which get the new id, large tool
+//! results, and file checkpoints. The agent's notes about a project are copied to another project, unless that has
+//! notes of the same name.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use super::mentioned::mentioned;
 use super::subagents;
 use crate::copy::{CopyRequest, SideFile};
 
-/// Everything that a fork may bring, whether the source has it or not; only for the notes it is looked.
+/// Everything that a fork may include, whether the source has it or not; only notes are checked for existence.
 pub(super) fn side_files(source: &Path, order: &CopyRequest) -> Vec<SideFile> {
     let target = order.target.as_path();
     let hidden = |folder: &Path, what: &str| folder.join(format!(".{}.tine-{what}", order.id));
@@ -47,7 +47,7 @@ pub(super) fn side_files(source: &Path, order: &CopyRequest) -> Vec<SideFile> {
     all
 }
 
-/// Copies one of those to where it is prepared, and flushes it. What is not there is not copied.
+/// Copies one of those to its temporary path, and flushes it. A missing one is skipped.
 pub(super) fn prepare(source: &Path, piece: &SideFile, order: &CopyRequest, cut: Option<&Path>) -> io::Result<()> {
     if piece.from == home::side_folder(source) {
         return copy_side(source, order, &piece.prepared, cut);
@@ -66,7 +66,7 @@ pub(super) fn copy_side(source: &Path, order: &CopyRequest, to: &Path, cut: Opti
     let side = home::side_folder(source);
     let is_known = |file: &PathBuf| ["subagents", "tool-results"].iter().any(|folder| file.starts_with(folder));
     let (known, unknown): (Vec<PathBuf>, Vec<PathBuf>) = files_below(&side).into_iter().partition(is_known);
-    // Nobody knows to which turns the rest belongs.
+    // The turns of the other files are unknown.
     for file in of_cut(&side, known, order, cut)?.into_iter().chain(unknown) {
         let (from, to) = (side.join(&file), to.join(&file));
         if file.starts_with("subagents") && file.extension().is_some_and(|extension| extension == "jsonl") {
@@ -80,7 +80,7 @@ pub(super) fn copy_side(source: &Path, order: &CopyRequest, to: &Path, cut: Opti
     copy_subagents_beside(source, order, to, cut)
 }
 
-/// Copies those subagents that 2.0.x kept beside the session's file to where later versions keep them.
+/// Copies subagents that 2.0.x kept next to the session's file to where later versions keep them.
 fn copy_subagents_beside(source: &Path, order: &CopyRequest, to: &Path, cut: Option<&Path>) -> io::Result<()> {
     let files = subagents::files_beside(source);
     if files.is_empty() {
@@ -105,7 +105,7 @@ fn config_of(transcript: &Path) -> Option<&Path> {
     (projects.file_name()? == "projects").then(|| projects.parent()).flatten()
 }
 
-/// Those of a folder's files that come along.
+/// The files of a folder to copy.
 fn of_cut(folder: &Path, files: Vec<PathBuf>, order: &CopyRequest, cut: Option<&Path>) -> io::Result<Vec<PathBuf>> {
     match cut {
         Some(transcript) if !files.is_empty() => mentioned(folder, files, &order.source_id, transcript),

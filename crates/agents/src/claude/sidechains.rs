@@ -1,5 +1,5 @@
-//! Subagents that stand inside the session's own file, as 1.0.x wrote them: records with `isSidechain`, among those of the
-//! session, from the call to its result. Nothing but the prompt tells which call started which of them. There may be no
+//! Subagents inside the session's own file, as written by 1.0.x: records with `isSidechain`, among those of the
+//! session, from the call to its result. Only the prompt shows which call started which subagent. There may be no
 //! result, where a person interrupted the call or the file ends, and no call.
 
 use std::collections::HashMap;
@@ -25,21 +25,21 @@ pub(super) struct Sidechains {
 pub(super) struct Root {
     /// Its id.
     pub id: String,
-    /// Where it stands.
+    /// Its position.
     pub offset: u64,
     prompt: u64,
 }
 
-/// What a call says of the subagent that it starts.
+/// The subagent that a call starts.
 #[derive(Debug)]
 pub(super) struct Task {
     pub role: Option<String>,
     pub description: Option<String>,
-    /// [`fingerprint`] of what the subagent is asked.
+    /// The [`fingerprint`] of the subagent's prompt.
     pub prompt: u64,
-    /// When it was called.
+    /// The time of the call.
     pub at: Option<Timestamp>,
-    /// Where the call stands.
+    /// The position of the call.
     offset: u64,
 }
 

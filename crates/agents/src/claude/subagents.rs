@@ -1,5 +1,5 @@
-//! The transcripts of a session's subagents: `<session>/subagents/agent-<id>.jsonl` with a `.meta.json` beside each. 2.0.x
-//! kept them beside the session's own file, as `agent-<id>.jsonl`, all sessions' together and without a `.meta.json`. The
+//! The transcripts of a session's subagents: `<session>/subagents/agent-<id>.jsonl` with a `.meta.json` for each. 2.0.x
+//! kept them next to the session's own file, as `agent-<id>.jsonl`, those of all sessions together and without a `.meta.json`. The
 //! call's result names the one that it started, unless it was interrupted; then only the prompt tells.
 
 use std::cell::OnceCell;
@@ -94,7 +94,7 @@ pub(super) fn transcripts(transcript: &Path) -> Vec<(String, PathBuf)> {
     found.collect()
 }
 
-/// The names of all subagents' transcripts that lie beside a session's own file.
+/// The names of all subagents' transcripts next to a session's own file.
 pub(super) fn files_beside(transcript: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(transcript.parent().unwrap_or(Path::new("."))).into_iter().flatten().flatten();
     let names = entries.map(|entry| PathBuf::from(entry.file_name()));
@@ -118,7 +118,7 @@ pub(super) fn files_beside_of(session: &SessionId, transcript: &Path) -> Vec<Pat
     paths.filter(is_of_session).collect()
 }
 
-/// What stands beside a subagent's transcript.
+/// The metadata next to a subagent's transcript.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Meta {
@@ -135,7 +135,7 @@ impl Meta {
 }
 
 impl Subagents {
-    /// Looks into the side folder of a transcript.
+    /// Lists the side folder of a transcript.
     pub(super) fn of(transcript: &Path) -> Self {
         let side = home::side_folder(transcript);
         let mut by_call = HashMap::new();
@@ -161,7 +161,7 @@ impl Subagents {
         self.side.clone()
     }
 
-    /// The subagent that a call started; by the id in the call's result where the meta file does not tell.
+    /// The subagent that a call started; identified by the call's result if the meta file does not.
     pub(super) fn started_by(&self, call: &str, agent: Option<&str>) -> Option<Subagent> {
         if let Some(found) = self.by_call.get(call) {
             return Some(found.clone());
@@ -194,7 +194,7 @@ impl Subagents {
     }
 }
 
-/// The transcript of the subagent with this id, where a file tells nothing more of it.
+/// The transcript of the subagent with this id, if no meta file describes it.
 pub(super) fn file_of(side: &Path, id: &str) -> Option<PathBuf> {
     let is_id = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let name = is_id.then(|| format!("agent-{id}.jsonl"))?;

@@ -1,7 +1,7 @@
 //! The titles that 1.0 to 2.1.29 gave to conversations: `summary` records, each with the id of the conversation's last record.
 //!
-//! The client wrote them at the beginning of the next file of the project, so the title of a session usually stands in
-//! another one. Only the beginnings of those are read.
+//! The client wrote them at the beginning of the project's next file, so the title of a session is usually in another
+//! file. Only the beginnings of these files are read.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +14,7 @@ use super::record::{Kind, Record, key_of};
 use super::scan::title_of;
 use crate::files::open_regular;
 
-/// How much of a file is looked at.
+/// How much of a file is read.
 const BEGINNING: u64 = 64 << 10;
 
 /// The titles in the beginnings of a project's files, by the record that each names.
@@ -23,12 +23,12 @@ type Titles = HashMap<u64, String>;
 /// The titles of folders, each with the time at which the folder was changed.
 type Folders = HashMap<PathBuf, (SystemTime, Arc<Titles>)>;
 
-/// The titles of the projects that were looked at, as long as nothing is added to their folders.
+/// The titles of the projects read so far, valid until something is added to their folders.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Summaries(Arc<Mutex<Folders>>);
 
 impl Summaries {
-    /// The title that a file beside the one at `path` has for a conversation with these records, the latest last.
+    /// The title in another file of the project for a conversation with these records, the latest last.
     pub(super) fn title(&self, path: &Path, records: &[u64]) -> Option<String> {
         let titles = self.of_folder(path.parent()?)?;
         records.iter().rev().find_map(|key| titles.get(key)).cloned()
@@ -70,7 +70,7 @@ pub(super) fn are_written_by(version: &str) -> bool {
     (next(), next(), next()) < (2, 1, 30)
 }
 
-/// What a `summary` record says: the record that it names, and the title.
+/// The contents of a `summary` record: the record that it names, and the title.
 pub(super) fn read(record: &Record<'_>) -> Option<(u64, String)> {
     (record.kind == Kind::Summary).then_some(())?;
     Some((key_of(record.value?.plain()?), title_of(record.summary?)?))
@@ -78,7 +78,7 @@ pub(super) fn read(record: &Record<'_>) -> Option<(u64, String)> {
 
 fn read_beginning(path: &Path, titles: &mut Titles) {
     let mut beginning = Vec::new();
-    // A file that can't be read has no titles; its own scan says what is wrong with it.
+    // An unreadable file has no titles; its own scan reports the problem.
     if open_regular(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning)).is_err() {
         return;
     }

@@ -119,7 +119,7 @@ fn a_huge_line_in_a_file_out_of_order_loses_nothing_behind_it() {
         "first answer",
         "2. second",
         "call c",
-        "notice a record of 17 MB is left out",
+        "notice a record of 17 MB is not shown",
         "second answer",
         "3. third",
     ];

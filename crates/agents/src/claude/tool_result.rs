@@ -1,4 +1,4 @@
-//! What a tool gave back: text, pictures, and large outputs that the client stored in a file of their own.
+//! Tool results: text, images, and large outputs that the client stored in separate files.
 
 use std::io::Read;
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) struct ToolResult {
     pub media: Vec<(String, Option<u64>)>,
 }
 
-/// Reads a `tool_result` element. `side` is the session's own folder, the only one that is looked into.
+/// Reads a `tool_result` element. `side` is the session's own folder, the only one that is read.
 pub(super) fn read(element: Raw<'_>, tool: Option<&str>, side: &Path) -> ToolResult {
     let mut result = ToolResult { error: element.get(b"is_error").is_some_and(Raw::is_true), ..ToolResult::default() };
     let Some(content) = element.get(b"content") else {
@@ -63,7 +63,7 @@ fn exit_code(text: &str) -> Option<i32> {
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// Output that was too large for the transcript lies in `<side>/tool-results/`; the transcript names the file.
+/// Output that was too large for the transcript is in `<side>/tool-results/`; the transcript names the file.
 ///
 /// Only the file's name is taken from the transcript. The folder is the session's own, so that no transcript can
 /// make tine read anything else.

@@ -44,7 +44,7 @@ impl Transcripts for Claude {
     }
 
     fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
-        // A missing or unreadable file is an error here, where somebody asked for this very session.
+        // A missing or unreadable file is an error here, because this session was requested.
         open_regular(path)?;
         Ok(Box::new(match known {
             Some(known) if part.tip.is_none() => read::ClaudeBlocks::plain(path, known, part)?,
@@ -75,7 +75,7 @@ impl Transcripts for Claude {
     }
 
     fn starting_commits(&self, path: &Path) -> Vec<String> {
-        // What it tells the model of the repository, in a text that stands in JSON: one line per commit.
+        // The heading of the commits that it describes to the model, inside JSON: one line per commit.
         const HEADING: &[u8] = br"Recent commits:\n";
         let head = head_of(path).unwrap_or_default();
         let Some(start) = memchr::memmem::find(&head, HEADING) else {

@@ -1,9 +1,9 @@
 //! The context windows of Claude Code's models.
 //!
-//! Transcripts don't name the window: `cost-state` has a `modelUsage` without it, and the model of a record lacks the
-//! `[1m]` that it was chosen with. What stands here is the `contextWindow` that 2.1.325 reported for each model in the
-//! `result` of a headless run on 18 November 2026. 2.1.197 has 200,000 for every model that isn't chosen with `[1m]`. Its
-//! default for new sessions is chosen with it, but a session that is resumed loses that.
+//! Transcripts don't contain the window: `cost-state` has a `modelUsage` without it, and the model of a record lacks
+//! the `[1m]` suffix. These values are the `contextWindow` that 2.1.325 reported for each model in the `result` of a
+//! headless run on 18 November 2026. 2.1.197 has 200,000 for every model without `[1m]`. Its default model for new
+//! sessions has the suffix, but resumed sessions lose it.
 
 /// Sizes that there are.
 pub(super) const SIZES: &[u64] = &[SMALL, LARGE];

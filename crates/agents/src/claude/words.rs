@@ -1,10 +1,10 @@
-//! The words in a record, without what the client put around and beside them.
+//! The text of a record, without the client's additions.
 
 use super::record::UserPart;
 use crate::fields::Raw;
 
-/// The words of a content value: a string, or the text elements of a list. Of a list, what the client put in beside a
-/// person's words is left out.
+/// The text of a content value: a string, or the text elements of a list. The client's additions to a list are left
+/// out.
 pub(super) fn prompt_text(content: Raw<'_>) -> String {
     if content.0.starts_with(b"\"") {
         return unwrap_command(content.string().unwrap_or_default().into_owned());
@@ -28,7 +28,7 @@ fn is_injected(text: Raw<'_>) -> bool {
     text.0.get(1..).is_some_and(|text| UserPart::of_text(text) == UserPart::Injected)
 }
 
-/// A slash command as it was typed, out of the tags in which the client stores it; other text stays as it is.
+/// A slash command as typed, without the tags in which the client stores it; other text is unchanged.
 fn unwrap_command(text: String) -> String {
     let inside = |tag: &str| {
         let start = text.find(&format!("<{tag}>"))? + tag.len() + 2;

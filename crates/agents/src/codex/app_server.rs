@@ -37,7 +37,7 @@ impl<'a> AppServer<'a> {
         let (sender, answers) = mpsc::channel();
         thread::spawn(move || {
             let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok);
-            // What is no answer tells of things that nobody here asked about.
+            // Messages that are not answers are notifications nobody requested.
             for message in lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok()) {
                 if message.get("id").is_some() && message.get("method").is_none() && sender.send(message).is_err() {
                     break;
@@ -92,14 +92,14 @@ impl<'a> AppServer<'a> {
         let said = self.trouble.take().map(text_of).unwrap_or_default();
         match (last_line(&said), status) {
             (Some(line), _) => self.program.failed(line),
-            (None, Ok(status)) => self.program.failed(format!("it ended at once ({status})")),
+            (None, Ok(status)) => self.program.failed(format!("it exited immediately ({status})")),
             (None, Err(_)) => self.program.failed("it closed its output"),
         }
     }
 }
 
 impl Drop for AppServer<'_> {
-    /// Lets it end by itself, which writes what it still holds.
+    /// Lets it end normally, so that it writes its buffers.
     fn drop(&mut self) {
         drop(self.input.take());
         if self.program.wait(&mut self.child, Duration::from_secs(10)).is_err() {

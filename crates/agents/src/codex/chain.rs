@@ -7,7 +7,7 @@ use super::home::Home;
 use super::meta::{Base, Meta};
 use super::record::Record;
 
-/// Nobody forks a fork a thousand times; a longer chain leads in circles or was made to harm.
+/// No one forks a fork a thousand times; a longer chain is circular or malicious.
 const LONGEST: usize = 1000;
 
 /// A file of which only the records before an ordinal count.
@@ -35,7 +35,7 @@ pub(super) fn resolve(home: &Home, own: &Path, base: &Base) -> (Vec<Segment>, Op
     let mut seen = HashSet::from([own.to_owned()]);
     let mut next = Some(base.clone());
     let mut missing = None;
-    // A cut holds for everything behind it: it may lie in the source's own base.
+    // A cut applies to everything after it: it may be in the source's own base.
     let mut nearest_end = u64::MAX;
     while let Some(base) = next.take() {
         let path = home.find_segment(&base.segment);

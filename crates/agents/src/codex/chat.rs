@@ -112,7 +112,7 @@ impl CodexChat {
                 let choice =
                     |model: &Value| ModelChoice { value: string(&model["model"]), name: string(&model["displayName"]) };
                 self.offer.models = models.map(choice).collect();
-                // Whoever is told of the thread first has the list of models then.
+                // The first report of the thread includes the list of models.
                 match self.thread.is_some() {
                     true => Received::event(ChatEvent::Ready(self.offer.clone())),
                     false => Received::default(),

@@ -80,7 +80,7 @@ pub(super) fn remove_server(text: &str, kept: &[String]) -> Result<String, Probl
     Ok(document.to_string())
 }
 
-/// The tables with a header of their own that tine adds to: trust in hooks, and servers.
+/// The tables that tine adds to: trust in hooks, and servers.
 pub(super) fn containers(text: &str) -> Vec<String> {
     let Ok(document) = parse(text) else {
         return Vec::new();
@@ -92,8 +92,8 @@ pub(super) fn containers(text: &str) -> Vec<String> {
     found.into_iter().filter(|(_, item)| item.filter(is_written).is_some()).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The environment variables that Codex passes on to the server; it passes no others. They tell where the user's terminal
-/// is and where agents and tine keep their files, and contain what the agents need that tine starts. The providers of this
+/// The environment variables that Codex passes on to the server; it passes no others. They identify the user's terminal
+/// and the folders of agents and tine, and contain what agents started by tine need. The providers in this
 /// configuration may name more keys.
 fn server_variables(document: &DocumentMut) -> Vec<String> {
     const TERMINAL_AND_FILES: [&str; 21] = [

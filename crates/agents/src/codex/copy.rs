@@ -1,9 +1,9 @@
 //! A fork by copy: the thread's history up to a turn, flattened into one file under a new id.
 //!
-//! The first line is the copy's own identity; references to other files are gone, because the history that they stood for
-//! is in the file. Records change only where they name the thread itself (`thread_id`, `session_id` of a payload), or the
-//! directory of a turn, by which Codex lists its threads; everything else is carried byte for byte, records of unknown
-//! kinds included. What was taken back by going back to an earlier prompt is left out.
+//! The first line is the copy's own identity; references to other files are removed, because their history is in the
+//! copy. Records change only where they name the thread itself (`thread_id`, `session_id` of a payload), or the
+//! directory of a turn, by which Codex lists its threads; everything else is copied byte for byte, including unknown
+//! records. Turns removed by going back to an earlier prompt are left out.
 
 use std::collections::HashSet;
 use std::io::{self, Read};
@@ -56,7 +56,7 @@ pub(super) fn copy(
         if is_cut {
             break;
         }
-        // Only where a file has to be unpacked, another thread does more for it than handing over costs.
+        // Another thread is only worth its overhead if a file must be decompressed.
         let means = Means::for_size(if is_compressed(path) { *end } else { 0 });
         read_ahead(Source::open(path)?, *end, means, |line| {
             let place = Place { segment, offset: line.offset };
@@ -81,25 +81,25 @@ pub(super) fn read_back(home: &Home, path: &Path, order: &CopyRequest, growing: 
     let rewrite = Rewrite::checking(values(order), None);
     let mut check = Check { order, path, rewrite, knows_world: false, is_first: true, end: 0, fault: None };
     let scan = scan_copy(home, (path, &order.target), growing, &mut check);
-    let wrong = check.rewrite.wrong.map(|value| format!("a record says something else of its {}", NAMES[value]));
+    let wrong = check.rewrite.wrong.map(|value| format!("a record has a different {}", NAMES[value]));
     ReadBack { summary: scan.summary, bytes: check.end, seal: check.rewrite.seal, fault: check.fault.or(wrong) }
 }
 
-/// Which of the copy's own values stands for what, and what that is called.
+/// The indices and names of the copy's own values.
 const ID: usize = 0;
 const DIRECTORY: usize = 1;
 const NAMES: [&str; 2] = ["thread", "directory"];
 
-/// What the copy has of its own.
+/// The copy's own values.
 fn values(order: &CopyRequest) -> Vec<Vec<u8>> {
     vec![string(order.id.as_str()), string(&order.cwd.to_string_lossy())]
 }
 
 /// Where the records of a thread are.
 struct History {
-    /// The files, the oldest first, each with where it ends.
+    /// The files, oldest first, each with its end.
     files: Vec<(PathBuf, u64)>,
-    /// What was taken back: from the first place up to and including the second.
+    /// Rolled-back ranges: from the first position up to and including the second.
     taken_back: Vec<(Place, Place)>,
     /// How many turns there are, if they were counted.
     turns: Option<u32>,
@@ -119,7 +119,7 @@ impl History {
     }
 }
 
-/// Where the turn after `turns` begins, with the records of its task or context that stand before its prompt.
+/// Where the turn after `turns` starts, including the records of its task or context before its prompt.
 fn cut_after(history: &History, turns: u32) -> io::Result<Place> {
     let mut counted = Turns::default();
     let mut steps = Vec::new();
@@ -168,7 +168,7 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// The first line: who the copy is. It is parsed and written anew, which keeps fields that are not known.
+    /// The first line: the identity of the copy. It is parsed and rewritten, keeping unknown fields.
     fn identity(&mut self, source: &Path) -> io::Result<()> {
         let mut lines = Source::lines(source, None)?;
         let mut first = Map::from_iter([("type".to_owned(), json!("session_meta"))]);
@@ -220,11 +220,11 @@ impl Copier<'_> {
             None => beginning(path, line)?,
         };
         let Some(record) = Record::of(line.bytes.unwrap_or(&beginning)) else {
-            // Damage is not carried along: Codex passes over it as well.
+            // Damaged lines are not copied: Codex skips them too.
             return Ok(());
         };
-        // A legacy thread keeps the identities of its ancestors behind its own, and so does its copy. Where records are
-        // numbered, one identity stands for the whole history.
+        // A legacy thread keeps the identities of its ancestors after its own, and so does its copy. In numbered
+        // rollouts, one identity is for the whole history.
         if record.kind == Kind::SessionMeta && record.ordinal.is_some() {
             return Ok(());
         }
@@ -248,13 +248,13 @@ impl Copier<'_> {
     }
 }
 
-/// A record that is taken apart.
+/// A record that is being split.
 struct Taken<'a> {
     path: &'a Path,
     line: &'a Line<'a>,
     kind: Kind,
-    /// Whether Codex tells by `world_state` what the model knows of its surroundings. Where it does not, it compares the
-    /// last turn's directory with its own to find out whether the model has to be told of another one.
+    /// Whether Codex records in `world_state` what the model knows about its environment. Without it, Codex compares
+    /// the last turn's directory with its own to decide whether to tell the model about a new one.
     knows_world: bool,
 }
 
@@ -270,8 +270,8 @@ impl Taken<'_> {
     }
 }
 
-/// Takes a record apart, on its way into the copy or out of it: ids of the thread itself, as `is_own` tells them, and
-/// directories are replaced. False where the line is damaged.
+/// Splits a record, when the copy is written and when it is read back: ids of the thread itself, selected by `is_own`,
+/// and directories are replaced. Returns false for a damaged line.
 fn take(rewrite: &mut Rewrite<'_>, taken: &Taken<'_>, is_own: impl Fn(Raw<'_>) -> bool) -> io::Result<bool> {
     let Taken { path, line, .. } = *taken;
     if let Some(bytes) = line.bytes {
@@ -301,7 +301,7 @@ fn take(rewrite: &mut Rewrite<'_>, taken: &Taken<'_>, is_own: impl Fn(Raw<'_>) -
     Ok(true)
 }
 
-/// The beginning of a line that is too long to be held, which tells what it is.
+/// The beginning of an oversized line, which shows its type.
 fn beginning(path: &Path, line: &Line<'_>) -> io::Result<Vec<u8>> {
     let mut beginning = Vec::new();
     Source::range(path, line.offset, line.offset + line.len.min(4096))?.read_to_end(&mut beginning)?;
@@ -329,9 +329,9 @@ impl Check<'_> {
         let is = |key: &[u8], id: &str| record.get(key).and_then(Raw::string).is_some_and(|found| found == id);
         let (own, source) = (self.order.id.as_str(), self.order.source_id.as_str());
         if record.kind != Kind::SessionMeta || !is(b"id", own) || !is(b"session_id", own) {
-            self.note("it does not begin with its own identity");
+            self.note("its first record is not its own identity");
         } else if !is(b"forked_from_id", source) {
-            self.note("it does not say where it was forked from");
+            self.note("it lacks its parent pointer");
         } else if !is(b"cwd", &self.order.cwd.to_string_lossy()) {
             self.note("it works in another directory");
         } else if record.get(b"history_base").is_some() {

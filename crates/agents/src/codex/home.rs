@@ -16,8 +16,8 @@ use crate::{Discovery, SessionFile};
 #[derive(Debug, Clone)]
 pub(super) struct Home {
     root: PathBuf,
-    /// Where every file was when somebody last looked through the folders. A listing asks for the sources of hundreds
-    /// of forks, and some of those sources are nowhere.
+    /// The path of every file when the folders were last listed. A listing looks up the sources of hundreds of forks,
+    /// and some no longer exist.
     index: Arc<Mutex<Option<Index>>>,
 }
 
@@ -27,7 +27,7 @@ struct Index {
     files: HashMap<String, Vec<(Name, PathBuf)>>,
     /// The time of the newest id; what is older and not here is nowhere.
     newest: i64,
-    /// What was looked for in vain.
+    /// Ids that were not found.
     missing: HashSet<String>,
 }
 
@@ -43,7 +43,7 @@ impl Index {
         self.files.get(id).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether nothing that it says of `id` has changed since, as far as that can be told at a glance.
+    /// Whether its entry for `id` is still valid, by a quick check.
     fn holds_for(&self, id: &str) -> bool {
         let files = self.get(id);
         if files.is_empty() {
@@ -81,7 +81,7 @@ impl Home {
         found
     }
 
-    /// The file that another file's `history_base` names: the id that stands last in its name.
+    /// The file that another file's `history_base` names: by the last id in its name.
     pub(super) fn find_segment(&self, id: &str) -> Option<PathBuf> {
         self.find(id, &|name| name.segment.as_deref().unwrap_or(&name.thread) == id)
     }
@@ -200,7 +200,7 @@ fn visit_folder(
     }
 }
 
-/// What a rollout's file name tells.
+/// The parts of a rollout's file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name {
     /// The thread's id.
@@ -228,19 +228,19 @@ impl Name {
         }
     }
 
-    /// What the name of the file at `path` tells.
+    /// Parses the name of the file at `path`.
     pub(super) fn of_path(path: &Path) -> Option<Self> {
         Name::of(path.file_name()?.to_str()?, false)
     }
 
-    /// Among the files of one thread the newest segment is the thread. Segments are named by time. A file that is
-    /// there twice counts where it is not archived, and plain, as Codex has it while it compresses one.
+    /// Of several files of a thread, the newest segment is the thread. Segments are named by time. If a file exists
+    /// twice, the one that is not archived and not compressed counts, as for Codex while it compresses one.
     fn rank(&self) -> (Option<&str>, bool, bool) {
         (self.segment.as_deref(), !self.archived, !self.compressed)
     }
 }
 
-/// The UUID at the end, and what stands before it.
+/// The UUID at the end, and the text before it.
 fn split_id(stem: &str) -> Option<(&str, &str)> {
     let start = stem.len().checked_sub(36)?;
     let (before, id) = (stem.get(..start)?, stem.get(start..)?);
@@ -256,7 +256,7 @@ pub(super) fn is_uuid(id: &str) -> bool {
     split_id(id).is_some_and(|(before, _)| before.is_empty())
 }
 
-/// The time that an id was made at, in milliseconds since 1970, where it is a UUID of version 7.
+/// The creation time of an id in milliseconds since 1970, if it is a UUID of version 7.
 pub(super) fn time_of(id: &str) -> Option<i64> {
     let (before, id) = split_id(id)?;
     if !before.is_empty() || id.as_bytes()[14] != b'7' {

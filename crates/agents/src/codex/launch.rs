@@ -96,8 +96,8 @@ fn command(thread: &[&str], directory: &Path, options: &[String], prompt: Option
     command
 }
 
-/// Hands something over to a thread that the daemon has open. After a turn that was interrupted the daemon holds back what
-/// is queued, also where it is told to resume the thread.
+/// Queues a message for a thread that the daemon has open. After an interrupted turn, the daemon holds back queued
+/// messages, even if it is told to resume the thread.
 fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
     let mut command = program.command(std::path::Path::new("/"));
     command.args(["queue", "--thread", id.as_str()]).arg(format!("--message={text}"));
@@ -131,16 +131,16 @@ fn send(program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError>
     if let Some(failure) = failure {
         return Err(program.failed(failure));
     }
-    let id = id.ok_or_else(|| program.failed("it named no thread"))?;
-    // A thread that Codex does not find is a new one to it, without a word.
+    let id = id.ok_or_else(|| program.failed("it reported no thread id"))?;
+    // If Codex does not find a thread, it silently starts a new one.
     if message.session.is_some_and(|session| *session.id != id) {
-        return Err(program.failed("it did not find the thread, and began another one"));
+        return Err(program.failed("it did not find the thread and started another one"));
     }
     // Codex writes the window into the transcript.
     Ok(Reply { id, answer, windows: Vec::new() })
 }
 
-/// Why a turn failed, as its events tell.
+/// Why a turn failed, according to its events.
 fn failure_in(told: &str) -> Option<String> {
     let events = told.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut reasons = events.filter_map(|event| {
@@ -154,14 +154,14 @@ fn failure_in(told: &str) -> Option<String> {
 fn fork(home: &Home, program: &Program, request: &ForkRequest<'_>) -> Result<NewSession, ProgramError> {
     let mut params = json!({ "threadId": request.source_id, "cwd": request.directory.to_string_lossy() });
     if let Some(turns) = request.turns {
-        let turn = turn_id(home, request.source, turns).ok_or_else(|| program.unable("tell its turns apart"))?;
+        let turn = turn_id(home, request.source, turns).ok_or_else(|| program.unable("fork at a turn"))?;
         params["lastTurnId"] = json!(turn);
     }
     let mut server = AppServer::start(program, request.directory)?;
     let answer = server.call("thread/fork", &params)?;
     let thread = &answer["thread"];
     let id = thread["id"].as_str().and_then(|id| SessionId::new(id).ok());
-    let id = id.ok_or_else(|| program.failed("it named no thread"))?;
+    let id = id.ok_or_else(|| program.failed("it reported no thread id"))?;
     let path = thread["path"].as_str().map(PathBuf::from);
     // A name is for Codex's own list; a version that takes none still made the fork.
     server

@@ -1,9 +1,9 @@
 //! Which threads a process has open: those whose `thread-writer-locks/<id>.lock` is locked.
 //!
-//! Versions before the locks (0.140) are noticed by the rollout that a process called `codex` has open.
+//! Versions before the locks (0.140) are detected by the rollout that a process named `codex` has open.
 //!
-//! The locks are looked up in `/proc/locks` and never tried: a lock of ours, held for a moment, would make Codex
-//! refuse the thread. Whether an open thread is at work is told by its transcript.
+//! The locks are looked up in `/proc/locks` and never tried: if we held a lock for a moment, Codex would refuse the
+//! thread. Whether an open thread is busy is in its transcript.
 
 use std::collections::HashMap;
 use std::fs;
@@ -42,11 +42,11 @@ impl LiveState for Codex {
             Some(!rest.starts_with(|first: char| first.is_ascii_digit()))
         };
         match () {
-            () if shows(&TRUST) => Screen::Asks("an answer whether it may trust this folder"),
+            () if shows(&TRUST) => Screen::Asks("an answer to its folder trust prompt"),
             () if shows(&PERMISSION) => Screen::Asks("a permission"),
             () if ends_with_line(screen, "Browsing transcript") => Screen::Reading(ExitKey::Escape),
             () if screen.trim_start().starts_with("/ T R A N S C R I P T") => Screen::Reading(ExitKey::Q),
-            // Below the input stands the model, once it is known.
+            // The model is below the input, once it is known.
             () if screen
                 .lines()
                 .skip_while(|line| is_input(line) != Some(true))
@@ -60,8 +60,8 @@ impl LiveState for Codex {
     }
 
     fn as_plain_input(&self, text: &str) -> String {
-        // Spaces are taken off before a `!` is looked for, and what follows it would run in a shell; nothing that can be
-        // seen helps there.
+        // Codex strips spaces before it checks for `!`, and would run the text after it in a shell; no visible prefix
+        // helps.
         let text = with_closed_end(text);
         match text.trim_start().chars().next() {
             Some('/') => format!(" {text}"),
@@ -78,7 +78,7 @@ impl LiveState for Codex {
 fn live(root: &Path, proc: Option<&Path>) -> Live {
     let mut live = Live::default();
     let Some(proc) = proc else {
-        live.weak = Some("this system has no /proc, so a running Codex is not noticed");
+        live.weak = Some("without /proc, tine cannot see running Codex sessions");
         return live;
     };
     let folder = root.join("thread-writer-locks");
@@ -87,7 +87,7 @@ fn live(root: &Path, proc: Option<&Path>) -> Live {
         return live;
     };
     let Ok(locks) = fs::read_to_string(proc.join("locks")) else {
-        live.weak = Some("/proc/locks cannot be read, so a running Codex is not noticed");
+        live.weak = Some("/proc/locks is not readable, so tine cannot see running Codex sessions");
         return live;
     };
     let holders = holders(&locks);
@@ -194,8 +194,8 @@ struct Lock {
     device: (u64, u64),
 }
 
-/// The holders of `flock` locks by inode. A line reads `3: FLOCK  ADVISORY  WRITE 19458 fe:00:10022679 0 EOF`; one
-/// that only waits for a lock has an arrow behind its number.
+/// The holders of `flock` locks by inode. A line reads `3: FLOCK  ADVISORY  WRITE 19458 fe:00:10022679 0 EOF`; one that
+/// waits for a lock has an arrow after its number.
 fn holders(locks: &str) -> HashMap<u64, Vec<Lock>> {
     let mut holders: HashMap<u64, Vec<Lock>> = HashMap::new();
     for line in locks.lines() {

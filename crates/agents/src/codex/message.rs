@@ -1,4 +1,4 @@
-//! What stands in a user's message: a person's words and pictures, or context that the client put in.
+//! The contents of a user's message: text and images, or context that the client added.
 
 use jiff::Timestamp;
 
@@ -21,10 +21,10 @@ pub(super) struct Media {
     pub bytes: Option<u64>,
 }
 
-/// Who put a user's message there.
+/// The author of a user's message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Author {
-    /// A person, or somebody who injected it through the app server; which one is told by what is around it.
+    /// The user, or a client that injected it through the app server; the surrounding records decide.
     Person,
     /// A person's `!` command, with its output.
     Shell,
@@ -57,7 +57,7 @@ impl Message {
         (message, author)
     }
 
-    /// A `user_message` event or a `UserMessage` item: what a person typed, as the client shows it.
+    /// A `user_message` event or a `UserMessage` item: what the user typed, as the client shows it.
     pub(super) fn of_prompt(record: &Record<'_>) -> Message {
         let mut message = Message { at: record.at(), ..Message::default() };
         if record.kind == Kind::PromptEvent {
@@ -80,7 +80,7 @@ impl Message {
         message
     }
 
-    /// What the person asked for, and before it what an editor told about itself: the open files, the selection.
+    /// The user's request, and before it the editor's context: the open files, the selection.
     pub(super) fn request(&self) -> (Option<&str>, &str) {
         /// The heading that the editors' extensions put before a person's words; Codex's own titles begin after it.
         const REQUESTS: [&str; 2] = ["## My request for Codex:", "## My request:"];
@@ -171,7 +171,7 @@ fn author_of(text: &str) -> Author {
     if CLIENT.iter().any(|mark| text.starts_with(mark)) { Author::Client } else { Author::Person }
 }
 
-/// A `!` command and what it gave back, from the message that tells the model of it.
+/// A `!` command and its output, from the message that reports it to the model.
 pub(super) fn shell_command(text: &str) -> String {
     let Some((command, result)) = text.split_once("<command>").and_then(|(_, rest)| rest.split_once("</command>"))
     else {

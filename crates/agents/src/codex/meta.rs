@@ -1,6 +1,6 @@
-//! What a rollout says of itself: its first `session_meta`, which alone is its identity.
+//! A rollout's identity: its first `session_meta`.
 //!
-//! A fork in the legacy dialect is a full copy that keeps the `session_meta` of every ancestor behind its own.
+//! A fork in the legacy dialect is a full copy that keeps the `session_meta` of every ancestor after its own.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const LINES_TO_LOOK_AT: usize = 16;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Meta {
     pub id: Option<SessionId>,
-    /// When the thread began, as it is written; copies of the record keep it.
+    /// When the thread started, as written; copies of the record keep it.
     pub began: Vec<u8>,
     pub forked_from: Option<SessionId>,
     /// The thread that started this one as a helper.
@@ -35,7 +35,7 @@ pub(super) struct Meta {
     pub base: Option<Base>,
 }
 
-/// Sorts of helpers that are told apart.
+/// Kinds of subagents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Helper {
     Spawned,

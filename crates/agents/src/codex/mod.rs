@@ -54,7 +54,7 @@ pub(crate) static ABOUT: About = About {
             "CODEX_VERSION",
             "CODEX_SANDBOX*",
         ],
-        // Its MCP calls name the thread, so that nothing has to be read from the environment.
+        // Its MCP calls contain the thread, so the environment is not needed.
         session_id: None,
         project: None,
         environment_file: None,

@@ -13,8 +13,8 @@ use crate::{Notes, TitleChange};
 /// The file, in Codex's folder.
 pub(super) const FILE: &str = "session_index.jsonl";
 
-/// Takes out the lines of a name that was taken back, and of the one that Codex was given instead. Where others have
-/// named threads since, they stay; the last one of a thread counts.
+/// Removes the lines of an undone name, and of the one that Codex got instead. Lines for other threads stay; the last
+/// line of a thread counts.
 pub(super) fn take_back(id: &SessionId, taken: &TitleChange<'_>, instead: &str) -> io::Result<()> {
     // Codex 0.166 holds this while it adds a line.
     let lock = File::open(taken.mark.file.with_extension("jsonl.lock"));

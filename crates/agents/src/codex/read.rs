@@ -1,4 +1,4 @@
-//! A thread as blocks, streamed: from what the model sees, with events where only they tell.
+//! A thread as blocks, streamed: from the messages to the model, and from events for everything else.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
@@ -55,7 +55,7 @@ pub(super) struct CodexBlocks {
     review: Option<Timestamp>,
     /// A compaction was shown, and its event is still to come.
     compacted: bool,
-    /// What Codex last said of the tokens.
+    /// The token use that Codex last reported.
     tokens: Option<TokenUse>,
     defects: Defects,
     ended: bool,
@@ -204,7 +204,7 @@ impl CodexBlocks {
         if record.is_some_and(|record| record.kind == Kind::Other || !self.shows(&record, place)) {
             return;
         }
-        let text = format!("a record of {} MB is left out", line.len >> 20);
+        let text = format!("a record of {} MB is not shown", line.len >> 20);
         self.push(None, None, BlockKind::Notice { notice: NoticeKind::Unreadable, text });
     }
 
@@ -278,7 +278,7 @@ impl CodexBlocks {
                     }
                     self.pictures(at, media);
                 }
-                // The scan has told what was taken back, so it never came here.
+                // The scan has already excluded rolled-back records.
                 Step::TakenBack(_) => {}
             }
         }
@@ -388,7 +388,7 @@ impl CodexBlocks {
         self.push_of(record, BlockKind::Compaction { summary });
     }
 
-    /// The event follows the record; alone it says that the history was replaced out of sight.
+    /// The event follows the record; alone, it means that the history was replaced without a record.
     fn compaction_event(&mut self, record: &Record<'_>) {
         if !std::mem::take(&mut self.compacted) {
             self.push_of(record, BlockKind::Compaction { summary: String::new() });
@@ -508,7 +508,7 @@ impl Blocks for CodexBlocks {
     }
 }
 
-/// The words of a reasoning item: its summary, or its content where there is no summary.
+/// The text of a reasoning item: its summary, or otherwise its content.
 fn thinking(record: &Record<'_>) -> String {
     for key in [&b"summary"[..], b"content"] {
         let texts: Vec<String> = record
@@ -527,7 +527,7 @@ fn thinking(record: &Record<'_>) -> String {
 
 /// Opens the thread at `path` for reading.
 pub(super) fn open(home: &Home, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<CodexBlocks> {
-    // A missing or unreadable file is an error here, where somebody asked for this very thread.
+    // A missing or unreadable file is an error here, because this thread was requested.
     Source::open(path)?;
     let named = Name::of_path(path).and_then(|name| SessionId::new(name.thread).ok());
     Ok(match known.zip(named) {

@@ -1,19 +1,19 @@
-//! One line of a rollout, looked at without parsing it.
+//! One line of a rollout, scanned without parsing it.
 //!
-//! Codex writes the short fields first: time, ordinal and type stand before the payload, and the payload's own type
-//! stands first in it. So the first hundred bytes tell what a line is, however long it is, and bulk is never touched.
+//! Codex writes the short fields first: time, ordinal and type precede the payload, and the payload starts with its own
+//! type. So the first hundred bytes identify a line, however long it is, and its bulk is never read.
 
 use jiff::Timestamp;
 
 use crate::fields::{Fields, Raw, string_end};
 use crate::lines::Line;
 
-/// What sort of record a line is. Only what the readers tell apart is named; everything else is `Other`.
+/// The kind of a record. Only kinds that the readers distinguish are named; everything else is `Other`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     SessionMeta,
     TurnContext,
-    /// What the model was told of its surroundings.
+    /// What the model knows about its environment.
     WorldState,
     /// The history before it was replaced by a summary in what the model sees.
     Compacted,
@@ -168,7 +168,7 @@ impl<'a> Record<'a> {
             }
         }
         if kind.is_none() || payload.is_none() {
-            // Somebody else wrote the line, with its fields in another order.
+            // Another program wrote the line, with its fields in another order.
             for (key, value) in Raw(line).fields() {
                 match key {
                     b"type" => kind = value.plain(),
@@ -242,8 +242,8 @@ fn type_of(object: &[u8]) -> &[u8] {
     lazy_get(object, b"type").and_then(Raw::plain).unwrap_or(b"")
 }
 
-/// One field of an object, found without looking behind it where only short fields precede it. A nested value
-/// comes with whatever follows it.
+/// One field of an object, found without scanning past it if only short fields precede it. A nested value includes
+/// everything after it.
 fn lazy_get<'a>(object: &'a [u8], key: &[u8]) -> Option<Raw<'a>> {
     for (name, value) in Short::of(object)? {
         match value {

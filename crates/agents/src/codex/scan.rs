@@ -29,7 +29,7 @@ pub(super) struct Scan {
     pub meta: Meta,
     /// The files of the history, the oldest first, each with the offset at which the pass ended.
     pub files: Vec<(PathBuf, u64)>,
-    /// What was taken back by going back to an earlier prompt: from the first place up to and including the second.
+    /// Ranges removed by going back to an earlier prompt: from the first position up to and including the second.
     pub taken_back: Vec<(Place, Place)>,
 }
 
@@ -51,7 +51,8 @@ pub(super) fn scan(home: &Home, path: &Path) -> Scan {
     pass.finish()
 }
 
-/// Reads a copy that is being written to `path` and will stand at `target`, showing `watch` all of its records.
+/// Reads a copy that is being written to `path` and will be renamed to `target`, and passes all of its records to
+/// `watch`.
 pub(super) fn scan_copy(
     home: &Home,
     (path, target): (&Path, &Path),
@@ -59,7 +60,7 @@ pub(super) fn scan_copy(
     watch: &mut impl Watch,
 ) -> Scan {
     let mut pass = new_pass(home, target);
-    // What is still being written comes out of the cache, so nobody needs to read ahead.
+    // A file that is still being written is in the page cache, so reading ahead is pointless.
     let read = Following::open(path, growing).and_then(|file| pass.own_file(path, file, Means::for_size(0), watch));
     if read.is_err() {
         pass.summary.defects.add(DefectKind::Unreadable);
@@ -96,7 +97,7 @@ fn new_pass<'a>(home: &'a Home, path: &Path) -> Pass<'a> {
     }
 }
 
-/// The directory in what the client tells the model of the surroundings.
+/// The directory in the environment context.
 fn told_directory(record: &Record<'_>) -> Option<PathBuf> {
     let content = record.get(b"content")?;
     let mut texts = content.elements().filter_map(|element| element.get(b"text")?.string());
@@ -120,12 +121,12 @@ struct Pass<'a> {
     known_records: u64,
     /// Whether there are lines of before September 2025,
     is_old: bool,
-    /// and the directory that the model was told then, as nothing else says it.
+    /// and the directory in the model's context, as nothing else records it.
     old_cwd: Option<PathBuf>,
     /// Whether the records are the file's own, not those of its base.
     own: bool,
     time: Vec<u8>,
-    /// The last `token_count` and `turn_context`, looked at when all is read.
+    /// The last `token_count` and `turn_context`, parsed at the end.
     tokens: Vec<u8>,
     compacted: bool,
     context: Vec<u8>,
@@ -161,7 +162,7 @@ impl Pass<'_> {
         result
     }
 
-    /// Takes a record of the thread's own file. The first identity says whether a history in other files precedes it.
+    /// Takes a record of the thread's own file. The first identity shows whether a history in other files precedes it.
     fn own_record(&mut self, path: &Path, record: &Record<'_>, offset: u64) {
         self.note_time(record);
         if record.kind != Kind::SessionMeta || self.meta.is_some() {
@@ -187,7 +188,7 @@ impl Pass<'_> {
         self.meta = Some(meta);
     }
 
-    /// Reads a file that this one refers to; false where it ends too early.
+    /// Reads a file that this one refers to; false if it ends too early.
     fn segment(&mut self, segment: &Segment) -> io::Result<bool> {
         let mut lines = Source::lines(&segment.path, None)?;
         let (mut end, mut reached) = (0, false);
@@ -212,7 +213,7 @@ impl Pass<'_> {
         Ok(reached)
     }
 
-    /// The record on a line, or nothing with a defect noted.
+    /// The record on a line, or a defect.
     fn check<'line>(&mut self, line: &Line<'line>, huge: Option<&'line [u8]>) -> Option<Record<'line>> {
         let Some(bytes) = line.bytes else {
             self.summary.defects.add(DefectKind::HugeLine);
@@ -347,9 +348,9 @@ fn keep(buffer: &mut Vec<u8>, record: &Record<'_>) {
     buffer.extend_from_slice(record.payload());
 }
 
-/// A fork in the legacy dialect begins with copies of its source's records. A turn that is older than the thread
-/// says nothing of where the thread works. Codex writes copies with new times and tine with the old ones; turns of
-/// versions before 0.99 have no id.
+/// A fork in the legacy dialect starts with copies of its source's records. The directory of a turn that is older than
+/// the thread is not the thread's. Codex writes copies with new times and tine with the old ones; turns of versions
+/// before 0.99 have no id.
 fn is_copied(context: Raw<'_>, written: &[u8], meta: &Meta) -> bool {
     let turn = context.get(b"turn_id").and_then(Raw::string).and_then(|id| time_of(&id));
     let written: Option<Timestamp> = std::str::from_utf8(written).ok().and_then(|time| time.parse().ok());

@@ -15,7 +15,7 @@ pub(super) enum Source {
     Compressed(Box<StreamingDecoder<io::BufReader<File>, FrameDecoder>>),
 }
 
-/// How much of a line that is too long to be held is looked at, to know what it is.
+/// How much of an oversized line is read to find out its type.
 const BEGINNING: u64 = 4096;
 
 impl Source {

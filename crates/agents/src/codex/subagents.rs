@@ -1,4 +1,4 @@
-//! Threads of helpers, and where the thread that started them tells of them.
+//! Threads of subagents, and the records about them in the thread that started them.
 //!
 //! A helper's thread names its parent in its first line. The parent names the helper in the output of the call that
 //! started it (0.140), in an event before that output (0.166), or not at all (a review).
@@ -22,7 +22,7 @@ const SEARCHED: u64 = 16 << 20;
 /// The tool that starts a helper.
 pub(super) const SPAWN: &str = "spawn_agent";
 
-/// A review's thread begins this many milliseconds before or after the review is noted in the thread.
+/// A review's thread starts at most this many milliseconds before or after the review is recorded in the thread.
 const REVIEW_BEFORE: i64 = 2_000;
 const REVIEW_AFTER: i64 = 30_000;
 
@@ -49,8 +49,8 @@ pub(super) fn of(home: &Home, parent: &SessionId) -> Vec<(SessionId, PathBuf)> {
     found
 }
 
-/// Whether a thread started helpers: a call, an event that names a helper's thread, or a review, which runs in a thread of
-/// its own. Their signs are searched in the bytes, which costs a millisecond for a file of some megabytes.
+/// Whether a thread started subagents: a call, an event that names a subagent's thread, or a review, which runs in a
+/// separate thread. The bytes are searched for their signs, which costs a millisecond per few megabytes.
 pub(super) fn may_have_any(path: &Path) -> bool {
     const SIGNS: [&[u8]; 4] = [
         br#""name":"spawn_agent""#,
@@ -68,10 +68,11 @@ pub(super) fn may_have_any(path: &Path) -> bool {
     SIGNS.iter().any(|sign| memchr::memmem::find(&content, sign).is_some())
 }
 
-/// The thread of a review that began at `began` and was not shown yet; `own` is the file of the thread that asked for it.
+/// The thread of a review that started at `began` and was not shown yet; `own` is the file of the thread that requested
+/// it.
 ///
-/// Before 0.140 a review's thread names its parent as `forked_from_id` (0.106) or not at all (0.77, 0.118). Then the
-/// directory has to be the same.
+/// Before 0.140, a review's thread names its parent as `forked_from_id` (0.106) or not at all (0.77, 0.118). Then the
+/// directory must be the same.
 pub(super) fn review(
     home: &Home,
     (parent, own): (&SessionId, &Path),
@@ -94,7 +95,7 @@ pub(super) fn review(
     reviews.swap_remove(found).id.map(|id| id.as_str().to_owned())
 }
 
-/// The helpers that an event tells of.
+/// The subagents in an event.
 pub(super) fn spawns(record: &Record<'_>) -> Vec<Spawn> {
     let item = if record.kind == Kind::SubagentItem { record.get(b"item") } else { Some(Raw(record.payload())) };
     let Some(item) = item else {

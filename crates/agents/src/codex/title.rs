@@ -11,7 +11,7 @@ use crate::program::{Program, ProgramError};
 /// Makes Codex list a thread that it did not write itself, under a title.
 pub(super) fn announce(program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError> {
     let mut server = AppServer::start(program, directory)?;
-    // Listing makes Codex look at the files and register those that it did not know.
+    // Listing makes Codex read the files and register new ones.
     server.call("thread/list", &json!({ "limit": 1 }))?;
     server.call("thread/name/set", &json!({ "threadId": id, "name": title }))?;
     Ok(())
@@ -32,7 +32,7 @@ pub(super) fn restore_name(
         None => {
             let answer = server.call("thread/read", &json!({ "threadId": id }))?;
             let preview = answer["thread"]["preview"].as_str().map(str::to_owned);
-            preview.ok_or_else(|| program.failed("it didn't say how the thread begins"))?
+            preview.ok_or_else(|| program.failed("it did not return the start of the thread"))?
         }
     };
     server.call("thread/name/set", &json!({ "threadId": id, "name": name }))?;

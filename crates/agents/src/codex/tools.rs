@@ -59,7 +59,7 @@ pub(super) struct Output {
     pub pictures: Vec<Media>,
 }
 
-/// Reads an output. `is_mcp` tells that an MCP server gave it back.
+/// Reads an output. `is_mcp`: whether it is from an MCP server.
 pub(super) fn output(record: &Record<'_>, is_mcp: bool) -> Output {
     let mut output = Output { call: record.text(b"call_id").unwrap_or_default(), ..Output::default() };
     if record.subtype() == b"tool_search_output" {
@@ -91,7 +91,7 @@ impl Output {
             if let Some(picture) = media(element) {
                 self.pictures.push(picture);
             } else if let Some(text) = element.get(b"text").and_then(Raw::string) {
-                // An MCP server's output is preceded by how long it took, as an element of its own.
+                // An MCP server's output is preceded by its duration, as a separate element.
                 if self.text.is_empty() && text.starts_with("Wall time: ") && text.ends_with("\nOutput:") {
                     continue;
                 }
@@ -163,7 +163,7 @@ fn mcp_text(body: &str, pictures: &mut Vec<Media>) -> String {
     texts.join("\n")
 }
 
-/// Whether an event tells that a call failed, and which call.
+/// Whether an event reports a failed call, and which call.
 pub(super) fn failure(record: &Record<'_>) -> Option<String> {
     let text = |value: Option<Raw<'_>>| value.and_then(Raw::string).map(|text| text.into_owned());
     if let Some(item) = record.get(b"item") {

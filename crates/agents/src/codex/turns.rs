@@ -1,8 +1,8 @@
-//! Counting turns as a person would: the one place that decides what is a prompt, for the scan and for the reader.
+//! Counts turns as users do: the one place that decides what a prompt is, for the scan and for the reader.
 //!
-//! Codex writes a prompt twice: as a message for the model, then as an event for people. Only the event tells a
-//! person's words from injected ones for sure, so a message is held back until what follows it decides. Files that
-//! somebody made by hand have messages alone; there a message is a prompt.
+//! Codex writes a prompt twice: as a message for the model, then as an event for the user interface. Only the event
+//! reliably distinguishes the user's text from injected text, so a message is held back until the next records decide.
+//! Handmade files contain only messages; there, a message is a prompt.
 
 use super::home::is_uuid;
 use super::message::{Author, Message};
@@ -10,7 +10,7 @@ use super::record::{Kind, Record};
 use crate::fields::Raw;
 use crate::files::fingerprint;
 
-/// Where a record stands: the file in the chain, and the offset in it.
+/// The position of a record: the file in the chain, and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) struct Place {
     pub segment: usize,
@@ -20,49 +20,49 @@ pub(super) struct Place {
 /// What a record means for the turns.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Step {
-    /// Something was asked. `from` is where its records begin.
+    /// A prompt. `from` is where its records start.
     Prompt { message: Message, steer: bool, turn: u32, key: u64, from: Place },
-    /// A person's `!` command.
+    /// A `!` command of the user.
     Shell(Message),
-    /// Words that neither a person nor the model said.
+    /// Text from neither the user nor the model.
     Injected(Message),
-    /// Everything since this place was taken back.
+    /// Everything since this position was rolled back.
     TakenBack(Place),
 }
 
 /// The turns of one history, fed with every record in order.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// How many turns there are so far.
+    /// The number of turns so far.
     pub count: u32,
-    /// Whether a turn is being worked on.
+    /// Whether a turn is running.
     pub running: bool,
-    /// The id of the turn that is being worked on; the same in a thread and in all of its forks.
+    /// The id of the running turn; the same in a thread and in all of its forks.
     id: Option<u64>,
     task_start: Option<Place>,
-    /// Where the client began to tell the model about what follows: its context stands before the prompt, and no task
-    /// is recorded around both (0.34 to 0.98).
+    /// Where the client's context for the next turn starts: it precedes the prompt, and no task is recorded around both
+    /// (0.34 to 0.98).
     context_start: Option<Place>,
     prompts_in_task: u32,
-    /// Whether the file has events, so that a message alone is no prompt.
+    /// Whether the file has events, so that a message without one is not a prompt.
     has_events: bool,
     has_tasks: bool,
-    /// Whether it is a helper's thread, where other agents ask.
+    /// Whether it is a subagent's thread, with prompts from other agents.
     pub helper: bool,
-    /// The time at which the first thread of the lineage began; tells equal prompts of different lineages apart
-    /// where there are no ids.
+    /// The start time of the oldest thread in the lineage; distinguishes equal prompts of different lineages if there
+    /// are no ids.
     origin: u64,
     held: Option<(Message, Place)>,
     last: Last,
-    /// The next message from another agent opens a turn.
+    /// Whether the next message from another agent starts a turn.
     agent_triggers: bool,
     prompts: Vec<Mark>,
 }
 
-/// What came last, as far as a repetition can be told by it.
+/// The previous record, to detect repetitions.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// A prompt's event without a message before it; its message may follow.
+    /// A prompt's event without a preceding message; its message may follow.
     Event(u64),
     #[default]
     Else,
@@ -73,26 +73,26 @@ struct Mark {
     turn: u32,
     steer: bool,
     from: Place,
-    /// Whether a record of the task's start stands there.
+    /// Whether a task start was recorded.
     with_task: bool,
 }
 
 impl Turns {
-    /// The turns of a history that is read from the start of the task of turn `turn`.
+    /// The turns of a history that is read from the task start of turn `turn`.
     pub(super) fn before(turn: u32) -> Self {
         Turns { count: turn.saturating_sub(1), has_events: true, has_tasks: true, ..Turns::default() }
     }
 
-    /// Where the last turn begins, if its task says so: nothing before that record matters to what follows.
+    /// Where the last turn starts, if its task is recorded: earlier records don't matter to what follows.
     pub(super) fn began(&self) -> Option<crate::Mark> {
         let opening = self.prompts.iter().rev().find(|mark| !mark.steer)?;
         opening.with_task.then_some(crate::Mark { turn: opening.turn, offset: opening.from.offset })
     }
 
-    /// Takes the next record and adds what it means to `steps`.
+    /// Takes the next record and adds its meaning to `steps`.
     pub(super) fn see(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         match record.kind {
-            // At the head of a history stand the thread's own and those of its ancestors; the last is the oldest.
+            // A history starts with the identities of the thread and its ancestors; the last one is the oldest.
             Kind::SessionMeta if self.is_fresh() => {
                 let began = record.get(b"timestamp").or_else(|| record.get(b"id")).and_then(Raw::plain);
                 self.origin = began.map_or(0, fingerprint);
@@ -128,7 +128,7 @@ impl Turns {
         self.last = Last::Else;
     }
 
-    /// Ends the history: what is still held back is decided.
+    /// Ends the history and decides about a held-back message.
     pub(super) fn finish(&mut self, steps: &mut Vec<Step>) {
         self.settle(steps);
     }
@@ -182,7 +182,7 @@ impl Turns {
         self.has_events = true;
     }
 
-    /// In a helper's thread the words of another agent are what was asked.
+    /// In a subagent's thread, another agent's message is the prompt.
     fn agent_message(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         self.settle(steps);
         let (message, _) = Message::of_item(record);
@@ -195,7 +195,7 @@ impl Turns {
         self.last = Last::Else;
     }
 
-    /// Versions that record no start of a task may still name the turn here.
+    /// Versions that don't record a task start may still name the turn here.
     fn turn_context(&mut self, record: &Record<'_>) {
         let id = turn_id(record);
         if id.is_some() && (self.id.is_none() || !self.has_tasks && self.id != id) {
@@ -206,8 +206,7 @@ impl Turns {
         }
     }
 
-    /// Going back (0.140 and before) takes back as many prompts as it says, counting those that were added to a
-    /// running turn.
+    /// A rollback (0.140 and earlier) removes the given number of prompts, including those added to a running turn.
     fn roll_back(&mut self, record: &Record<'_>, steps: &mut Vec<Step>) {
         self.settle(steps);
         let wanted = record.get(b"num_turns").and_then(Raw::number).unwrap_or(0);
@@ -222,8 +221,8 @@ impl Turns {
         self.task_start = None;
     }
 
-    /// What follows is the model's answer or an end, so a message that is held back was asked, unless the task has
-    /// its prompt already or there is no task.
+    /// The model's answer or an end follows, so a held-back message was a prompt, unless the task has one already or
+    /// there is no task.
     fn settle(&mut self, steps: &mut Vec<Step>) {
         self.settle_held(steps);
         self.context_start = None;
@@ -240,7 +239,7 @@ impl Turns {
         }
     }
 
-    /// What follows is another message, so the one that is held back was put in before the prompt.
+    /// Another message follows, so the held-back one was injected before the prompt.
     fn displace(&mut self, steps: &mut Vec<Step>) {
         if !self.has_events {
             return self.settle(steps);
@@ -258,7 +257,7 @@ impl Turns {
         }
         let context = self.context_start.take();
         let from = if steer { place } else { self.task_start.or(context).unwrap_or(place) };
-        // Not by the message's id: a fork that 0.166 makes of a legacy thread gives its messages new ones.
+        // Not by the message's id: a fork that 0.166 creates from a legacy thread gives its messages new ones.
         let key = match self.id {
             Some(id) => id,
             None => {
@@ -278,8 +277,8 @@ impl Turns {
     }
 }
 
-/// The id of the turn that a record belongs to. Only a UUID will do: `codex migrate-rollouts` makes up `rollout-<n>`,
-/// which is the same in every thread.
+/// The id of a record's turn. Only UUIDs count: `codex migrate-rollouts` generates `rollout-<n>`, which is the same in
+/// every thread.
 fn turn_id(record: &Record<'_>) -> Option<u64> {
     let id = record.get(b"turn_id").and_then(Raw::plain)?;
     is_uuid(std::str::from_utf8(id).ok()?).then(|| fingerprint(id))

@@ -17,11 +17,11 @@ pub(crate) struct JsonHooks {
     pub(crate) agent: Agent,
     /// The events, with the agent's names for them.
     pub(crate) events: &'static [(HookEvent, &'static str)],
-    /// Tells whether the user has hooks of their own, to which a project's hooks give way.
+    /// Detects whether the user already has the hooks, in which case a project's hooks do nothing.
     pub(crate) own_hooks: Option<OwnHooks>,
 }
 
-/// Where a shell can see that the user has hooks of their own.
+/// Where a shell can see that the user already has the hooks.
 #[derive(Debug)]
 pub(crate) struct OwnHooks {
     /// The user's settings, as a word for the shell.
@@ -38,7 +38,7 @@ const TIMEOUT: u32 = 3;
 const GUARD: &str = " ] && exec ";
 
 impl JsonHooks {
-    /// The command of one hook. If the program is gone, it does nothing, silently.
+    /// The command of one hook. If the program no longer exists, it does nothing, silently.
     fn command(&self, program: &str, event: HookEvent) -> String {
         let (agent, event) = (self.agent, event.as_str());
         let call = format!("{} hook {event} --agent {agent}", quoted(program));
@@ -53,7 +53,7 @@ impl JsonHooks {
         }
     }
 
-    /// The group of one hook, as it is written.
+    /// The group of one hook, as written.
     fn group(&self, program: &str, event: HookEvent) -> serde_json::Value {
         json!({ "hooks": [{ "type": "command", "command": self.command(program, event), "timeout": TIMEOUT }] })
     }
@@ -161,17 +161,17 @@ impl JsonHooks {
         Ok(jsonc::parse(text)?.map(|root| self.found(&root)).unwrap_or_default())
     }
 
-    /// Checks that hooks can be added: what is missing can be created, but what is there must have the right shape.
+    /// Checks that hooks can be added: missing parts can be created, but existing ones must have the right shape.
     fn check_shape(&self, text: &str) -> Result<(), Problem> {
         let Some(root) = jsonc::parse(text)? else {
-            return Err(Problem { line: 1, message: "there is nothing but comments".into() });
+            return Err(Problem { line: 1, message: "it contains only comments".into() });
         };
         let wrong = |value: &Value<'_>, what: &str, expected: &str| Problem {
             line: jsonc::line_of(text, jsonc::start_of(value)),
             message: format!("{what} is not {expected}"),
         };
         if root.as_object().is_none() {
-            return Err(wrong(&root, "the whole of it", "an object"));
+            return Err(wrong(&root, "the top level", "an object"));
         }
         let Some(all) = jsonc::member(&root, "hooks") else {
             return Ok(());
@@ -348,10 +348,10 @@ mod tests {
     #[test]
     fn an_unexpected_shape_is_refused_with_its_line() {
         for (text, line, said) in [
-            ("[]", 1, "the whole of it"),
+            ("[]", 1, "the top level"),
             ("{\n\"hooks\": []}", 2, "`hooks` is not an object"),
             ("{\n\"hooks\": {\n\"Stop\": {}}}", 3, "`hooks.Stop` is not an array"),
-            ("// only this", 1, "nothing but comments"),
+            ("// only this", 1, "only comments"),
             ("{\n\"a\": 1\n\"b\": 2}", 2, ""),
         ] {
             let problem = claude::setup::HOOKS.add(text, OURS).unwrap_err();

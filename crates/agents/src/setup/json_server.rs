@@ -10,7 +10,7 @@ use super::{Problem, SERVER_ARGUMENTS, SERVER_NAME, ServerEntry};
 
 const SERVERS: &str = "mcpServers";
 
-/// The server as it is listed.
+/// The server's entry.
 pub(crate) fn server(program: &str) -> serde_json::Value {
     json!({ "type": "stdio", "command": program, "args": SERVER_ARGUMENTS, "env": {} })
 }

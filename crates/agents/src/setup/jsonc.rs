@@ -19,8 +19,8 @@ pub(crate) enum Key<'a> {
     Index(usize),
 }
 
-/// The value that a text holds; nothing where it is empty. Comments and commas before a closing bracket are allowed
-/// here, because people write them; whether the agent reads them is another question: [`first_liberty`].
+/// The value in a text; `None` if it is empty. Comments and trailing commas are allowed here, because users write them;
+/// whether the agent accepts them is another question: [`first_liberty`].
 pub(crate) fn parse(text: &str) -> Result<Option<Value<'_>>, Problem> {
     parse_with(text, true)
 }
@@ -52,7 +52,7 @@ fn parse_with(text: &str, liberties: bool) -> Result<Option<Value<'_>>, Problem>
     }
 }
 
-/// The line on which a position lies, from 1.
+/// The line of a position, from 1.
 pub(crate) fn line_of(text: &str, position: usize) -> usize {
     text[..position].matches('\n').count() + 1
 }
@@ -84,8 +84,8 @@ pub(crate) fn is_empty(value: &Value<'_>) -> bool {
     Container::of(value).is_some_and(|container| container.items.is_empty())
 }
 
-/// Puts a value at the end of the object or array at `path`; into an object under a name. Nothing where there is no such
-/// place.
+/// Inserts a value at the end of the object or array at `path`; into an object, under a name. `None` if it does not
+/// exist.
 pub(crate) fn insert(text: &str, path: &[Key<'_>], name: Option<&str>, value: &Json) -> Option<String> {
     let root = parse(text).ok()??;
     let container = Container::of(at(&root, path)?)?;
@@ -105,8 +105,8 @@ pub(crate) fn insert(text: &str, path: &[Key<'_>], name: Option<&str>, value: &J
             _ => comma = Some(last.end),
         }
     }
-    // A comment behind the last item belongs to it, if it stands on the same line. In an empty container, new things
-    // stand below what was said there.
+    // A comment after the last item belongs to it if it is on the same line. In an empty container, new entries follow
+    // the comments.
     for piece in gap(text, place..container.close) {
         let Piece::Comment { range, ends_line } = piece else { continue };
         if first.is_some() && text[place..range.end].contains('\n') {
@@ -141,7 +141,7 @@ pub(crate) fn insert(text: &str, path: &[Key<'_>], name: Option<&str>, value: &J
     Some(edited)
 }
 
-/// Takes a member or an element out, with the comma that came with it. Nothing where there is none.
+/// Removes a member or an element, with its comma. `None` if it does not exist.
 pub(crate) fn remove(text: &str, path: &[Key<'_>]) -> Option<String> {
     let root = parse(text).ok()??;
     let (last, above) = path.split_last()?;
@@ -159,7 +159,7 @@ pub(crate) fn remove(text: &str, path: &[Key<'_>]) -> Option<String> {
     };
     let comma = comma_in(item.end..next.unwrap_or(container.close)).or_else(|| comma_in(before..item.start));
     let blank = text[..item.start].trim_end().len().max(before);
-    // What stands alone on its container's only line leaves no space behind.
+    // An entry alone on its container's only line leaves no space.
     let end = match next {
         Some(next) if index == 0 && text[item.end..next].trim() == "," && !text[item.end..next].contains('\n') => next,
         _ => item.end,
@@ -196,7 +196,7 @@ pub(crate) fn at<'v, 't>(root: &'v Value<'t>, path: &[Key<'_>]) -> Option<&'v Va
     })
 }
 
-/// An object or an array, and where its members or elements stand.
+/// An object or an array, and the positions of its members or elements.
 struct Container {
     open: usize,
     close: usize,
@@ -255,7 +255,7 @@ impl<'t> Style<'t> {
     }
 }
 
-/// The blanks at the beginning of the line on which something stands.
+/// The indentation of the line at a position.
 fn indent_at(text: &str, position: usize) -> &str {
     let line = text[..position].rfind('\n').map_or(0, |newline| newline + 1);
     let end = text[line..].find(|c| c != ' ' && c != '\t').map_or(text.len(), |length| line + length);
@@ -271,7 +271,7 @@ fn pretty(value: &Json, style: &Style<'_>, indent: &str) -> String {
     lines.replace('\n', &format!("{}{indent}", style.newline))
 }
 
-/// What may stand between two items.
+/// What may be between two items.
 enum Piece {
     Comma(usize),
     Comment { range: Range<usize>, ends_line: bool },

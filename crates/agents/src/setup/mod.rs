@@ -46,7 +46,7 @@ pub trait Setup {
     fn remove_server(&self, text: &str, kept: &[String]) -> Result<String, Problem>;
     /// The containers in that file that tine adds to, which stay even if they are empty.
     fn server_containers(&self, text: &str) -> Vec<String>;
-    /// Whether that file says nothing.
+    /// Whether that file has no settings.
     fn is_blank(&self, text: &str) -> bool;
 
     /// Whether tine can be installed there.
@@ -90,7 +90,7 @@ pub trait Plugin {
     fn install(&self, program: &Program, folder: &Path) -> Result<(), ProgramError>;
     /// Has the agent remove the plugin.
     fn remove(&self, program: &Program, directory: &Path) -> Result<(), ProgramError>;
-    /// What the agent keeps about the plugin elsewhere, for when its program is gone and can't remove it.
+    /// What the agent keeps about the plugin elsewhere, in case its program no longer exists and can't remove it.
     fn traces(&self) -> PluginTraces;
 }
 
@@ -115,7 +115,7 @@ pub trait HookTrust {
     fn hooks(&self, program: &Program) -> Result<SeenHooks, ProgramError>;
     /// How the positions of hooks change from one text of the hook file to another.
     fn moves(&self, before: &str, after: &str) -> HookMoves;
-    /// The settings in which trust has followed the hooks. `files` are the names under which the hook file is noted.
+    /// The settings in which trust has followed the hooks. `files` are the names under which the hook file is recorded.
     fn follow(&self, settings: &str, files: &[String], moves: &HookMoves, kept: &[String]) -> Result<String, Problem>;
     /// The settings with trust in these hooks.
     fn grant(&self, settings: &str, hooks: &[&SeenHook]) -> Result<String, Problem>;
@@ -222,7 +222,7 @@ impl Scope {
 /// The program in the hooks of a project: everybody has their own.
 pub const BY_NAME: &str = "tine";
 
-/// A hook in a file, and where it is.
+/// A hook in a file, and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookEntry {
     /// The agent's name for the event.
@@ -248,7 +248,7 @@ pub struct EditedHooks {
     pub updated: Vec<String>,
     /// Events whose hook was removed.
     pub removed: Vec<String>,
-    /// Events for which the user calls tine in a way of their own.
+    /// Events for which the user has a custom call of tine.
     pub left: Vec<&'static str>,
 }
 

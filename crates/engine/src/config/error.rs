@@ -22,7 +22,7 @@ pub enum Error {
     /// The configuration has no such profile.
     #[error("profile `{}` not found", one_line(.name))]
     NoProfile {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
         /// The profiles that exist.
         known: Vec<String>,

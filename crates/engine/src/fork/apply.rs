@@ -39,8 +39,7 @@ use crate::workspace::directory::CopyProgress;
 pub struct Forked {
     /// The new session.
     pub session: SessionView,
-    /// The plan as it was carried out: another name, workspace or method may have taken the place of one that nobody
-    /// chose.
+    /// The plan as carried out: generated names, workspaces and methods may have been replaced.
     pub plan: Plan,
     /// The operation, which `undo` reverses.
     pub operation: i64,
@@ -54,7 +53,7 @@ struct Complete {
     seed: Option<SeedNote>,
 }
 
-/// Makes the fork that `plan` describes. On any failure nothing of it is left.
+/// Creates the planned fork. If anything fails, nothing is left behind.
 pub(crate) fn apply_fork(ctx: &Ctx, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
     apply_part(ctx, plan, None, progress)
 }
@@ -62,8 +61,7 @@ pub(crate) fn apply_fork(ctx: &Ctx, plan: &Plan, progress: &dyn CopyProgress) ->
 /// The same for one that is a part of an operation.
 pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress: &dyn CopyProgress) -> Result<Forked> {
     let now = ctx.context().clock.now();
-    // A name that nobody chose gives way where somebody was quicker to take it; so does the workspace that is called
-    // after it.
+    // A generated name is replaced if another process takes it first, and so is the workspace named after it.
     let mut plan = plan.clone();
     free_names::release_name(ctx, &plan.name)?;
     process::keep_files(ctx, &plan.profile);
@@ -124,12 +122,12 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
     Ok(Forked { session, plan, operation })
 }
 
-/// Whether another name serves as well: nobody chose this one, and it is what is taken.
+/// Whether another name can be used: this one was generated, and it is taken.
 fn gives_way(ctx: &Ctx, plan: &Plan) -> Result<bool> {
     Ok(!plan.name_is_chosen && ctx.registry().taken_names()?.contains(plan.name.as_str()))
 }
 
-/// Calls the fork by the next free name, and its workspace as well where that follows the name.
+/// Gives the fork the next free name, and its workspace too if that follows the name.
 fn rename_plan(ctx: &Ctx, plan: &mut Plan) -> Result<()> {
     let (name, workspace) = plan::named_workspace(ctx, &names::base_of(&plan.source), &plan.asked, &[])?;
     plan.name = name;
@@ -153,7 +151,7 @@ fn may_be_copied(plan: &Plan, error: &Error) -> bool {
     is_the_agents && plan.method == Method::Native && !plan.method_is_chosen && plan.workspace.is_there()
 }
 
-/// What the fork will create, as far as it is known before.
+/// What the fork will create, if known in advance.
 fn planned(ctx: &Ctx, plan: &Plan, now: Timestamp) -> Forking {
     let (workspace, reserves) = (plan.workspace.creates.clone(), Some(plan.name.clone()));
     if let Some(kept) = KeptSeed::of(ctx, plan) {
@@ -194,7 +192,7 @@ fn make(
             // before it, a whole worktree included.
             let prepared = copy::prepare(ctx, ctx.adapter(plan.agent), plan, files);
             if let Err(error) = prepared.and_then(|()| record_notes(ctx, files, operation, fork)) {
-                // What stands where the workspace belongs, if anything does, is not ours to remove.
+                // Whatever is in the workspace's place is not ours to remove.
                 fork.created.workspace = None;
                 fork.created.notes.clear();
                 return Err(error);

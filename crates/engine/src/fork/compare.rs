@@ -1,6 +1,7 @@
-//! Whether a fork's history is its source's: both are read with the ordinary reader and compared block by block.
+//! Verifies that a fork's history matches its source's: both are read with the ordinary reader and compared block by
+//! block.
 //!
-//! For forks that an agent made. A copy, which tine wrote itself, is compared by content hash while it is written.
+//! For forks that an agent created. A copy by tine is compared by content hash while it is written.
 
 use agents::{Adapter, Blocks};
 use transcript::{Block, BlockKind};
@@ -9,7 +10,7 @@ use super::Plan;
 use crate::advice::FileError;
 use crate::fork::{Error, Result};
 
-/// Compares the fork at `path` with what `plan` promises of it.
+/// Compares the fork at `path` with what `plan` promises.
 pub(super) fn same_history(adapter: &dyn Adapter, plan: &Plan, path: &std::path::Path) -> Result<()> {
     let unreadable = |path: &std::path::Path, source| FileError::Read { path: path.to_owned(), source };
     let source = &plan.source.path;
@@ -17,7 +18,7 @@ pub(super) fn same_history(adapter: &dyn Adapter, plan: &Plan, path: &std::path:
         adapter.read(source, Some(plan.turns), None).map_err(|error| unreadable(source, error))?;
     let mut found = adapter.read(path, None, None).map_err(|error| unreadable(path, error))?;
     let (mut next_expected, mut next_found) = (next(expected_blocks.as_mut()), next(found.as_mut()));
-    // An agent's own fork leaves behind what was said before the last compaction; the plan has named that loss.
+    // An agent's own fork drops the turns before the last compaction; the plan has listed that loss.
     if plan.after_compaction {
         let last = |path: &std::path::Path, until| -> Result<usize> {
             let mut blocks = adapter.read(path, until, None).map_err(|error| unreadable(path, error))?;
@@ -33,17 +34,17 @@ pub(super) fn same_history(adapter: &dyn Adapter, plan: &Plan, path: &std::path:
     loop {
         match (&next_expected, &next_found) {
             (None, None) => return Ok(()),
-            // An agent ends a turn that was cut off, in its own words, before it forks.
+            // Before it forks, an agent ends an interrupted turn in its own words.
             (None, Some(found)) if plan.unfinished && found.turn == plan.turns && !is_prompt(found) => {}
             (Some(expected), Some(found)) if is_same(expected, found, plan.after_compaction) => {}
-            // Claude Code 2.1.197 leaves out a call that was never answered.
+            // Claude Code 2.1.197 leaves out a call without a result.
             (Some(expected), _) if plan.unfinished && expected.turn == plan.turns && is_call(expected) => {
                 next_expected = next(expected_blocks.as_mut());
                 continue;
             }
             (expected, found) => {
                 let turn = expected.as_ref().or(found.as_ref()).map_or(0, |block| block.turn);
-                let what = format!("the agent's own fork is not like its source: it differs in turn {turn}");
+                let what = format!("the agent's own fork differs from its source in turn {turn}");
                 return Err(Error::NativeDiffers { agent: plan.agent, what });
             }
         }
@@ -51,7 +52,7 @@ pub(super) fn same_history(adapter: &dyn Adapter, plan: &Plan, path: &std::path:
     }
 }
 
-/// The next block of the conversation itself. Subagents' are kept beside it and are brought along afterwards.
+/// The next block of the main conversation. Subagents' transcripts are separate and are copied afterwards.
 fn next(blocks: &mut dyn Blocks) -> Option<Block> {
     loop {
         match blocks.next_block()? {
@@ -61,7 +62,7 @@ fn next(blocks: &mut dyn Blocks) -> Option<Block> {
     }
 }
 
-/// What stands behind the next compaction.
+/// The block after the next compaction.
 fn next_after_compaction(mut block: Option<Block>, blocks: &mut dyn Blocks) -> Option<Block> {
     while block.is_some() && !is_compaction(block.as_ref()) {
         block = next(blocks);
@@ -83,7 +84,7 @@ fn is_compaction(block: Option<&Block>) -> bool {
 
 fn is_same(expected: &Block, found: &Block, renumbered: bool) -> bool {
     match (&expected.kind, &found.kind) {
-        // A large output is read from a file beside the transcript, which is not there yet.
+        // A large output is in a file next to the transcript, which does not exist yet.
         (BlockKind::Output { call: a, .. }, BlockKind::Output { call: b, text, .. })
             if text.starts_with("<persisted-output>") =>
         {

@@ -1,4 +1,4 @@
-//! The method `copy`: tine writes the new session file, beside its final name, and reads it back.
+//! The method `copy`: tine writes the new session file next to its final name and reads it back.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -20,8 +20,8 @@ use crate::sessions::catalog::Entry;
 use crate::sessions::session::{Knowledge, Session};
 use crate::workspace::directory;
 
-/// Writes everything beside its final name, flushes it, and compares it with the source. A worktree is made after
-/// that: flushing a file makes some file systems flush all that was written before it, a whole worktree included.
+/// Writes everything next to its final name, flushes it, and compares it with the source. A worktree is created later:
+/// on some file systems, flushing a file also flushes everything written before it, including a whole worktree.
 pub(super) fn prepare(ctx: &Ctx, adapter: &dyn Adapter, plan: &Plan, files: &Files) -> Result<()> {
     let failed = |source: io::Error| FileError::Write { path: plan.target.clone(), source };
     let unreadable = |source| FileError::Read { path: plan.source.path.clone(), source };
@@ -53,7 +53,7 @@ pub(super) fn made_session(ctx: &Ctx, agent: Agent, files: &Files, path: &Path) 
     // They were not in place yet when the copy was read back.
     summary.defects.forget(DefectKind::MissingSubagent);
     if let Err(error) = ctx.adapter(agent).add_to_index(path, &summary) {
-        ctx.warn(format!("the agent's own list of sessions has no entry for the fork: {error}"));
+        ctx.warn(format!("the fork was not added to the agent's own session list: {error}"));
     }
     let metadata = fs::metadata(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
     let registry = ctx.registry();
@@ -81,7 +81,7 @@ fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
 pub(super) struct Files {
     transcript: PathBuf,
     target: PathBuf,
-    /// What belongs to the session outside of its transcript.
+    /// Files of the session besides its transcript.
     beside: Vec<SideFile>,
     /// What of that was put into folders that belong to others as well.
     brought: RefCell<Vec<PathBuf>>,
@@ -142,7 +142,7 @@ impl Files {
         self.brought.borrow().clone()
     }
 
-    /// Gives everything its final name, the transcript last: with it the fork is there for the agent.
+    /// Gives everything its final name, the transcript last: the agent sees the fork from then on.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let failed = |source: io::Error| FileError::Write { path: self.target.clone(), source };
         let mut placed = vec![self.target.as_path()];
@@ -161,7 +161,7 @@ impl Files {
     }
 }
 
-/// Gives one piece its final name. False where somebody made a file of that name in the meantime: it is left as it is.
+/// Gives one file its final name. Returns false if a file of that name has appeared in the meantime; it is kept.
 fn put(piece: &SideFile) -> io::Result<bool> {
     private::create_folder(piece.place.parent().unwrap_or(Path::new(".")))?;
     if !piece.shared {

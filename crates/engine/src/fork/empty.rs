@@ -1,4 +1,4 @@
-//! A clone of a session in which nothing was said yet: its directory is copied, and an empty conversation begins there.
+//! Clones a session without messages: copies its directory and starts an empty conversation there.
 
 use std::path::{Path, PathBuf};
 
@@ -21,24 +21,24 @@ use crate::sessions;
 use crate::sessions::catalog::Quiet;
 use crate::workspace::directory::CopyProgress;
 
-/// A clone of a session in which nothing was said yet.
+/// A clone of a session without messages.
 #[derive(Debug, Clone)]
 pub struct EmptyClone {
-    /// The session that is cloned.
+    /// The cloned session.
     pub source: SessionName,
-    /// Its id, where its agent has taken one.
+    /// Its id, if its agent has chosen one.
     pub source_id: Option<SessionId>,
-    /// Where that works.
+    /// Its directory.
     pub directory: PathBuf,
-    /// How the clone begins.
+    /// How to start the clone.
     pub start: Start,
-    /// Where the clone works.
+    /// The workspace of the clone.
     pub workspace: Workspace,
-    /// Whether somebody chose the clone's name.
+    /// Whether the user chose the clone's name.
     name_is_chosen: bool,
 }
 
-/// Makes a worktree of the repository around us, on a new branch, for a session that is to begin in it.
+/// Creates a worktree of the current repository on a new branch, for a new session.
 pub(crate) fn new_worktree(ctx: &Ctx, branch: &str, base: Option<&str>) -> Result<(PathBuf, i64)> {
     let workspace = workspace::worktree(ctx, &ctx.context().cwd, branch, base, false)?;
     let mut created = Created { workspace: workspace.creates.clone(), ..Created::default() };
@@ -59,7 +59,7 @@ pub(crate) fn new_worktree(ctx: &Ctx, branch: &str, base: Option<&str>) -> Resul
     Ok((workspace.path, operation))
 }
 
-/// Decides how the session that was started as `source` is cloned. Nothing where there is no such session.
+/// Plans a clone of the session that was started as `source`. `None` if there is none.
 pub(crate) fn plan_empty_clone(
     ctx: &Ctx,
     source: &str,
@@ -85,7 +85,7 @@ pub(crate) fn plan_empty_clone(
     Ok(Some(EmptyClone { source, source_id, directory: asked.own, start, workspace, name_is_chosen }))
 }
 
-/// Makes such a clone. A name that nobody chose gives way where somebody was quicker to take it.
+/// Creates such a clone. A generated name is replaced if another process takes it first.
 pub(crate) fn apply_empty_clone(
     ctx: &Ctx,
     plan: EmptyClone,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agents::ProgramError;
 use transcript::{Agent, State};
 
-use crate::advice::{Advice, Cancelled, FileError, lift};
+use crate::advice::{Advice, Cancelled, FileError, in_words, lift};
 use crate::{config, naming, operations, program, registry, run, sessions, workspace};
 
 /// The result of anything about forks.
@@ -15,7 +15,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The source is busy, or waits for the user.
-    #[error("session `{session}` is {}", .state.as_str())]
+    #[error("session `{session}` is {}", in_words(*.state))]
     AtWork {
         /// The session.
         session: String,
@@ -32,7 +32,7 @@ pub enum Error {
         from: Agent,
         /// The agent of the fork.
         to: Agent,
-        /// The method that was asked for.
+        /// The requested method.
         method: &'static str,
     },
     /// The agent's own fork would not have the same history, or does not have it.
@@ -58,7 +58,7 @@ pub enum Error {
         what: &'static str,
     },
     /// The transcript that was kept for the agent is not what it was.
-    #[error("the transcript kept for the fork was changed: {}", .0.display())]
+    #[error("the transcript saved for the fork has changed: {}", .0.display())]
     KeptTranscriptChanged(PathBuf),
     /// The fork failed, and everything that was created for it has been removed.
     #[error("{0}")]
@@ -180,13 +180,11 @@ impl Error {
                     ),
                 )
             }
-            Error::BeingStarted(fork) => {
-                Advice::new("being_started", format!("`tine info {fork}` shows when it has started"))
-            }
+            Error::BeingStarted(fork) => Advice::new("being_started", format!("`tine info {fork}` shows its state")),
             Error::StartFailed { fork, source, is_kept: true } => {
                 let Advice { kind, hint } = source.advice();
                 let hint = after(&hint);
-                Advice::new(kind, format!("{hint}its transcript is kept: `tine resume {fork}` tries again"))
+                Advice::new(kind, format!("{hint}its transcript was kept; `tine resume {fork}` retries"))
             }
             Error::StartFailed { source, .. } => source.advice(),
             Error::Cancelled(error) => error.advice(),
@@ -207,9 +205,14 @@ impl Error {
 pub(crate) fn samples() -> Vec<Error> {
     let session = || "auth-fix".to_owned();
     let fork = || "auth-fix-fork-1".to_owned();
-    let failed = || Box::new(Error::from(ProgramError::Failed { program: "codex".into(), message: "no".into() }));
+    let failed = || {
+        Box::new(Error::from(ProgramError::Failed {
+            program: "codex".into(),
+            message: "stream error: 401 Unauthorized".into(),
+        }))
+    };
     let full = || {
-        let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let source = std::io::Error::from_raw_os_error(28);
         Box::new(Error::from(FileError::Write { path: "/home/kim/.claude/x.jsonl".into(), source }))
     };
     crate::advice::samples![

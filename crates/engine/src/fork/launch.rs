@@ -22,7 +22,7 @@ pub(super) fn marked_program(ctx: &Ctx, agent: Agent, mark: &str) -> Result<Prog
     Ok(program)
 }
 
-/// The words of the command that resumes a fork; with the first prompt, unless that was said already.
+/// The arguments that resume a fork, with the first prompt unless it has been sent already.
 pub(crate) fn resume_words(ctx: &Ctx, plan: &Plan, fork: &SessionView) -> Vec<String> {
     if plan.keeps_seed {
         return start_words(plan);
@@ -47,7 +47,7 @@ pub(crate) fn say(ctx: &Ctx, plan: &Plan, fork: &SessionView, text: &str) -> Res
     Ok(send(ctx, plan.agent, &program, &message)?.answer)
 }
 
-/// Makes a fork known to the agent's own list. That it is not there is no reason to fail: the fork can be resumed.
+/// Adds a fork to the agent's own list. A failure is not an error: the fork can be resumed without it.
 pub(super) fn announce(ctx: &Ctx, fork: &SessionKey, name: &str, directory: &Path) {
     let Ok(program) = program(ctx, fork.agent) else {
         return;
@@ -55,6 +55,6 @@ pub(super) fn announce(ctx: &Ctx, fork: &SessionKey, name: &str, directory: &Pat
     let told: std::result::Result<(), ProgramError> =
         ctx.adapter(fork.agent).announce(&program, &fork.id, name, directory);
     if let Err(error) = told {
-        ctx.warn(format!("the fork is not in the agent's own list until it is resumed: {error}"));
+        ctx.warn(format!("the fork appears in the agent's own session list only after you resume it: {error}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Which method serves what is asked for, and why.
+//! Chooses the method for a request, with a reason.
 
 use transcript::{Agent, DefectKind};
 
@@ -8,7 +8,7 @@ use crate::fork::{Error, Result};
 use crate::program;
 use crate::run;
 
-/// The method that was asked for, or the one that carries everything; with the reason in one sentence.
+/// The requested method, or one that supports everything; with the reason in one sentence.
 pub(super) fn choose_method(
     ctx: &Ctx,
     request: &Request,
@@ -24,38 +24,35 @@ pub(super) fn choose_method(
         Some(method @ (Method::Native | Method::Copy)) if other => {
             Err(Error::OtherAgent { from: source.agent, to: agent, method: method.as_str() })
         }
-        Some(Method::Seed) => Ok((Method::Seed, "asked for".into())),
+        Some(Method::Seed) => Ok((Method::Seed, "requested".into())),
         None if other => {
             let (to, from) = (agent.product_name(), source.agent.product_name());
-            Ok((Method::Seed, format!("{to} cannot read the sessions of {from}, so it is told what was said")))
+            Ok((Method::Seed, format!("{to} cannot read {from}'s sessions, so it receives the transcript")))
         }
         Some(Method::Native | Method::Copy) if is_old => Err(run::Error::OldFormat(agent).into()),
         None if is_old => {
             let agent = agent.product_name();
-            Ok((
-                Method::Seed,
-                format!("{agent} does not read the format of this session any more, so it is told what was said"),
-            ))
+            Ok((Method::Seed, format!("{agent} no longer reads this session's format, so it receives the transcript")))
         }
-        // What was said before would be missing, and turns would be counted from there.
+        // Earlier turns would be missing, and turns would be counted from there.
         Some(Method::Native) if !native.keeps_compacted && request.source.details.compacted => {
-            let what = "the agent's own fork leaves behind what was said before a compaction".to_owned();
+            let what = "the agent's own fork drops the turns before a compaction".to_owned();
             Err(Error::NativeDiffers { agent, what })
         }
         Some(Method::Native) if request.source.details.tip.is_some() => {
-            let what = "the agent's own fork follows the session's history, not another branch".to_owned();
+            let what = "the agent's own fork cannot follow another branch".to_owned();
             Err(Error::NativeDiffers { agent, what })
         }
         Some(Method::Native) if !native.keeps_gaps && has_gaps(request) => {
-            let what = "the agent's own fork drops everything before a record whose parent is missing".to_owned();
+            let what = "the agent's own fork drops everything before a gap in the history".to_owned();
             Err(Error::NativeDiffers { agent, what })
         }
         Some(Method::Native) if request.source.details.tip_differs => {
             let what = "the agent's own fork goes on from the last record of the file, after which nothing was said";
             Err(Error::NativeDiffers { agent, what: what.to_owned() })
         }
-        Some(Method::Native) => Ok((Method::Native, "asked for".into())),
-        Some(Method::Copy) => Ok((Method::Copy, "asked for".into())),
+        Some(Method::Native) => Ok((Method::Native, "requested".into())),
+        Some(Method::Copy) => Ok((Method::Copy, "requested".into())),
         None => Ok(best_method(ctx, request, agent, whole, workspace)),
     }
 }
@@ -70,22 +67,24 @@ fn best_method(ctx: &Ctx, request: &Request, agent: Agent, whole: bool, workspac
     match workspace.kind {
         _ if !whole => copy("a copy can be cut at any turn"),
         _ if request.source.details.tip.is_some() => copy("a copy can follow another branch of the session"),
-        WorkspaceKind::Same if request.source.details.compacted => {
-            copy("a copy keeps what was said before a compaction")
-        }
+        WorkspaceKind::Same if request.source.details.compacted => copy("a copy keeps the turns before a compaction"),
         WorkspaceKind::Same if request.source.details.disordered => {
-            copy("a copy brings records into order that the agent wrote too early, and may not find again")
+            copy("a copy reorders records that the agent wrote out of order and might not read")
         }
-        WorkspaceKind::Same if has_gaps(request) => {
-            copy("a copy keeps what stands before a record whose parent is missing")
+        WorkspaceKind::Same if has_gaps(request) => copy("a copy keeps the records before a gap in the history"),
+        WorkspaceKind::Same if !is_about_to_run => copy("a copy does not need to start the agent"),
+        WorkspaceKind::Same if program::program(ctx, agent).is_err() => {
+            copy("a copy does not need the agent to be installed")
         }
         WorkspaceKind::Same if request.source.details.tip_differs => {
-            copy("a copy goes on from what was said last, which the agent itself doesn't find")
+            copy("a copy continues from the last message, which the agent itself doesn't find")
         }
-        WorkspaceKind::Same if !is_about_to_run => copy("a copy needs no start of the agent"),
-        WorkspaceKind::Same if program::program(ctx, agent).is_err() => copy("a copy needs no agent that is installed"),
+        WorkspaceKind::Same if !is_about_to_run => copy("a copy does not need to start the agent"),
+        WorkspaceKind::Same if program::program(ctx, agent).is_err() => {
+            copy("a copy does not need the agent to be installed")
+        }
         WorkspaceKind::Same => {
-            (Method::Native, "the agent is about to run, and its own fork carries everything asked for".into())
+            (Method::Native, "the agent is about to run, and its own fork supports everything requested".into())
         }
         _ => copy("a copy can work in another directory"),
     }

@@ -1,9 +1,9 @@
 //! Forking a session: plan, then apply.
 //!
-//! A plan is a value that decides everything before anything is touched; `--plan` prints it, tests look at it. Applying it
-//! writes everything new beside its final name, reads it back, compares it with the source, and only then puts it in
-//! place and registers it, in that order. An operation in the registry names all that is being made, so that a crash
-//! at any point leaves something that the next run of tine cleans up. The source is only ever read.
+//! A plan decides everything before anything is touched; `--plan` prints it, and tests compare it. Applying it writes
+//! each new file next to its final name, reads it back, compares it with the source, and only then renames and
+//! registers it. An operation in the registry lists everything that is being created, so that the next run of tine can
+//! clean up after a crash. The source is only read.
 
 pub(crate) mod apply;
 pub(crate) mod compare;
@@ -47,41 +47,41 @@ use crate::run::place::Place;
 use crate::run::profile::Profile;
 use crate::sessions::session::Session;
 
-/// What a person asks for.
+/// A request for a fork.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The session to fork.
     pub source: Session,
-    /// How many of its turns are kept; all where nothing is said.
+    /// The number of turns to keep; `None` keeps all.
     pub turns: Option<u32>,
-    /// The fork's name; one is found where nothing is said.
+    /// The fork's name; `None` lets tine choose one.
     pub name: Option<SessionName>,
-    /// The agent that goes on; the source's where nothing is said.
+    /// The agent for the fork; `None` keeps the source's.
     pub agent: Option<Agent>,
-    /// How the fork is made; decided by what is asked for where nothing is said.
+    /// The method; `None` lets tine choose one for the request.
     pub method: Option<Method>,
-    /// Where the fork works.
+    /// The workspace of the fork.
     pub workspace: Where,
-    /// Whether changes that are not committed come along into a worktree.
+    /// Whether uncommitted changes are copied to a worktree.
     pub carry: bool,
-    /// Where the agent runs.
+    /// Where to run the agent.
     pub place: Place,
-    /// What the fork is told first.
+    /// The first prompt for the fork.
     pub prompt: Option<String>,
-    /// Whether a source that is at work is forked at its last complete turn, instead of refused.
+    /// Whether to fork a busy source after its last complete turn instead of refusing.
     pub now: bool,
-    /// Whether the source is at work and the fork is planned as it would be made once that is over.
+    /// Whether the source is busy and the plan is for the time when it is idle.
     pub waits: bool,
-    /// Whether secrets stay in a transcript that is given to another agent.
+    /// Whether secrets are kept in a transcript for another agent.
     pub keep_secrets: bool,
-    /// Whether the fork's agent asks for permissions even if the source's doesn't.
+    /// Whether the fork's agent asks for permissions even if the source's does not.
     pub asks_permission: bool,
-    /// Whether nothing is sent to a model: a seed is kept until the fork is resumed. Other methods send nothing anyway.
+    /// Whether nothing is sent to a model: a seed is kept until the fork is resumed. Other methods never send anything.
     pub no_start: bool,
 }
 
 impl Request {
-    /// A fork of the whole of `source`, where it is, without a start of the agent.
+    /// A fork of the whole `source`, in its directory, without starting the agent.
     pub fn of(source: Session) -> Self {
         Request {
             source,
@@ -102,37 +102,37 @@ impl Request {
     }
 }
 
-/// Where a fork is to work.
+/// The directory of a fork.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Where {
-    /// Where the source works.
+    /// In the source's directory.
     Same,
     /// In another directory.
     Directory(PathBuf),
     /// In a new worktree of the source's repository.
     Worktree {
-        /// Its new branch; the fork's own name where none is said.
+        /// The new branch; by default, the fork's name.
         branch: Option<String>,
-        /// The commit that the branch begins at; where the source works where none is said.
+        /// The commit that the branch starts from; by default, the source's HEAD.
         base: Option<String>,
     },
-    /// In a copy of the source's directory, which is made at this place.
+    /// In a copy of the source's directory, created at this path.
     Copy(PathBuf),
 }
 
-/// What was asked for of a workspace, so that it can be planned anew under another name.
+/// The requested workspace, kept so that it can be planned again under another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// Where the source works.
+    /// The source's directory.
     pub own: PathBuf,
-    /// Where the fork is to work.
+    /// The requested workspace.
     pub workspace: Where,
-    /// Whether changes that are not committed come along into a worktree.
+    /// Whether uncommitted changes are copied to a worktree.
     pub carry: bool,
 }
 
 impl Asked {
-    /// Whether the workspace is called as the fork is.
+    /// Whether the workspace is named after the fork.
     pub(crate) fn follows_name(&self) -> bool {
         match &self.workspace {
             Where::Worktree { branch, .. } => branch.is_none(),
@@ -142,7 +142,7 @@ impl Asked {
     }
 }
 
-/// How a fork is made.
+/// A fork method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -151,51 +151,51 @@ pub enum Method {
     Native,
     /// tine writes the new session file.
     Copy,
-    /// The transcript is a first prompt.
+    /// The transcript becomes the first prompt.
     Seed,
 }
 
-/// Where a fork works.
+/// The directory of a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Workspace {
-    /// What sort of directory it is.
+    /// The kind of directory.
     pub kind: WorkspaceKind,
     /// The directory.
     pub path: PathBuf,
-    /// The branch that is checked out there.
+    /// The branch checked out there.
     pub branch: Option<String>,
-    /// The worktree or the copy of the source's directory that is created for it.
+    /// The worktree or the copy to create.
     #[serde(skip)]
     pub(crate) creates: Option<CreatedWorkspace>,
-    /// What is done in a worktree before it is handed over.
+    /// What to do in a worktree before it is used.
     #[serde(skip)]
     pub preparation: Option<Preparation>,
 }
 
-/// What sort of directory a fork works in.
+/// The kind of directory a fork works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WorkspaceKind {
-    /// The source's own.
+    /// The source's directory.
     Same,
-    /// Another one that exists.
+    /// Another existing directory.
     Existing,
-    /// A worktree that is created for it.
+    /// A new worktree.
     Worktree,
-    /// A copy of the source's that is created for it.
+    /// A new copy of the source's directory.
     Copy,
 }
 
 impl Plan {
-    /// Whether the fork's agent acts without asking for permissions.
+    /// Whether the fork's agent skips permission prompts.
     pub fn skips_permissions(&self) -> bool {
         !agents::about(self.agent).options.split_by_permission(&self.profile.args).1.is_empty()
     }
 }
 
 impl Workspace {
-    /// Whether nothing is made for it.
+    /// Whether the directory already exists.
     fn is_there(&self) -> bool {
         self.creates.is_none()
     }
@@ -206,78 +206,77 @@ impl Workspace {
 pub struct Plan {
     /// The session to fork.
     pub source: SessionView,
-    /// What a scan found of its file, where that is its own history in its own order.
+    /// What a scan found in its file, if the file is in history order.
     pub(crate) known: Option<agents::Known>,
-    /// How many turns the fork gets.
+    /// The number of turns in the fork.
     pub turns: u32,
-    /// Whether that is all of them.
+    /// Whether these are all turns.
     pub whole: bool,
-    /// The agent that goes on.
+    /// The agent of the fork.
     pub agent: Agent,
-    /// How it is made.
+    /// The method.
     pub method: Method,
-    /// Whether somebody chose the method; otherwise another one may take its place where it fails.
+    /// Whether the user chose the method. Otherwise tine may fall back to another one.
     pub method_is_chosen: bool,
-    /// Why so, in one sentence.
+    /// The reason for the method, in one sentence.
     pub why: String,
-    /// Where it works.
+    /// The workspace.
     pub workspace: Workspace,
-    /// What was asked for of that.
+    /// The requested workspace.
     pub(crate) asked: Asked,
-    /// How it is launched; its source's.
+    /// The launch profile, inherited from the source.
     pub profile: Profile,
-    /// How its source's agent was launched besides, which the fork doesn't inherit.
+    /// Launch options of the source's agent that the fork does not inherit.
     pub(crate) not_inherited: Vec<String>,
-    /// Where the agent runs.
+    /// Where to run the agent.
     pub place: Place,
-    /// What it is told first.
+    /// The first prompt.
     pub prompt: Option<String>,
-    /// Its id; where the agent makes up ids, what it would be.
+    /// The fork's id. If the agent chooses its ids, only a placeholder.
     pub id: SessionId,
-    /// Whether `id` and `target` are what the fork will have. Some agents make up ids themselves.
+    /// Whether `id` and `target` are final. Some agents choose ids themselves.
     pub id_is_chosen: bool,
-    /// Its name.
+    /// The fork's name.
     pub name: SessionName,
-    /// Whether somebody chose the name; otherwise it is the first that is free.
+    /// Whether the user chose the name. Otherwise it is the first free one.
     pub name_is_chosen: bool,
-    /// Its transcript.
+    /// The path of the transcript.
     pub target: PathBuf,
     /// The command that resumes it.
     pub command: Vec<String>,
-    /// The model that goes on, as far as it is known.
+    /// The model of the fork, if known.
     pub model: Option<String>,
-    /// About how many tokens its history is.
+    /// The approximate number of tokens in the history.
     pub tokens: Option<u64>,
-    /// The model's window.
+    /// The model's context window.
     pub context_window: Option<u64>,
-    /// How that is known.
+    /// Where the size of the window comes from.
     pub window_source: Option<WindowSource>,
-    /// What is decided about the seed.
+    /// The plan for the seed.
     pub seed: Option<SeedPlan>,
     /// Whether the seed is kept until the fork is resumed.
     pub keeps_seed: bool,
-    /// Whether the last turn that it gets was cut off.
+    /// Whether the fork's last turn is unfinished.
     pub unfinished: bool,
-    /// Whether the fork holds only what was said since a compaction.
+    /// Whether the fork contains only the history since a compaction.
     pub after_compaction: bool,
-    /// Whether a part of the source's own history is gone.
+    /// Whether part of the source's history is missing.
     pub lacks_beginning: bool,
-    /// The last record of the branch that is forked, where that is not the source's history.
+    /// The last record of the forked branch, if that is not the source's main history.
     pub(crate) tip: Option<u64>,
-    /// Whether records of the source name a parent that is missing; a copy links them to the record that they follow.
+    /// Whether records of the source have a missing parent; a copy links them to the preceding record.
     pub(crate) relinks: bool,
-    /// How many such records the fork gets.
+    /// The number of such records in the fork.
     pub relinked: usize,
-    /// Model requests that are sent while the fork is made or opened.
+    /// Model requests sent while the fork is created or opened.
     pub requests: Vec<String>,
-    /// Model requests that are sent when it is resumed for the first time.
+    /// Model requests sent when it is first resumed.
     pub later_requests: Vec<String>,
-    /// What the fork lacks of its source.
+    /// What the fork loses compared with its source.
     pub losses: Vec<String>,
-    /// What a person should know before or after the fork is made.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Whether uncommitted changes stay behind in the source's directory. Nothing else needs to be confirmed: a fork
-    /// changes nothing that is there, and `undo` takes it back, but someone who works in the new tree without half of
-    /// the code may not notice.
+    /// Whether uncommitted changes stay in the source's directory. Only this needs confirmation: a fork changes nothing
+    /// that exists and can be undone, but someone who works in a new worktree without half of the code may not notice.
     pub leaves_changes: bool,
 }

@@ -1,4 +1,4 @@
-//! The method `native`: the agent makes the fork itself, and tine brings along what the agent leaves behind.
+//! The method `native`: the agent creates the fork itself, and tine adds what the agent leaves out.
 
 use agents::{CopyRequest, ForkRequest, NewSession};
 use transcript::State;

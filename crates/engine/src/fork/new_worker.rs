@@ -99,7 +99,7 @@ fn begin(ctx: &Ctx, new: &NewWorker, at: OpenAt) -> Result<StartedWorker> {
     Ok(StartedWorker { name: Some(start.name), id, directory, pane: opened.pane, process: None, operation: None })
 }
 
-/// Whether a process works in a directory; without `/proc` one may.
+/// Whether a process works in a directory; assumed without `/proc`.
 fn is_worked_in(ctx: &Ctx, directory: &Path) -> bool {
     let proc = ctx.context().surroundings.proc.as_deref();
     proc.is_none_or(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())

@@ -1,4 +1,4 @@
-//! Running the agent of a fork where its plan says.
+//! Runs the agent of a fork where its plan says.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::run::drive::{Opened, Opening};
 use crate::sessions::catalog::Quiet;
 use crate::sessions::survey;
 
-/// Runs the agent of a fork, and leads the person there where `focus` says so. That it fails does not undo the fork.
+/// Starts the agent of a fork, and shows it if `focus` is set. A failure does not undo the fork.
 pub(crate) fn open_fork(ctx: &Ctx, forked: &Forked, focus: bool, ready_within: Duration) -> Result<Opened> {
     let plan = &forked.plan;
     let command = launch::resume_words(ctx, plan, &forked.session);

@@ -38,7 +38,7 @@ struct Decision {
     why: String,
 }
 
-/// Decides everything about a fork. Nothing is touched.
+/// Decides everything about a fork and touches nothing.
 pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     let Decision { agent, turns, whole, name, workspace, asked, method, why } = decide(ctx, request)?;
     let source = &request.source.view;
@@ -55,7 +55,7 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     if request.asks_permission {
         let (asking, unasked) = agents::about(agent).options.split_by_permission(&profile.args);
         if !unasked.is_empty() {
-            not_inherited.push(format!("`{}`: the fork asks for permissions", unasked.join(" ")));
+            not_inherited.push(format!("`{}` is not inherited: the fork asks for permissions", unasked.join(" ")));
             profile.args = asking;
         }
     }
@@ -128,8 +128,8 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
         plan.losses.extend(seed.fit.shortened.iter().cloned());
         match seed.secrets {
             0 => {}
-            1 => plan.losses.push("one secret is masked; `--keep-secrets` keeps it".into()),
-            count => plan.losses.push(format!("{count} secrets are masked; `--keep-secrets` keeps them")),
+            1 => plan.losses.push("one secret is redacted; `--keep-secrets` keeps it".into()),
+            count => plan.losses.push(format!("{count} secrets are redacted; `--keep-secrets` keeps them")),
         }
         plan.seed = Some(seed);
     }
@@ -141,21 +141,20 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     warn(&mut plan, request);
     if !whole && count.ends_compacted {
         plan.warnings.push(format!(
-            "a compaction follows turn {turns} and comes along: the model sees its summary, not what was said before it"
+            "the fork includes the compaction after turn {turns}: the model sees its summary instead of the earlier \
+             turns"
         ));
     }
     if dirty {
-        plan.warnings.push(
-            "changes that are not committed stay in the source's directory; `--carry` copies them into the worktree"
-                .into(),
-        );
+        plan.warnings
+            .push("uncommitted changes stay in the source's directory; `--carry` copies them to the worktree".into());
     }
     if plan.workspace.kind == WorkspaceKind::Worktree && request.carry && !whole {
         plan.warnings.push(format!("`--carry` copies the files as they are now, not as they were after turn {turns}"));
     }
     if let Some((then, now)) = other_branch(&plan) {
         plan.warnings.push(format!(
-            "the session worked on the branch {then}; {now} is checked out there now, and the worktree begins at it"
+            "the session worked on branch {then}, but the worktree starts from {now}, which is checked out now"
         ));
     }
     Ok(plan)
@@ -184,7 +183,7 @@ fn decide(ctx: &Ctx, request: &Request) -> Result<Decision> {
     let (name, workspace) = name_and_workspace(ctx, request, &asked, &[])?;
     let (method, why) = method::choose_method(ctx, request, agent, whole, &workspace)?;
     if method != Method::Copy || request.place != Place::None {
-        // Whoever is to start it must be there.
+        // The program that will start it must exist.
         program::program(ctx, agent)?;
     }
     check_prompt(request)?;
@@ -237,9 +236,9 @@ fn name_and_workspace(
     }
 }
 
-/// The first free name for a fork that nobody named, and its workspace. Somebody may take the name meanwhile and make
-/// a workspace of the same name, which then is in the way. Nor is a name free that a branch or directory has to which
-/// the workspace would be called alike.
+/// The first free generated name for a fork, and its workspace. Another process may take the name meanwhile and create
+/// a workspace of the same name, which is then in the way. A name is not free either if a branch or directory already
+/// has the workspace's name.
 pub(super) fn named_workspace(
     ctx: &Ctx,
     base: &str,
@@ -288,30 +287,34 @@ pub(super) fn as_copy(ctx: &Ctx, plan: &Plan, trouble: &Error) -> Plan {
     };
     tell_losses(ctx, &mut plan);
     let trouble = transcript::text::one_line(&trouble.to_string());
-    plan.warnings.push(format!("the agent's own fork failed, so it was made by copy: {trouble}"));
+    plan.warnings.push(format!("the agent's own fork failed, so tine copied the session: {trouble}"));
     plan
 }
 
 fn tell_losses(ctx: &Ctx, plan: &mut Plan) {
     if plan.method != Method::Seed && ctx.adapter(plan.agent).leaves_subagents(&plan.source.path) {
-        plan.losses.push("threads of subagents stay with the source".into());
+        plan.losses.push("the subagents' transcripts are not copied".into());
     }
     plan.losses.extend_from_slice(&plan.not_inherited);
     if plan.lacks_beginning {
-        plan.losses.push("the session that the source was forked from is gone, and what was said there with it".into());
+        plan.losses.push(
+            "the beginning of the history is missing: the session that the source was forked from no longer exists"
+                .into(),
+        );
     }
     if plan.after_compaction {
-        plan.losses.push("what was said before the last compaction stays with the source".into());
+        plan.losses.push("the turns before the last compaction are not included".into());
     }
     if plan.method == Method::Native && Files::of(ctx, plan).brings_notes() {
-        plan.losses.push("the agent's notes about the source's project stay there".into());
+        plan.losses.push("the agent's notes about the source's project are not copied".into());
     }
     if plan.method == Method::Native && plan.unfinished {
         plan.losses.push("the agent ends the unfinished turn in its own way".into());
     }
     if plan.method == Method::Native && agents::about(plan.agent).native_fork.may_refer_to_source {
         let agent = plan.agent.product_name();
-        plan.losses.push(format!("where {agent} forks by reference, the source's file must stay"));
+        plan.losses
+            .push(format!("the fork may depend on the source's file ({agent} forks by reference): don't delete it"));
     }
 }
 
@@ -337,7 +340,7 @@ fn turns_to_keep(request: &Request) -> Result<u32> {
     Ok(turns)
 }
 
-/// A prompt that stands on a command line has a limit, and cannot hold a NUL.
+/// A prompt on a command line has a maximum length and cannot contain NUL.
 fn check_prompt(request: &Request) -> Result<()> {
     const LONGEST: usize = 120_000;
     match &request.prompt {
@@ -375,31 +378,32 @@ fn warn(plan: &mut Plan, request: &Request) {
         let percent = tokens * 100 / window.max(1);
         if percent >= 100 {
             plan.warnings.push(format!(
-                "the history is about {tokens} tokens and DOES NOT FIT into the window of {window}; \
-                 fork at an earlier turn, or compact it"
+                "the history has about {tokens} tokens and does not fit the context window of {window}; fork at an \
+                 earlier turn, or compact the session"
             ));
         } else if percent >= 80 {
-            plan.warnings.push(format!("the history fills about {percent} % of the window of {window} tokens"));
+            plan.warnings.push(format!("the history fills about {percent}% of the context window of {window} tokens"));
         }
     }
     if request.source.details.mid_turn && plan.whole {
-        plan.warnings.push("the last turn is not finished; the agent will take it as interrupted".into());
+        plan.warnings.push("the last turn is unfinished; the agent will treat it as interrupted".into());
     }
     let defects = &request.source.details.defects;
     if [DefectKind::BadLine, DefectKind::TruncatedLine].iter().any(|kind| defects.count(*kind) > 0) {
-        plan.warnings.push("damaged records of the source are not carried along".into());
+        plan.warnings.push("damaged records of the source are not copied".into());
     }
     if plan.method == Method::Copy && plan.relinked > 0 {
-        let records = if plan.relinked == 1 { "one record names" } else { "some records name" };
-        plan.warnings.push(format!(
-            "{records} a parent that isn't in the source; the fork links what follows to the record before it"
-        ));
+        let what = match plan.relinked {
+            1 => "one record refers to a missing parent; the fork links it to the preceding record",
+            _ => "some records refer to a missing parent; the fork links them to the preceding record",
+        };
+        plan.warnings.push(what.to_owned());
     }
     if request.waits {
-        plan.warnings.push("the source is at work; the fork is made when it is idle, of what was said by then".into());
+        plan.warnings.push("the source is busy; tine forks it when it is idle, including the turns until then".into());
     }
     if let Some(wanted) = request.turns.filter(|wanted| *wanted > plan.turns) {
-        plan.warnings.push(format!("turn {wanted} is not finished, so the fork ends with turn {}", plan.turns));
+        plan.warnings.push(format!("turn {wanted} is unfinished, so the fork ends after turn {}", plan.turns));
     }
 }
 
@@ -409,7 +413,7 @@ impl Plan {
         &self.source
     }
 
-    /// The same plan, for whoever keeps it for a while: without what only makes sense at once and takes memory.
+    /// The same plan to keep for later: without data that is only useful immediately and takes memory.
     #[must_use]
     pub fn for_later(mut self) -> Plan {
         if let Some(known) = &mut self.known {

@@ -1,7 +1,7 @@
 //! The method `seed`: the transcript is the first prompt of a new session, of any agent.
 //!
-//! The agent's own program is told it, by standard input, so that what comes out is a session like any other. What is
-//! remembered of a seed is whose it is, how large and its hash. The text is kept only until it is sent (`unstarted.rs`).
+//! The agent's own program receives it on standard input, so that the result is an ordinary session. The registry
+//! stores the seed's source, size and hash. The text is kept only until it is sent (`unstarted.rs`).
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::registry::SeedNote;
 use crate::registry::operations::Created;
 use crate::sessions::seeded::is_acknowledgement;
 
-/// Of the window, what a seed may fill; the rest is for what is said next.
+/// The share of the window that a seed may fill; the rest is for the following turns.
 const SHARE_OF_WINDOW: f64 = 0.75;
 
 /// What is decided about a seed before it is written.
@@ -32,7 +32,7 @@ pub struct SeedPlan {
     /// Whether the source has thinking, and whether it has subagents; neither is part of a seed.
     has_thinking: bool,
     has_subagents: bool,
-    /// The mark of its lines, made up for it.
+    /// The random marker of its lines.
     pub(super) nonce: String,
 }
 
@@ -40,9 +40,9 @@ impl SeedPlan {
     /// What the source has and a seed never does.
     pub(super) fn left_out(&self) -> Option<String> {
         match (self.has_thinking, self.has_subagents) {
-            (true, true) => Some("thinking and what subagents said is left out".into()),
+            (true, true) => Some("thinking and subagents are left out".into()),
             (true, false) => Some("thinking is left out".into()),
-            (false, true) => Some("what subagents said is left out".into()),
+            (false, true) => Some("subagents are left out".into()),
             (false, false) => None,
         }
     }
@@ -65,7 +65,7 @@ pub(super) fn plan_seed(
         has_thinking |= matches!(block.kind, BlockKind::Thinking { .. });
         sizes.note(&block);
     }
-    // Headings may be longer than they are taken for.
+    // Headings may be longer than estimated.
     let input = ctx.adapter(agent).input_limit().map(|limit| limit - limit / 50);
     let window = window.map(|window| (window as f64 * SHARE_OF_WINDOW * per_token) as usize);
     let limit = [input, window].into_iter().flatten().min();
@@ -106,7 +106,7 @@ pub(super) fn hand_over_seed(ctx: &Ctx, handing: &Handing<'_>) -> Result<(NewSes
     Ok((NewSession { id: said.id, path }, said.answer))
 }
 
-/// What is remembered of a seed that nobody has answered.
+/// The registry's record of a seed without an answer.
 pub(super) fn seed_note(_ctx: &Ctx, plan: &Plan, text: &str) -> SeedNote {
     SeedNote {
         parent_agent: plan.source.agent,

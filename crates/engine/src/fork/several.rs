@@ -1,7 +1,7 @@
 //! Several forks of one session, which are planned, made and undone as one operation.
 //!
-//! The operation itself makes nothing. Each fork is a part of it, with its own effects, so everything that holds for one
-//! fork holds for each of them. Where one fails or the process is killed, the others are taken back.
+//! The operation itself creates nothing. Each fork is a part of it with its own effects, so everything that applies to
+//! one fork applies to each of them. If one fails or the process is killed, the others are undone.
 
 use transcript::SessionName;
 
@@ -17,9 +17,9 @@ use crate::sessions::catalog::Quiet;
 /// What one of several forks has for itself.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    /// Its name; the first free one where none is given.
+    /// Its name; by default, the first free one.
     pub name: Option<SessionName>,
-    /// The branch of its worktree; the fork's name where none is given.
+    /// The branch of its worktree; by default, the fork's name.
     pub branch: Option<String>,
     /// Its first prompt.
     pub prompt: Option<String>,
@@ -37,7 +37,7 @@ impl Part {
     }
 }
 
-/// Decides several forks of the session in `request`. Nothing is touched.
+/// Plans several forks of the session in `request` and touches nothing.
 pub(crate) fn plan_forks(ctx: &Ctx, request: &Request, parts: &[Part]) -> Result<Vec<Plan>> {
     let mut plans: Vec<Plan> = Vec::with_capacity(parts.len());
     for part in parts {
@@ -55,8 +55,8 @@ pub(crate) fn plan_forks(ctx: &Ctx, request: &Request, parts: &[Part]) -> Result
     Ok(plans)
 }
 
-/// Makes several forks as one operation, and calls `progress` with the number of those that are complete. On any
-/// failure none of them is left.
+/// Creates several forks as one operation, and calls `progress` with the number of complete ones. If one fails, none is
+/// kept.
 pub(crate) fn apply_forks(ctx: &Ctx, plans: &[Plan], progress: &dyn Fn(usize)) -> Result<Vec<Forked>> {
     let Some(first) = plans.first() else { return Ok(Vec::new()) };
     let what = format!("fork {} after turn {}, {} times", first.source.label(), first.turns, plans.len());

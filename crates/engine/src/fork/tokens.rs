@@ -1,5 +1,5 @@
-//! About how many tokens a history is: what the agent reported of it, or what its own characters per token say, whichever
-//! is more.
+//! Estimates the tokens of a history: the number that the agent reported or the number by characters, whichever is
+//! larger.
 
 use transcript::BlockKind;
 
@@ -7,26 +7,26 @@ use super::Request;
 use crate::ctx::Ctx;
 use crate::fork::Result;
 
-/// What a token has where a session tells nothing of its own. Code and prose have three to four.
+/// Default number of characters per token. Code and prose have three to four.
 const CHARACTERS_PER_TOKEN: f64 = 3.5;
-/// A transcript that is longer than this is not read for an estimate; what was reported has to do.
+/// A longer transcript is not read for an estimate; the reported number must do.
 const READ_AT_MOST: u64 = 64 << 20;
 
-/// What is known of a history's size.
+/// What is known about a history's size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Count {
     pub tokens: Option<u64>,
-    /// How many characters a token has in this session.
+    /// The number of characters per token in this session.
     pub per_token: f64,
     /// The context window that the agent reported.
     pub window: Option<u64>,
-    /// The longest context that the session ever had, also after the turn at which it is forked.
+    /// The largest context that the session has had so far, including after the turn at which it is forked.
     pub largest: u64,
-    /// Whether it ends with a compaction, of which the model has seen nothing but the summary.
+    /// Whether it ends with a compaction, so that the model sees only the summary.
     pub ends_compacted: bool,
 }
 
-/// `told` says that the history is told to the agent anew, so that its own characters per token have to be known.
+/// `told`: the history will be sent to the agent as text, so its own ratio of characters per token is needed.
 pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool) -> Result<Count> {
     let source = &request.source;
     let reported = source.details.tokens;
@@ -34,7 +34,7 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
     let total = reported.map(|tokens| tokens.context());
     let largest = source.details.largest_context.max(total.unwrap_or(0));
     let whole = turns == source.view.turns;
-    // Behind a compaction, what was reported last may be of what the model does not see any more.
+    // After a compaction, the last report may count text that the model no longer sees.
     let is_known = whole && total.is_some() && !source.details.mid_turn && !source.details.compacted && !told;
     if is_known || source.size > READ_AT_MOST {
         let share =
@@ -49,7 +49,7 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
     }
     let mut blocks = crate::sessions::survey::read_all(ctx, source, Some(turns))?;
     let (mut characters, mut at_report, mut last) = (0_u64, 0_u64, None);
-    // What was reported before a compaction says how long a token is, and nothing of what is left.
+    // A report from before a compaction shows the ratio, but not the size of what is left.
     let (mut stale, mut per_token) = (None, None);
     let mut ends_compacted = false;
     while let Some(block) = blocks.next_block() {
@@ -73,7 +73,7 @@ pub(super) fn count_tokens(ctx: &Ctx, request: &Request, turns: u32, told: bool)
     }
     let reported = last.map(|tokens| tokens.context());
     let window = last.or(stale).and_then(|tokens| tokens.window).or(window);
-    // What an agent sends besides the words, such as its instructions, makes the first tokens cheap in characters.
+    // Instructions and other extra tokens make the first turns look cheap in characters.
     let per_token = per_token.unwrap_or(CHARACTERS_PER_TOKEN).clamp(1.0, 6.0);
     let beyond = characters.saturating_sub(at_report) as f64 / per_token;
     let estimate = match reported {
@@ -92,7 +92,7 @@ fn characters_of(kind: &BlockKind) -> u64 {
         | BlockKind::Notice { text, .. } => text.chars().count(),
         BlockKind::Compaction { summary } => summary.chars().count(),
         BlockKind::Call { name, input, .. } => name.len() + input.to_string().chars().count(),
-        // A picture is about 1,500 tokens.
+        // An image has about 1,500 tokens.
         BlockKind::Media { .. } => 5_000,
         BlockKind::Subagent { .. } => 0,
     };

@@ -1,7 +1,7 @@
 //! Forks by seed that have not started: tine keeps the transcript in a private file, and the first resume sends it.
 //!
-//! Starting such a fork reopens the operation that made it, so whatever was cut off is put right by the next run: the fork
-//! has either not started, with its transcript kept, or it has, and nothing is kept.
+//! Starting such a fork reopens its operation, so the next run can recover from an interruption: the fork either has
+//! not started, and its transcript is kept, or it has started, and nothing is kept.
 
 use std::fs;
 use std::io::Write;
@@ -72,8 +72,8 @@ pub(super) fn unstarted_session(ctx: &Ctx, path: &Path) -> Result<SessionView> {
     Ok(found.map(|session| session.view).ok_or_else(|| sessions::Error::NotASession(path.to_owned()))?)
 }
 
-/// Starts a fork that has not started: its agent is handed the transcript that was kept. A session that has started
-/// comes back as it is. If this fails, the fork has still not started. It works in `directory`, or where it was made to.
+/// Starts a fork that has not started: its agent receives the kept transcript. A session that has started is returned
+/// unchanged. If this fails, the fork still counts as not started. It works in `directory`, by default its own.
 pub(crate) fn start_fork(ctx: &Ctx, session: Session, directory: Option<&Path>) -> Result<Session> {
     if !session.view.unstarted {
         return Ok(session);
@@ -143,7 +143,7 @@ fn start_unstarted(ctx: &Ctx, session: &Session, directory: Option<&Path>) -> Re
         let is_acknowledged = is_acknowledgement(&answer);
         let operation = Operation { effects, ..operation.clone() };
         let new = Started { session: &started, directory, is_acknowledged, operation: &operation };
-        // Somebody may have deleted the fork meanwhile.
+        // The fork may have been deleted meanwhile.
         let is_there = kept.file.exists() && ctx.registry().register_started(&key, &new)?;
         if is_there { Ok(started) } else { Err(sessions::Error::NotASession(kept.file.clone()).into()) }
     });
@@ -151,7 +151,7 @@ fn start_unstarted(ctx: &Ctx, session: &Session, directory: Option<&Path>) -> Re
         Ok(started) => started,
         Err(error) => {
             if let Err(left) = give_up_start(ctx, operation.id, starting) {
-                ctx.warn(format!("{left}; tine tries again with its next command"));
+                ctx.warn(format!("{left}; tine retries the next time you run it"));
             }
             return Err(match error {
                 Error::Program(program::Error::Failed(trouble)) => program::with_age(ctx, view.agent, trouble).into(),

@@ -19,9 +19,9 @@ pub struct ForkView {
     pub session: ForkSession,
     /// The session that it was forked from.
     pub parent: ForkParent,
-    /// How it is made.
+    /// The method.
     pub method: Method,
-    /// Why so, in one sentence.
+    /// The reason for the method, in one sentence.
     pub why: String,
     /// Where it works.
     pub workspace: WorkspaceView,
@@ -31,7 +31,7 @@ pub struct ForkView {
     pub profile: Profile,
     /// Its first prompt.
     pub prompt: Option<String>,
-    /// Its model, as far as it is known.
+    /// Its model, if known.
     pub model: Option<String>,
     /// Model requests that are sent while it is made or opened.
     pub requests: Vec<String>,
@@ -45,13 +45,13 @@ pub struct ForkView {
     pub tokens: Option<u64>,
     /// The model's context window.
     pub context_window: Option<u64>,
-    /// How that is known.
+    /// Where the size of the window comes from.
     pub context_window_source: Option<WindowSource>,
     /// What it lacks of its source.
     pub losses: Vec<String>,
-    /// What a person should know.
+    /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Whether uncommitted changes stay behind, so that somebody has to agree.
+    /// Whether uncommitted changes stay in the source's directory, so that the user has to confirm.
     pub needs_confirmation: bool,
     /// The operation that made it, which `undo` reverses.
     pub operation: Option<i64>,
@@ -80,7 +80,7 @@ impl ForkSession {
         }
     }
 
-    /// Its id, where that is known.
+    /// Its id, if known.
     pub fn id(&self) -> Option<&SessionId> {
         match self {
             ForkSession::Made(view) => Some(&view.id),
@@ -136,7 +136,7 @@ pub struct ForkParent {
     pub turn: u32,
 }
 
-/// Where a fork works.
+/// The directory of a fork.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkspaceView {
@@ -144,7 +144,7 @@ pub struct WorkspaceView {
     pub kind: WorkspaceKind,
     /// The directory.
     pub path: String,
-    /// The branch that is checked out there.
+    /// The branch checked out there.
     pub branch: Option<String>,
 }
 
@@ -258,7 +258,7 @@ impl EmptyClone {
                 turn: 0,
             },
             method: Method::Copy,
-            why: "nothing was said in it yet, so an empty conversation begins in a copy of its directory".into(),
+            why: "the session has no messages yet, so the clone starts empty, in a copy of its directory".into(),
             workspace: (&self.workspace).into(),
             place: place.view(None),
             profile: start.profile.shown(),

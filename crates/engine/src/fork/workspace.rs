@@ -1,4 +1,4 @@
-//! Where a fork works: the source's directory, another one, or a worktree or copy that is made for it.
+//! The workspace of a fork: the source's directory, another one, or a new worktree or copy.
 
 use std::fs;
 use std::io;
@@ -19,16 +19,16 @@ use crate::workspace;
 use crate::workspace::directory::{self, CopyProgress, DirectoryCopy};
 use crate::workspace::git::{Git, LOCAL_VARIABLES, Worktree};
 
-/// What is done in a new worktree before it is handed over.
+/// How to prepare a new worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preparation {
     /// The top of the source's working tree.
     pub source: PathBuf,
-    /// Whether changes that are not committed come along.
+    /// Whether to copy uncommitted changes.
     pub carry: bool,
-    /// Files and folders that come along although git ignores them.
+    /// Ignored files and folders to copy.
     pub bring: Vec<InnerPath>,
-    /// What runs in it at last.
+    /// The command to run at the end.
     pub setup: Option<Program>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn is_dirty(ctx: &Ctx, directory: Option<&Path>) -> bool {
     directory.zip(ctx.git().ok()).is_some_and(|(directory, git)| git.is_dirty_unfiltered(directory))
 }
 
-/// What is asked for of the fork's workspace.
+/// The requested workspace of the fork.
 pub(super) fn asked(ctx: &Ctx, request: &Request) -> Asked {
     let own = request.source.view.cwd.clone().unwrap_or_else(|| ctx.context().cwd.clone());
     Asked { own, workspace: request.workspace.clone(), carry: request.carry }
@@ -61,8 +61,8 @@ pub(super) fn workspace(ctx: &Ctx, asked: &Asked, name: &SessionName) -> Result<
     Ok(Workspace { kind, path, branch, creates: None, preparation: None })
 }
 
-/// A copy of the whole directory, and of that alone: what lies above it, a repository's top perhaps, stays out. Where
-/// no place is said, it is `<directory>.clones/<name>`.
+/// A copy of the whole directory, without anything above it, such as the top of its repository. The default target is
+/// `<directory>.clones/<name>`.
 pub(super) fn copy_of(ctx: &Ctx, directory: PathBuf, target: &Path, name: &SessionName) -> Result<Workspace> {
     let source = existing(directory)?;
     let target = match target.as_os_str().is_empty() {
@@ -77,7 +77,7 @@ pub(super) fn copy_of(ctx: &Ctx, directory: PathBuf, target: &Path, name: &Sessi
     Ok(Workspace { kind: WorkspaceKind::Copy, path, branch, creates, preparation: None })
 }
 
-/// A new worktree, where the configuration has its place: `<repository>.worktrees/<branch>` if it says nothing.
+/// A new worktree at the configured place, by default `<repository>.worktrees/<branch>`.
 pub(super) fn worktree(
     ctx: &Ctx,
     directory: &Path,
@@ -112,7 +112,7 @@ pub(super) fn worktree(
     }
     let settings = &ctx.config()?.worktree;
     let main = project::main_tree(&top).unwrap_or_else(|| top.clone());
-    // SideFile a submodule is still inside of the repository that it is a part of.
+    // The directory next to a submodule is still inside the repository that contains it.
     let outer = git.outermost(&top).filter(|_| settings.place == Template::default());
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let named = outer.map(|outer| outer.with_file_name(format!("{}-{}", name(&outer), name(&top))));
@@ -125,7 +125,7 @@ pub(super) fn worktree(
         return Err(workspace::Error::BadPlace { path: tree.clone(), file: file.to_owned() }.into());
     }
     let parents = tree.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
-    // A source that works below the top goes on there in the worktree.
+    // If the source works in a subdirectory, so does the fork.
     let below = directory.strip_prefix(&top).unwrap_or(Path::new(""));
     let path = if below.as_os_str().is_empty() { tree.clone() } else { tree.join(below) };
     let base = match base {
@@ -150,9 +150,9 @@ pub(super) fn worktree(
     Ok(Workspace { kind: WorkspaceKind::Worktree, path, branch: Some(branch), creates, preparation })
 }
 
-/// Creates the worktree or copy that a plan needs, or fails and leaves nothing of it. Afterwards `created` is what was
-/// created or could not be removed, and never what somebody else put in the same place. `record` is called before a copy
-/// gets its final name: from then on the next run of tine takes what has that name for ours.
+/// Creates the planned worktree or copy, or fails and removes it. Afterwards, `created` is what was created or could
+/// not be removed, and never what another process put in the same place. `record` is called before a copy gets its
+/// final name: from then on, the next run of tine treats whatever has that name as ours.
 pub(super) fn create_workspace(
     ctx: &Ctx,
     workspace: &Workspace,
@@ -182,7 +182,7 @@ fn create_worktree(
     let added = git.add(worktree).map_err(Error::from).and_then(|()| prepare_worktree(ctx, &git, workspace, &mut made));
     *created = match &added {
         Ok(()) => Some(CreatedWorkspace::Worktree(made)),
-        // Somebody else has made what stands there.
+        // Another process has created what is there.
         Err(Error::Workspace(workspace::Error::InTheWay(_) | workspace::Error::BranchExists(_))) => None,
         Err(_) => git.remove(worktree).is_err().then(|| CreatedWorkspace::Worktree(worktree.clone())),
     };
@@ -199,7 +199,7 @@ fn prepare_worktree(ctx: &Ctx, git: &Git, workspace: &Workspace, worktree: &mut 
     for warning in left_out {
         ctx.warn(warning);
     }
-    // The source may work in a directory that is not committed.
+    // The source's directory may not be committed.
     fs::create_dir_all(&workspace.path).map_err(|source| FileError::Write { path: workspace.path.clone(), source })?;
     for path in preparation.bring.iter().map(InnerPath::as_path) {
         if bring(source, tree, path)? {
@@ -209,7 +209,7 @@ fn prepare_worktree(ctx: &Ctx, git: &Git, workspace: &Workspace, worktree: &mut 
     if let Some(setup) = &preparation.setup {
         set_up(ctx, setup, source, tree)?;
     }
-    // Only what differs from the commit has to be remembered.
+    // Only a difference from the commit has to be recorded.
     if git.may_differ(worktree) && git.is_dirty(tree) || !worktree.brought.is_empty() {
         worktree.state = Some(git.state(worktree)?);
     }
@@ -217,7 +217,7 @@ fn prepare_worktree(ctx: &Ctx, git: &Git, workspace: &Workspace, worktree: &mut 
     Ok(())
 }
 
-/// Runs the person's own command in the new worktree. Its output is talk.
+/// Runs the user's own command in the new worktree. Its output goes to standard error.
 fn set_up(ctx: &Ctx, setup: &Program, source: &Path, tree: &Path) -> Result<()> {
     let (mut command, text) = match setup {
         Program::Line(line) => {
@@ -262,7 +262,7 @@ fn create_copy(
         ctx.warn(format!("{} sockets, pipes and devices were not copied", copied.special));
     }
     if copied.vanished > 0 {
-        ctx.warn(format!("{} files went away while the directory was copied", copied.vanished));
+        ctx.warn(format!("{} files disappeared while the directory was copied", copied.vanished));
     }
     Ok(created)
 }
@@ -274,7 +274,7 @@ fn existing(path: PathBuf) -> Result<PathBuf> {
     Ok(path.canonicalize().map_err(|source| FileError::Read { path, source })?)
 }
 
-/// Copies one path from a working tree to another; whatever is there already is left as it is. True where something came.
+/// Copies one path from a working tree to another; existing files are kept. Returns whether anything was copied.
 fn bring(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
     let (from, to) = (source.join(path), tree.join(path));
     let Ok(metadata) = fs::symlink_metadata(&from) else { return Ok(false) };
@@ -287,7 +287,7 @@ fn bring(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
         }
         return Ok(came);
     }
-    // A folder that the commit has as a link leads somewhere else.
+    // If the commit has the folder as a link, it leads elsewhere.
     if !directory::stays_inside(tree, path) {
         return Ok(false);
     }

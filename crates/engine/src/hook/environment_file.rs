@@ -9,8 +9,8 @@ use transcript::SessionName;
 
 use crate::private;
 
-/// Sets a session's name for the agent's later commands, unless they know it already. An older client passes the file of
-/// the session that this one was forked from; the session's own file is beside it.
+/// Sets a session's name for the agent's later commands, unless they know it already. An older client passes the file
+/// of the session that this one was forked from; the session's own file is next to it.
 pub fn write_name(file: &Path, id: &str, name: &SessionName, inherited: Option<&str>) -> io::Result<()> {
     let is_id = |part: &OsStr| uuid::Uuid::try_parse(&part.to_string_lossy()).is_ok();
     let file: PathBuf = file.iter().map(|part| if is_id(part) { OsStr::new(id) } else { part }).collect();

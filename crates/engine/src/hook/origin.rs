@@ -98,8 +98,8 @@ impl Recording<'_> {
         let is_fork = match self.event {
             // An older client reports "resume" for its own branches, too. A session that is resumed existed before.
             HookEvent::SessionStart => source == Some("fork") || source == Some("resume") && !evidence.existed,
-            // An older client begins its own fork under the id of the source. The files tell of any other fork that no
-            // hook reported.
+            // An older client starts its own fork under the id of the source. Other forks that no hook reported are
+            // found in the files.
             _ => evidence.forks.is_some() && last.is_some_and(|last| last.hook == HookEvent::SessionStart.as_str()),
         };
         Ok(previous.filter(|_| is_fork).map_or(Origin::Unknown, Origin::Fork))

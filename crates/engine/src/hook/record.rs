@@ -15,12 +15,12 @@ use crate::registry::{HookReport, HookTables, HookedSession, LastReport, NewEven
 /// A process that reports the same event again within this time, in milliseconds, has the hook installed twice.
 const REPEATED_WITHIN: i64 = 5_000;
 
-/// The session that an event is about, as it is registered now.
+/// The session of an event, as registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HookResult {
     /// The session's name, if it has one.
     pub name: Option<SessionName>,
-    /// A message for the person.
+    /// A message for the user.
     pub notice: Option<String>,
     /// Whether the same event was recorded a moment ago, by a hook that is installed twice.
     pub is_repeated: bool,
@@ -110,13 +110,13 @@ impl Recording<'_> {
         Ok(result)
     }
 
-    /// The session with an id. Two projects may have sessions with the same id; the transcript tells them apart.
+    /// The session with an id. Two projects may have sessions with the same id; the transcript distinguishes them.
     fn session_with_id(&self, id: &str) -> Result<Option<HookedSession>> {
         let mut sessions = self.tables.sessions_with_id(id)?;
         let exact = sessions.iter().position(|session| Path::new(&session.path) == self.path);
         Ok(match (exact, sessions.len()) {
             (Some(index), _) => Some(sessions.swap_remove(index)),
-            // A transcript that is not where it was has been moved; if it is still there, this is another session.
+            // A transcript that is no longer at its path has been moved; if it is still there, this is another session.
             (None, 1) if id != self.id.as_str() || !Path::new(&sessions[0].path).is_file() => sessions.pop(),
             // Among several, the relative is the one in the same project.
             (None, _) if id != self.id.as_str() => {
@@ -162,7 +162,7 @@ impl Recording<'_> {
         };
         let (path, profile) = (self.path.to_string_lossy().into_owned(), parent.profile);
         let key = self.tables.register_fork(self.id, &path, &name, self.payload.cwd.as_deref(), profile.as_deref())?;
-        let notice = format!("this is now {name}, forked from {parent_name}");
+        let notice = format!("this session is now {name}, a fork of {parent_name}");
         let (id, name) = (self.id.to_string(), Some(name.to_string()));
         let fork = HookedSession { key, id, path, name, profile, is_pending: false };
         Ok((Some(fork), Some(notice)))

@@ -150,7 +150,7 @@ fn add_title(ctx: &Ctx, session: &Session, title: &str) -> bool {
         ctx.adapter(view.agent).set_title(program.as_ref(), &view.id, &view.path, title)
     });
     if let Err(error) = &shown {
-        ctx.warn(format!("{}'s own list keeps the old title: {error}", view.agent.product_name()));
+        ctx.warn(format!("{}'s session list still shows the old title: {error}", view.agent.product_name()));
     }
     shown.is_ok()
 }

@@ -62,7 +62,7 @@ pub(crate) fn plan_start_in(
     let directory = directory.to_owned();
     let name = match name {
         Some(name) => {
-            // The person most likely means to resume it.
+            // The user probably wants to resume it.
             if ctx.registry().named(&name)?.is_some_and(|row| row.key.path.exists()) {
                 return Err(Error::AlreadyStarted(name));
             }
@@ -183,7 +183,7 @@ fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<String> {
     let said = match program::send(ctx, start.agent, &program, &message) {
         Ok(said) => said,
         Err(source) => {
-            // An agent that failed may still have begun the session; the files tell.
+            // An agent that failed may still have created the session; its files show that.
             let sessions = crate::sessions::survey::all_sessions(ctx, &crate::sessions::catalog::Quiet)?;
             ctx.registry().forget_start(&start.key)?;
             let is_there = sessions.iter().any(|session| session.view.name.as_ref() == Some(&start.name));
@@ -319,7 +319,7 @@ impl Start {
         &self.options
     }
 
-    /// How the registry knows it.
+    /// Its key in the registry.
     pub(crate) fn key(&self) -> &SessionKey {
         &self.key
     }

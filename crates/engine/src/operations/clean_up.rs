@@ -1,5 +1,5 @@
-//! Cleaning up after operations that were cut off: whichever tine looks next removes what they left behind, ends the
-//! agents that still work for them, and goes on with what was being undone.
+//! Cleans up after interrupted operations: the next run of tine removes their results, ends the agents that still work
+//! for them, and continues interrupted undos.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,21 +23,21 @@ use crate::signal::{Signal, signal};
 use crate::workspace;
 use crate::workspace::directory;
 
-/// How long a git is waited for whose tine is gone.
+/// How long to wait for a git process whose tine has ended.
 const ORPHANS_END_WITHIN: Duration = Duration::from_secs(30);
 
-/// How long a process may take to stop that was told to.
+/// How long a process may take to stop.
 const STILL_WITHIN: Duration = Duration::from_secs(2);
 
-/// By how many milliseconds the time that a file system notes may lag behind the clock.
+/// File times may lag behind the clock by this many milliseconds.
 const CLOCK_TICK: i64 = 10;
 
-/// Removes what operations left behind that were cut off. What cannot be removed now keeps nobody from anything else;
-/// it is tried again by the next run.
+/// Removes the results of interrupted operations. What cannot be removed now blocks nothing else; the next run retries
+/// it.
 pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
     let cut_off = ctx.registry().cut_off(ctx.context().clock.now())?;
     for (operation, process) in cut_off {
-        // Of several runs at once, one cleans up.
+        // Of several concurrent runs, one cleans up.
         if !ctx.registry().take_over(operation.id, &process)? {
             continue;
         }
@@ -49,7 +49,7 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
                 ctx.warn(match &error {
                     Error::NotAllUndone { left, .. } => format!("`{what}` is still only partly undone: {left}"),
                     _ if is_being_undone => format!("`{what}` is still not undone: {error}"),
-                    _ => format!("`{what}` didn't finish, and what it left behind is still there: {error}"),
+                    _ => format!("`{what}` was interrupted, and tine cannot clean up after it yet: {error}"),
                 });
                 ctx.registry().give_back(id, &process)?;
             }
@@ -58,7 +58,7 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
     Ok(())
 }
 
-/// Removes what one operation left behind, and returns what there is to report.
+/// Removes the results of one operation and returns a report.
 fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
     if let OperationState::Undoing(undoing) = operation.state.clone() {
         return undo::finish_undo(ctx, operation, &undoing);
@@ -79,12 +79,12 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
             undo::take_back_parts(ctx, *id)?;
             None
         }
-        // A deletion that was cut off did not happen.
+        // An interrupted deletion did not happen.
         Effects::Delete(deletion) => {
             delete::restore(ctx, *id, deletion)?;
             None
         }
-        // Nor did a renaming.
+        // Nor did an interrupted rename.
         Effects::Adopt(_) | Effects::Rename(_) => {
             free_names::name_back(ctx, &operation)?;
             None
@@ -92,15 +92,16 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
     };
     ctx.registry().set_state(*id, &OperationState::Cleaned, None)?;
     Ok(match left {
-        None => format!("`{what}` didn't finish; what it had created was removed"),
+        None => format!("`{what}` was interrupted; tine removed its incomplete results"),
         Some(left) => format!(
-            "`{what}` didn't finish; {} holds files that it didn't write, so the worktree and its branch stay",
+            "`{what}` was interrupted; tine kept the worktree {} and its branch because it contains other files",
             left.display()
         ),
     })
 }
 
-/// Removes what an operation created before it was cut off. Returns the worktree that stays, because somebody works in it.
+/// Removes what an operation created before it was interrupted. Returns the worktree if it is kept because it is in
+/// use.
 fn remove_cut_off(
     ctx: &Ctx,
     operation: i64,
@@ -127,7 +128,7 @@ fn remove_cut_off(
     Ok(left)
 }
 
-/// Removes everything that an operation created, as far as possible, and fails if something is still there.
+/// Removes everything that an operation created, if possible, and fails if something is left.
 pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     for path in &created.files {
         directory::remove_tree(path).or_log(format_args!("remove {}", path.display()));
@@ -146,8 +147,8 @@ pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     created.files.iter().find(is_there).map_or(Ok(()), |left| Err(workspace::Error::StillThere(left.clone()).into()))
 }
 
-/// Ends an operation that failed. If something that it made is still there, it stays unfinished, so that the next run
-/// tries to remove that again.
+/// Ends a failed operation. If something that it created is left, it stays unfinished, so that the next run retries the
+/// removal.
 pub(crate) fn fail(ctx: &Ctx, operation: i64, removed: Result<()>) {
     match removed {
         Ok(()) => {
@@ -155,11 +156,11 @@ pub(crate) fn fail(ctx: &Ctx, operation: i64, removed: Result<()>) {
                 .set_state(operation, &OperationState::Failed, None)
                 .or_log("record that the operation failed");
         }
-        Err(left) => ctx.warn(format!("{left}; tine tries again with its next command")),
+        Err(left) => ctx.warn(format!("{left}; tine retries the next time you run it")),
     }
 }
 
-/// Removes the traces of a session that is gone: where the agent lists it, notes that came along, empty folders.
+/// Removes the traces of a removed session: its entry in the agent's list, copied notes, empty folders.
 pub(crate) fn clear_away(ctx: &Ctx, created: &Created) {
     if let (Some(id), Some(transcript)) = (&created.session, created.transcript()) {
         for adapter in ctx.adapters() {
@@ -171,7 +172,7 @@ pub(crate) fn clear_away(ctx: &Ctx, created: &Created) {
             Ok(now) if now == *digest => {
                 fs::remove_file(path).or_log(format_args!("remove {}", path.display()));
             }
-            _ => ctx.warn(format!("{} came along and was changed since, so it stays", path.display())),
+            _ => ctx.warn(format!("kept {}: it has changed since it was copied", path.display())),
         }
     }
     for folder in &created.folders {
@@ -179,8 +180,8 @@ pub(crate) fn clear_away(ctx: &Ctx, created: &Created) {
     }
 }
 
-/// Finds a session that an agent has made under an id of its own, so that it is removed with the rest: by what is in
-/// it, or because whoever made it was writing to it.
+/// Finds a session that an agent has created under its own id, so that it is removed with the rest: by its content, or
+/// because the process that created it was writing to it.
 pub(crate) fn find_expected(ctx: &Ctx, created: &mut Created, expected: Option<&Expected>, written: &[PathBuf]) {
     let Some(expected) = expected else { return };
     let named = ctx.registry().names().unwrap_or_default();
@@ -194,8 +195,8 @@ pub(crate) fn find_expected(ctx: &Ctx, created: &mut Created, expected: Option<&
     }
 }
 
-/// What a killed tine had started goes on without it. A git would make its worktree after that was removed, so it is
-/// waited for.
+/// Processes started by a killed tine continue without it. A git process would create its worktree after the removal,
+/// so tine waits for it.
 fn wait_for_gits(ctx: &Ctx, worktree: &Path) {
     let Some(proc) = &ctx.context().surroundings.proc else { return };
     let begun = Instant::now();
@@ -204,7 +205,7 @@ fn wait_for_gits(ctx: &Ctx, worktree: &Path) {
     }
 }
 
-/// Ends an agent that makes a fork which nobody will see. Returns the files that it wrote to.
+/// Ends an agent that creates a fork for an interrupted operation. Returns the files that it wrote to.
 pub(crate) fn end_agents(ctx: &Ctx, mark: Option<&str>) -> Vec<PathBuf> {
     let (Some(proc), Some(mark)) = (&ctx.context().surroundings.proc, mark) else {
         return Vec::new();
@@ -229,8 +230,7 @@ fn is_worked_in(ctx: &Ctx, directory: &Path) -> bool {
     proc.is_some_and(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
 }
 
-/// Whether a session is what a fork that came to nothing has left. A session that was there before is somebody else's,
-/// whoever has it open.
+/// Whether a session is the result of a failed fork. A session that existed before is not, whoever has it open.
 fn is_expected(adapter: &dyn agents::Adapter, file: &SessionFile, expected: &Expected, written: &[PathBuf]) -> bool {
     let summary = adapter.scan(&file.path);
     let created = summary.created.map(|created| created.as_millisecond());
@@ -239,7 +239,7 @@ fn is_expected(adapter: &dyn agents::Adapter, file: &SessionFile, expected: &Exp
     if file.is_called(expected.parent.as_str()) {
         return false;
     }
-    // The system tells of open files where they really are.
+    // The system reports the real paths of open files.
     let real = file.path.canonicalize();
     if is_new && written.iter().any(|path| real.as_ref().is_ok_and(|real| path == real)) {
         return true;
@@ -253,9 +253,9 @@ fn is_expected(adapter: &dyn agents::Adapter, file: &SessionFile, expected: &Exp
     }
 }
 
-/// Ends a process that was started for an operation, by whose mark it was found. Returns the files that it wrote to.
+/// Ends a process that was found by the mark of an operation. Returns the files that it wrote to.
 fn end(proc: &Path, process: u32) -> Vec<PathBuf> {
-    // It opens nothing more while it is looked at, and writes nothing afterwards.
+    // Stopped, it opens no more files while it is checked, and writes nothing afterwards.
     signal(process, Signal::Stop);
     let begun = Instant::now();
     while !agents::is_still(proc, process) && begun.elapsed() < STILL_WITHIN {

@@ -47,8 +47,7 @@ fn a_deletion_that_cannot_be_put_right_now_keeps_nobody_from_anything() {
     for _ in 0..2 {
         let told = world.tine().take_warnings();
         assert!(
-            told.iter()
-                .any(|told| told.starts_with("`delete x` didn't finish, and what it left behind is still there")),
+            told.iter().any(|told| told.starts_with("`delete x` was interrupted, and tine cannot clean up")),
             "{told:?}"
         );
         assert!(to.exists());

@@ -1,6 +1,6 @@
-//! Deleting a session: everything that belongs to it moves into a trash, from which `undo` brings it back.
+//! Deletes sessions: everything that belongs to one is moved to the trash, and `undo` restores it.
 //!
-//! What lies in the trash for longer than a month is removed when something else is deleted.
+//! Each deletion also removes trash that is older than a month.
 
 use std::fs;
 use std::io;
@@ -21,26 +21,26 @@ use crate::sessions::catalog::{self, Quiet};
 use crate::sessions::session::Session;
 use crate::workspace::directory;
 
-/// Within so many milliseconds after a `/clear`, an agent may still write to what was cleared.
+/// For this many milliseconds after a `/clear`, an agent may still write to the cleared transcript.
 const WRITTEN_AFTER_CLEAR: i64 = 60_000;
 
-/// What goes into the trash with a session, and what could.
+/// What moves to the trash together with a session, and what could.
 #[derive(Debug)]
 pub struct DeletionPlan {
-    /// The number of conversations from before a `/clear` that are deleted with it.
+    /// The number of earlier transcripts, before a `/clear`, that are deleted with it.
     pub previous: usize,
-    /// The worktree or the copy in which it works, if tine made it and it is still there.
+    /// The session's worktree or copied directory, if tine created it and it still exists.
     pub workspace: Option<OwnWorkspace>,
 }
 
-/// Decides what a deletion takes along. Nothing is touched.
+/// Plans a deletion and touches nothing.
 pub(crate) fn plan_deletion(ctx: &Ctx, session: &Session) -> Result<DeletionPlan> {
     let previous = goes_along(ctx, session)?.len();
     Ok(DeletionPlan { previous, workspace: leftovers::workspace_of(ctx, session)? })
 }
 
-/// Moves a session into the trash, with the worktree or the copy in which it works if that is given, and returns the operation that
-/// `undo` reverses.
+/// Moves a session to the trash, with its worktree or copied directory if one is given, and returns the operation for
+/// `undo`.
 pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspace>) -> Result<i64> {
     let view = &session.view;
     if view.state != State::Stopped {
@@ -84,7 +84,7 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspa
     let moved = trash::make_trash_folder(ctx, &trash, &what, &deletion)
         .and_then(|()| deletion.moved.iter().try_for_each(|moved| relocate(&moved.from, &moved.to)));
     if let Err(error) = moved {
-        // If that fails, the next run of tine tries again.
+        // If that fails, the next run retries it.
         put_back(operation, &deletion.moved)?;
         trash::remove_folders(&deletion);
         ctx.registry().set_state(operation, &OperationState::Failed, None).or_log("record that the operation failed");
@@ -103,8 +103,8 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspa
     Ok(operation)
 }
 
-/// Refuses to bring back what is not in the trash any more, or what has something in its way. What is back already is
-/// neither: an attempt before this one may have failed half-way.
+/// Refuses to restore what is no longer in the trash, or whose path is taken. What has been restored already is
+/// neither: an earlier attempt may have failed half-way.
 pub(crate) fn check_restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> Result<()> {
     let is_there = |path: &Path| path.symlink_metadata().is_ok();
     let moved = &deletion.moved;
@@ -116,12 +116,12 @@ pub(crate) fn check_restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> R
         return Err(Error::TrashGone(operation));
     }
     for gone in moved.iter().filter(|moved| is_gone(moved)) {
-        ctx.warn(format!("{} is not in the trash any more and stays away", gone.from.display()));
+        ctx.warn(format!("{} is no longer in the trash and was not restored", gone.from.display()));
     }
     Ok(())
 }
 
-/// Brings back what an operation moved into the trash, as far as it was moved.
+/// Restores what an operation has moved to the trash.
 pub(crate) fn restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> Result<()> {
     put_back(operation, &deletion.moved)?;
     trash::remove_folders(deletion);
@@ -134,7 +134,7 @@ pub(crate) fn restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> Result<
     give_name_back(ctx, deletion)
 }
 
-/// Puts a session back into the agent's own list, where the agent keeps one.
+/// Adds a session to the agent's own list, if the agent keeps one.
 pub(crate) fn enlist(ctx: &Ctx, transcript: &Path) {
     for adapter in ctx.adapters().iter().filter(|adapter| transcript.starts_with(adapter.home())) {
         if adapter.has_index(transcript) {
@@ -143,7 +143,7 @@ pub(crate) fn enlist(ctx: &Ctx, transcript: &Path) {
     }
 }
 
-/// Calls a session again what it was called before it was deleted.
+/// Gives a session the name back that it had before it was deleted.
 fn give_name_back(ctx: &Ctx, deletion: &Deletion) -> Result<()> {
     if let (Some(name), Some(transcript)) = (&deletion.name, deletion.moved.first()) {
         let unstarted = ctx.registry().unstarted_at(&transcript.from)?;
@@ -153,14 +153,14 @@ fn give_name_back(ctx: &Ctx, deletion: &Deletion) -> Result<()> {
         };
         let now = ctx.context().clock.now();
         if !ctx.registry().set_name(&key, Some(name), now)? {
-            ctx.warn(format!("the name `{name}` is taken by now; the session comes back without it"));
+            ctx.warn(format!("the name `{name}` is now taken; the session was restored without a name"));
         }
     }
     Ok(())
 }
 
-/// What was said before a `/clear` is the same session to people, and is deleted with it; unless somebody went on
-/// with it since, or has it open.
+/// For users, the transcript before a `/clear` is the same session, so it is deleted too, unless it has been continued
+/// since or is open.
 fn goes_along(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
     let live = ctx.adapter(session.view.agent).live();
     let previous = ctx.registry().previous_ids(&session.key())?;
@@ -189,8 +189,8 @@ pub(crate) fn dependants(ctx: &Ctx, session: &Session, files: &[&Path]) -> Vec<S
     others.map(|summary| label(summary)).collect()
 }
 
-/// Moves a file or a folder, also to another file system. There it is copied under another name first, and what was
-/// copied gets another name before it is removed, so that whatever has its final name is complete, here and there.
+/// Moves a file or a folder, also to another file system. There it is first copied under a temporary name, and the
+/// original is renamed before it is removed, so whatever has its final name is complete on both sides.
 fn relocate(from: &Path, to: &Path) -> Result<()> {
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -220,7 +220,7 @@ fn relocate(from: &Path, to: &Path) -> Result<()> {
     }
 }
 
-/// Removes something in such a way that it is never there by half.
+/// Removes something so that it never exists partially.
 fn drop_whole(path: &Path) -> io::Result<()> {
     let aside = unfinished(path);
     directory::remove_tree(&aside)?;
@@ -234,8 +234,8 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Brings back what an operation moved, as far as it was moved. Whatever has its final name is complete, so what is
-/// still or again where it was is not touched; its folder may even be read-only.
+/// Moves back what an operation has moved. Whatever has its final name is complete, so existing targets are not
+/// touched; their folders may even be read-only.
 fn put_back(id: i64, moved: &[Moved]) -> Result<()> {
     for Moved { from, to } in moved.iter().rev() {
         for part in [unfinished(from), unfinished(to)] {
@@ -258,7 +258,7 @@ fn put_back(id: i64, moved: &[Moved]) -> Result<()> {
     Ok(())
 }
 
-/// Whether something holds at least what another holds, by names and sizes: agents only ever add to what they wrote.
+/// Whether one file or folder contains at least what another contains, by names and sizes: agents only append.
 fn holds_all_of(whole: &Path, part: &Path) -> bool {
     let (Ok(of_whole), Ok(of_part)) = (fs::symlink_metadata(whole), fs::symlink_metadata(part)) else {
         return false;

@@ -53,11 +53,11 @@ pub enum Error {
         /// The operation.
         id: i64,
     },
-    /// The operation does not exist, or there is none at all.
+    /// The operation does not exist, or no operation can be undone.
     #[error("{}", match .0 { Some(id) => format!("operation {id} not found"), None => "nothing to undo".into() })]
     NothingToUndo(Option<i64>),
     /// The operation is not in a state that can be undone.
-    #[error("operation {id} is {state} and cannot be undone")]
+    #[error("operation {id} {}", if state == "undone" { "is already undone".into() } else { format!("is {state} and cannot be undone") })]
     NotUndoable {
         /// Its number.
         id: i64,
@@ -68,7 +68,7 @@ pub enum Error {
     #[error("operation {0} is being undone")]
     BeingUndone(i64),
     /// The fork was continued or edited.
-    #[error("the session created by operation {id} has changed since")]
+    #[error("the session created by operation {id} has changed since then")]
     HasGrown {
         /// The operation.
         id: i64,
@@ -236,9 +236,10 @@ impl Error {
                     "check out another branch there; `tine undo {id} --force` undoes the rest and keeps the branch"
                 ),
             ),
-            Error::OtherTree { id, .. } => {
-                Advice::new("other_worktree", format!("`tine undo {id} --force` undoes the rest and leaves it alone"))
-            }
+            Error::OtherTree { id, .. } => Advice::new(
+                "other_worktree",
+                format!("`tine undo {id} --force` undoes the rest and keeps this worktree"),
+            ),
             Error::TrashGone(_) => Advice::new("trash_gone", format!("they cannot be restored; {LOG}")),
             Error::ThereAgain { id, .. } => {
                 Advice::new("in_the_way", format!("move it away, then run `tine undo {id}` again"))
@@ -249,7 +250,7 @@ impl Error {
                 Advice::new("keeps_worktree", "without `--worktree`, only the session is deleted")
             }
             Error::NotAllUndone { .. } => {
-                Advice::new("not_all_undone", "fix that; tine tries again with its next command")
+                Advice::new("not_all_undone", "fix the cause; tine retries the next time you run it")
             }
             Error::File(error) => error.advice(),
             Error::Config(error) => error.advice(),

@@ -1,4 +1,4 @@
-//! Names: which are free, and giving one back.
+//! Names: which are free, and how to release one.
 
 use std::io;
 use std::path::Path;
@@ -13,14 +13,15 @@ use crate::registry;
 use crate::registry::operations::{self, Effects, Operation, Renaming};
 use crate::registry::{NameRow, SessionKey};
 
-/// A name whose session has no transcript is not given away within so many milliseconds: it may be about to be written.
+/// For this many milliseconds, the name of a session without a transcript is not released: the transcript may be about
+/// to be written.
 const WRITTEN_WITHIN: i64 = 60_000;
 
-/// How much of an id is shown where there is little room.
+/// How many characters of an id are shown if space is short.
 const SHORTEST_ID: usize = 8;
 
-/// The session whose name an operation changed, if that can be taken back. It is known by its name: it may have another
-/// id or place by now.
+/// The session whose name an operation changed, if that can be undone. It is found by its name, because its id or path
+/// may have changed.
 pub(crate) fn check_name_back(ctx: &Ctx, operation: &Operation) -> Result<Option<SessionKey>> {
     let Some(change) = operation.effects.name_change() else {
         return Ok(None);
@@ -36,10 +37,10 @@ pub(crate) fn check_name_back(ctx: &Ctx, operation: &Operation) -> Result<Option
     }
 }
 
-/// Takes back an adoption or a renaming.
+/// Undoes an adoption or a rename.
 pub(crate) fn name_back(ctx: &Ctx, operation: &Operation) -> Result<()> {
     let key = match check_name_back(ctx, operation) {
-        // It has its old name already; only that was not noted before this was cut off.
+        // It has its old name already, but that was not recorded before the interruption.
         Err(Error::NotUndoable { .. }) => None,
         other => other?,
     };
@@ -51,7 +52,7 @@ pub(crate) fn name_back(ctx: &Ctx, operation: &Operation) -> Result<()> {
         release_name(ctx, old)?;
     }
     if let Effects::Rename(renaming) = &operation.effects {
-        // First, because without the new name the session isn't found again if this is cut off.
+        // First, because without the new name the session can't be found again after an interruption.
         take_title_back(ctx, renaming, &key);
     }
     let now = ctx.context().clock.now();
@@ -64,8 +65,8 @@ pub(crate) fn name_back(ctx: &Ctx, operation: &Operation) -> Result<()> {
     Ok(())
 }
 
-/// Takes back the title by which the agent's own list showed a name. `now` is the session that has the name by now; the
-/// title is where it was added.
+/// Removes the title that shows a name in the agent's own list. `now` is the session that has the name now; the title
+/// is in the file it was added to.
 fn take_title_back(ctx: &Ctx, renaming: &Renaming, now: &SessionKey) {
     let Renaming { name, old_title, title: mark } = renaming;
     let (Some(mark), Some(title)) = (mark, &name.new) else {
@@ -79,11 +80,11 @@ fn take_title_back(ctx: &Ctx, renaming: &Renaming, now: &SessionKey) {
         keeping_stamp(ctx, &key.id, &key.path, || adapter.restore_title(program.as_ref(), &key.id, &key.path, &taken));
     if let Err(error) = taken {
         let agent = key.agent.product_name();
-        ctx.warn(format!("{agent}'s own list keeps the title `{title}`: {error}"));
+        ctx.warn(format!("{agent}'s session list still shows the title `{title}`: {error}"));
     }
 }
 
-/// Changes a title in a transcript. That doesn't count as growth, because nobody has said anything.
+/// Changes a title in a transcript. That doesn't count as growth, because the conversation is unchanged.
 pub(crate) fn keeping_stamp(
     ctx: &Ctx,
     id: &SessionId,
@@ -107,13 +108,13 @@ pub(crate) fn check_name(ctx: &Ctx, name: &SessionName) -> Result<()> {
     }
 }
 
-/// Whether a name can be given: nobody has it, or a session whose transcript is gone.
+/// Whether a name is available: unused, or used by a session without a transcript.
 pub(crate) fn is_free(ctx: &Ctx, name: &SessionName) -> Result<bool> {
     let row = ctx.registry().named(name)?;
     Ok(row.is_none_or(|row| is_gone(ctx, &row)) && !is_id(ctx, name))
 }
 
-/// Whether a name looks like an id and is the beginning of one. Such a name would hide the session that is meant.
+/// Whether a name looks like an id and is the prefix of one. Such a name would hide that session.
 fn is_id(ctx: &Ctx, name: &SessionName) -> bool {
     let name = name.as_str();
     let may_be = name.len() >= SHORTEST_ID && name.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
@@ -121,12 +122,15 @@ fn is_id(ctx: &Ctx, name: &SessionName) -> bool {
     may_be && ctx.adapters().iter().any(|adapter| adapter.discover().files.iter().any(is_called))
 }
 
-/// Takes a name away from a session whose transcript is gone, so that it can be given. Plans do without.
+/// Releases the name of a session without a transcript. Plans don't do this.
 pub(crate) fn release_name(ctx: &Ctx, name: &SessionName) -> Result<()> {
     let row = ctx.registry().named(name)?;
     if let Some(row) = row.filter(|row| is_gone(ctx, row)) {
         ctx.registry().forget_name(name)?;
-        ctx.warn(format!("`{name}` was a session whose transcript is gone ({})", row.key.path.display()));
+        ctx.warn(format!(
+            "`{name}` belonged to a session whose transcript no longer exists ({})",
+            row.key.path.display()
+        ));
     }
     Ok(())
 }

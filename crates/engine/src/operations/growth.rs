@@ -1,4 +1,4 @@
-//! Whether somebody went on in a session since tine made it.
+//! Detects whether a session has been continued since tine created it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,8 +14,8 @@ use crate::private;
 use crate::registry::operations::{Fingerprint, Forking, content_of, stamp_of};
 use crate::workspace::directory;
 
-/// Whether anything was said in a session since an operation made it. An agent that opens a session and closes it
-/// again appends records of its own; only the conversation counts.
+/// Whether a session has new messages since an operation created it. An agent that opens and closes a session appends
+/// records of its own; only the conversation counts.
 pub(crate) fn has_grown(ctx: &Ctx, fork: &Forking) -> bool {
     let Forking { created, fingerprint, .. } = fork;
     let Some(transcript) = created.transcript().filter(|path| path.exists()) else {
@@ -38,7 +38,7 @@ pub(crate) fn has_grown(ctx: &Ctx, fork: &Forking) -> bool {
     }
 }
 
-/// What a transcript is now that it is complete.
+/// The fingerprint of a complete transcript.
 pub(crate) fn fingerprint(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Fingerprint {
     Fingerprint {
         stamp: stamp_of(transcript),
@@ -47,15 +47,15 @@ pub(crate) fn fingerprint(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Finge
     }
 }
 
-/// A fingerprint of the files that lie beside a transcript and belong to its session, such as those of subagents.
+/// A fingerprint of the other files that belong to a transcript's session, such as those of subagents.
 fn digest_beside(ctx: &Ctx, id: &SessionId, transcript: &Path) -> String {
     let mut beside = undo::belongings(ctx, id, transcript);
     beside.retain(|path| path != transcript && transcript.parent().is_some_and(|folder| path.starts_with(folder)));
     directory::sizes_of(&beside)
 }
 
-/// Whether a transcript holds more of a conversation than its first `size` bytes do. It was edited where those are not
-/// the `content` that they were.
+/// Whether a transcript has more conversation than its first `size` bytes. If these no longer match `content`, it was
+/// edited.
 fn says_more(ctx: &Ctx, transcript: &Path, size: u64, content: Option<&str>) -> io::Result<bool> {
     let adapter = ctx.adapters().iter().find(|adapter| transcript.starts_with(adapter.home()));
     let (Some(adapter), Some(name)) = (adapter, transcript.file_name()) else {
@@ -87,7 +87,7 @@ fn is_same_conversation(adapter: &dyn Adapter, before: &Path, now: &Path) -> io:
     }
 }
 
-/// The next block that a person, the model or a tool is responsible for. What subagents say lies beside the transcript.
+/// The next block from the user, the model or a tool. Subagents' messages are in other files.
 fn next_said(blocks: &mut dyn Blocks) -> Option<Block> {
     std::iter::from_fn(|| blocks.next_block()).find(|block| {
         let is_said = !matches!(block.kind, BlockKind::Notice { .. } | BlockKind::Subagent { .. });

@@ -1,5 +1,5 @@
-//! Worktrees and copies of directories that tine made for sessions: removing one together with its session, and finding
-//! those that no session uses any more.
+//! Worktrees and copies of directories that tine created for sessions: removes one together with its session, and finds
+//! those that no session uses.
 
 use std::path::{Path, PathBuf};
 
@@ -55,8 +55,8 @@ pub(crate) fn workspace_of(ctx: &Ctx, session: &Session) -> Result<Option<OwnWor
     Ok(Some(OwnWorkspace { made, obstacle, has_commits }))
 }
 
-/// Worktrees that tine made and that still stand on their branches, and copies that are still there, each with what it was
-/// made by. The newest first.
+/// Worktrees that tine created and that are still on their branches, and existing copies, each with its operation, newest
+/// first.
 pub(crate) fn own_workspaces(ctx: &Ctx) -> Result<Vec<(String, CreatedWorkspace)>> {
     let operations = ctx.registry().operations()?;
     let made = |operation: Operation| match operation.effects.workspace() {
@@ -100,7 +100,7 @@ fn why_kept(ctx: &Ctx, made: &CreatedWorkspace, session: &Session) -> Result<Opt
         other.view.path != session.view.path && other.view.cwd.as_ref().is_some_and(|cwd| cwd.starts_with(made.path()))
     };
     if let Some(other) = crate::sessions::survey::all_sessions(ctx, &Quiet)?.iter().find(works_there) {
-        return Ok(Some(format!("`{}` works there, too", other.view.label())));
+        return Ok(Some(format!("`{}` also works there", other.view.label())));
     }
     Ok(process_in(ctx, made.path()).map(|process| format!("process {process} runs there")))
 }
@@ -110,13 +110,13 @@ pub(crate) fn process_in(ctx: &Ctx, path: &Path) -> Option<u32> {
     agents::processes_in(proc, path).first().copied()
 }
 
-/// Everything that has to move so that a worktree or a copy is gone, and its branch, where that goes as well.
+/// Everything that has to be moved to remove a worktree or a copy, and its branch if that is removed too.
 pub(crate) fn parts_of_workspace(
     ctx: &Ctx,
     own: &OwnWorkspace,
     session: &Session,
 ) -> Result<(Vec<PathBuf>, Option<DeletedBranch>)> {
-    // Somebody may have begun to work there since it was asked about.
+    // It may be in use since the question was asked.
     if let Some(why) = why_kept(ctx, &own.made, session)? {
         return Err(Error::KeepsWorkspace { path: own.path().to_owned(), why });
     }
@@ -158,7 +158,7 @@ pub(crate) fn restore_branch(ctx: &Ctx, branch: &DeletedBranch) -> Result<()> {
         None => Ok(git.make_branch(repository, name, commit)?),
         Some(now) if now == *commit => Ok(()),
         Some(_) => {
-            ctx.warn(format!("somebody made a branch `{name}` meanwhile, which the worktree is on now"));
+            ctx.warn(format!("branch `{name}` was created again in the meantime; the restored worktree uses it"));
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! The log of changes: what each one did, taking it back, deleting, and finishing what was cut off.
+//! Operations: undoing them, deleting sessions, and cleaning up after interruptions.
 
 pub(crate) mod clean_up;
 pub(crate) mod delete;

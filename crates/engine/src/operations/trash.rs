@@ -1,7 +1,7 @@
-//! The trash: a folder beside the registry, with a folder in it for each deletion.
+//! The trash: a folder next to the registry, with one folder per deletion.
 //!
-//! A folder's name is made up and never used again. A label in it says what was deleted and where it belongs, so that it
-//! can be restored even if the registry that recorded the deletion is lost.
+//! The name of a folder is random and never reused. A label in it records what was deleted and where it belongs, so
+//! that it can be restored even without the registry.
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,26 +19,26 @@ use crate::operations::Result;
 use crate::registry::operations::{Deletion, Effects, Moved, Operation, OperationState};
 use crate::{private, workspace::directory};
 
-/// The file that says what a folder of the trash holds.
+/// The label of a folder in the trash.
 pub(crate) const LABEL: &str = "tine.json";
 
-/// How long something stays in the trash.
+/// How long the trash is kept.
 const KEPT_SECONDS: i64 = 30 * 24 * 60 * 60;
 
-/// What is written beside deleted files.
+/// The label next to deleted files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Label {
-    /// The operation, in words.
+    /// A description of the operation.
     pub what: String,
-    /// When it was made, in milliseconds.
+    /// Its time, in milliseconds.
     pub at: i64,
     /// The registry that recorded it.
     pub registry: PathBuf,
-    /// What it moved.
+    /// The files that it moved.
     pub effects: Deletion,
 }
 
-/// A folder of the trash that no operation could bring back.
+/// A folder in the trash that no recorded operation can restore.
 #[derive(Debug, Clone)]
 pub(crate) struct Stranded {
     pub folder: PathBuf,
@@ -49,14 +49,14 @@ fn trash(ctx: &Ctx) -> PathBuf {
     ctx.context().paths.registry.with_file_name("trash")
 }
 
-/// A folder in the trash that nobody has or had.
+/// An unused path in the trash.
 pub(crate) fn new_trash_folder(ctx: &Ctx) -> PathBuf {
     let time = ctx.context().clock.now().strftime("%Y%m%dT%H%M%SZ");
     let random = uuid::Uuid::new_v4().simple().to_string();
     trash(ctx).join(format!("{time}-{}", &random[..12]))
 }
 
-/// Makes such a folder, and says in it what it is about to hold.
+/// Creates such a folder with its label.
 pub(crate) fn make_trash_folder(ctx: &Ctx, folder: &Path, what: &str, deletion: &Deletion) -> Result<()> {
     let failed = |source| FileError::Write { path: folder.to_owned(), source };
     private::create_folder(&trash(ctx)).map_err(failed)?;
@@ -66,7 +66,7 @@ pub(crate) fn make_trash_folder(ctx: &Ctx, folder: &Path, what: &str, deletion: 
     write_label(folder, &Label { what: what.to_owned(), at, registry, effects: deletion.clone() })
 }
 
-/// Removes what has lain in the trash for long.
+/// Removes trash that is old enough.
 pub(crate) fn empty_trash(ctx: &Ctx, now: Timestamp) -> Result<()> {
     let operations = ctx.registry().operations()?;
     for Operation { id, at, state, effects, .. } in &operations {
@@ -82,7 +82,7 @@ pub(crate) fn empty_trash(ctx: &Ctx, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Deletions that lie in the trash and that the log doesn't know.
+/// Deletions in the trash that are missing from the log.
 pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<Stranded>> {
     let entries = fs::read_dir(trash(ctx)).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
@@ -90,7 +90,7 @@ pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<Stranded>> {
         return Ok(Vec::new());
     }
     folders.sort();
-    // The log is read after the folders: a deletion under way is recorded before its folder is made.
+    // The log is read after the folders: a running deletion is recorded before its folder is created.
     let operations = ctx.registry().operations()?;
     let is_current = |operation: &&Operation| operation.state.is_done() || operation.state.is_under_way();
     let deletions = operations.iter().filter(is_current).filter_map(|operation| match &operation.effects {
@@ -102,19 +102,19 @@ pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<Stranded>> {
     Ok(stranded.filter_map(|folder| labelled(ctx, folder)).collect())
 }
 
-/// What a folder holds that could be brought back.
+/// The restorable contents of a folder.
 fn labelled(ctx: &Ctx, folder: PathBuf) -> Option<Stranded> {
     let own = &ctx.context().paths.registry;
     let label = fs::read(folder.join(LABEL)).ok().and_then(|text| serde_json::from_slice::<Label>(&text).ok());
     let label = label.or_else(|| guess_label(ctx, &folder))?;
-    // Registries in one folder share a trash.
+    // Registries in the same folder share the trash.
     let is_anothers = label.registry != *own && label.registry.exists();
     let holds_some = label.effects.moved.iter().any(|moved| moved.to.symlink_metadata().is_ok());
     (holds_some && !is_anothers).then_some(Stranded { folder, label })
 }
 
-/// What a folder without a label must have been: the transcript in it says whose it is and where it worked. Files that
-/// lay elsewhere stay in the trash.
+/// Reconstructs a missing label: the transcript contains its session and directory. Files from elsewhere stay in the
+/// trash.
 fn guess_label(ctx: &Ctx, folder: &Path) -> Option<Label> {
     let entries = fs::read_dir(folder).ok()?.flatten();
     let mut files: Vec<(usize, String, PathBuf)> = entries
@@ -127,7 +127,7 @@ fn guess_label(ctx: &Ctx, folder: &Path) -> Option<Label> {
     files.sort();
     let (number, name, transcript) = files.iter().find(|(_, _, path)| path.is_file())?;
     let summary = ctx.adapter(agents::agent_of_file(ctx.adapters(), transcript)?).scan(transcript);
-    // Where a transcript doesn't name its session, its file does, and that has a number in front of it here.
+    // If a transcript doesn't name its session, its file name does, here with a number in front.
     let id = match summary.id.as_str().strip_prefix(&format!("{number}-")) {
         Some(id) => SessionId::new(id).ok()?,
         None => summary.id,
@@ -144,12 +144,12 @@ fn guess_label(ctx: &Ctx, folder: &Path) -> Option<Label> {
     Some(Label { what, at: ctx.context().clock.now().as_millisecond(), registry, effects })
 }
 
-/// The folders of the trash that a deletion uses.
+/// The folders in the trash that a deletion uses.
 pub(crate) fn folders_of(deletion: &Deletion) -> HashSet<&Path> {
     deletion.moved.iter().filter_map(|moved| moved.to.parent()).collect()
 }
 
-/// Removes the folders of a deletion that was brought back, as far as nothing else is in them.
+/// Removes the folders of a restored deletion if they are empty.
 pub(crate) fn remove_folders(deletion: &Deletion) {
     for folder in folders_of(deletion) {
         let holds_more = fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| entry.file_name() != LABEL);

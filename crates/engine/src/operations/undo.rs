@@ -1,10 +1,10 @@
-//! Taking operations back that a person regrets.
+//! Undoing operations.
 //!
-//! What somebody went on with is not removed: a session that has grown, moved or is open, one that others need, a
-//! worktree or a copy in which something was changed.
+//! Undo never removes work: it keeps sessions that have grown, moved or are open or needed by others, and worktrees and
+//! copies with changes.
 //!
-//! An undo can be cut off like any other operation. It is noted before anything is touched, and whatever it removes gets
-//! another name first, so what is there under its own name is whole.
+//! An undo can be interrupted like any other operation. It is recorded before anything is touched, and everything that
+//! it removes is renamed first, so whatever has its own name is complete.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use crate::workspace;
 use crate::workspace::directory;
 use crate::workspace::git::Standing;
 
-/// Takes back an operation: the one that is named, or the last that can be.
+/// Undoes an operation: the given one, or the last one that can be undone.
 pub(crate) fn undo(ctx: &Ctx, id: Option<i64>, force: bool) -> Result<Operation> {
     ctx.registry().check_writable()?;
     loop {
@@ -47,7 +47,7 @@ pub(crate) fn undo(ctx: &Ctx, id: Option<i64>, force: bool) -> Result<Operation>
             state => return Err(Error::NotUndoable { id: operation.id, state: state.to_string() }),
         }
         let all: Vec<&Operation> = log.iter().filter_map(LogEntry::operation).flat_map(Operation::with_parts).collect();
-        // If somebody else was quicker, look again.
+        // If another process was quicker, check again.
         let undone = match &operation.effects {
             Effects::Forks => undo_parts(ctx, operation, &all, force)?,
             _ => undo_one(ctx, operation.clone(), later_than(&all, operation.id), force)?,
@@ -64,7 +64,8 @@ fn is_about(entry: &LogEntry, id: i64) -> bool {
     std::iter::once(entry).chain(parts).any(|entry| entry.id() == id)
 }
 
-/// Whether an operation is the last one, as far as its state tells: what can't be read is not passed over for an older one.
+/// Whether an operation is the last one, judging by its state. An unreadable operation is not skipped in favour of an
+/// older one.
 fn may_be_undone(entry: &LogEntry) -> bool {
     match entry {
         LogEntry::Operation(operation) => {
@@ -74,8 +75,8 @@ fn may_be_undone(entry: &LogEntry) -> bool {
     }
 }
 
-/// Takes back one operation, unless somebody else is at it by now. All is checked, then noted, then done; from the
-/// note on, the next run goes on with it if this one is cut off.
+/// Undoes one operation, unless another process is already undoing it. Everything is checked, then recorded, then done;
+/// if it is interrupted after that, the next run continues.
 fn undo_one<'a>(
     ctx: &Ctx,
     mut operation: Operation,
@@ -86,12 +87,12 @@ fn undo_one<'a>(
         Ok(aside) => aside,
         Err(error) if ctx.registry().is_done(operation.id)? => {
             if matches!(error, Error::TrashGone(_)) {
-                // The next undo doesn't try it again.
+                // Not tried again by the next undo.
                 ctx.registry().set_state(operation.id, &OperationState::Purged, None)?;
             }
             return Err(error);
         }
-        // The check met files that another process was moving away.
+        // The check found files that another process was moving away.
         Err(_) => return Ok(None),
     };
     let since = ctx.context().clock.now().as_millisecond();
@@ -100,7 +101,7 @@ fn undo_one<'a>(
         return Ok(None);
     }
     if let Err(error) = reverse(ctx, &mut operation) {
-        // What is aside and could not be moved back is left to the next run.
+        // What could not be moved back is left to the next run.
         if !operation.state.undoing().is_some_and(Undoing::is_under_way) {
             ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
         }
@@ -110,7 +111,7 @@ fn undo_one<'a>(
     Ok(Some(operation))
 }
 
-/// Checks that an operation can be taken back, and returns what has to step aside for that.
+/// Checks that an operation can be undone, and returns what has to be moved aside for that.
 fn check_and_plan<'a>(
     ctx: &Ctx,
     operation: &mut Operation,
@@ -142,7 +143,7 @@ fn check_and_plan<'a>(
     })
 }
 
-/// Takes back all parts of an operation, or none of them where one can't be.
+/// Undoes all parts of an operation, or none if one of them cannot be undone.
 fn undo_parts(ctx: &Ctx, mut operation: Operation, all: &[&Operation], force: bool) -> Result<Option<Operation>> {
     let in_part = |part: &Operation| {
         let what = part.what.clone();
@@ -173,21 +174,21 @@ fn undo_parts(ctx: &Ctx, mut operation: Operation, all: &[&Operation], force: bo
     Ok(Some(operation))
 }
 
-/// Takes back what an operation has made of its parts before it failed or was cut off. A part that somebody went on
-/// with becomes an operation of its own.
+/// Undoes the parts that an operation created before it failed or was interrupted. A part that has been continued since
+/// becomes a separate operation.
 pub(crate) fn take_back_parts(ctx: &Ctx, id: i64) -> Result<()> {
     let parts = ctx.registry().parts_of(id)?;
     for part in parts {
         let (part_id, what) = (part.id, part.what.clone());
         if let Err(error) = undo_one(ctx, part, std::iter::empty(), false) {
-            ctx.warn(format!("`{what}` was not taken back: {error}"));
+            ctx.warn(format!("`{what}` was not undone: {error}"));
             ctx.registry().detach(part_id)?;
         }
     }
     Ok(())
 }
 
-/// Finishes an undo that was cut off, and returns what there is to report.
+/// Finishes an interrupted undo and returns its report.
 pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing) -> Result<String> {
     let what = operation.what.clone();
     match &operation.effects {
@@ -196,27 +197,25 @@ pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing
             let undone = parts.try_for_each(|part| undo_one(ctx, part, std::iter::empty(), undoing.force).map(drop));
             if let Err(error) = undone {
                 ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
-                return Ok(format!(
-                    "`{what}` was only partly undone, because the undo didn't finish and can't now: {error}"
-                ));
+                return Ok(format!("the undo of `{what}` was interrupted and is incomplete: {error}"));
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) if !undoing.is_decided => {
-            // Somebody may have continued with what was not moved away yet.
+            // What was not moved away yet may have been continued.
             if let Err(error) = check_undo(ctx, &operation, undoing.force) {
                 move_back(&undoing.aside)?;
                 ctx.registry().set_state(operation.id, &OperationState::Done, None)?;
-                return Ok(format!("`{what}` was not undone, because the undo didn't finish and can't now: {error}"));
+                return Ok(format!("the undo of `{what}` was interrupted and cannot be finished: {error}"));
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {}
         Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => {}
     }
     reverse(ctx, &mut operation)?;
-    Ok(format!("the undo of `{what}` hadn't finished; it is undone now"))
+    Ok(format!("finished the interrupted undo of `{what}`"))
 }
 
-/// Does the opposite of an operation, from wherever somebody was cut off in that.
+/// Reverses an operation; resumes an interrupted reversal.
 fn reverse(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
     match &operation.effects {
         Effects::Delete(deletion) => delete::restore(ctx, operation.id, deletion)?,
@@ -238,8 +237,8 @@ fn end_undo(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
     Ok(ctx.registry().set_state(operation.id, &operation.state, Some(&operation.effects))?)
 }
 
-/// Removes what an operation made. First all of it gets another name, and goes back where that fails; then it is
-/// forgotten, in one transaction; what is left to do after that needs nobody's decision any more.
+/// Removes what an operation created. First everything is renamed (and renamed back if that fails), then unregistered
+/// in one transaction. The rest needs no further decision.
 fn take_away(ctx: &Ctx, operation: &mut Operation, created: &Created) -> Result<()> {
     let mut undoing = operation.state.undoing().cloned().unwrap_or_default();
     if !undoing.is_decided {
@@ -272,16 +271,16 @@ fn take_away(ctx: &Ctx, operation: &mut Operation, created: &Created) -> Result<
     }
 }
 
-/// Everything that belongs to the session of a transcript.
+/// All files that belong to the session of a transcript.
 pub(crate) fn belongings(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Vec<PathBuf> {
     let adapter = ctx.adapters().iter().find(|adapter| transcript.starts_with(adapter.home()));
     adapter.map(|adapter| adapter.own_files(id, transcript)).unwrap_or_default()
 }
 
-/// What an undo moves away before it removes it, and where to: beside it, so that a new name is all it takes.
+/// What an undo moves aside before it removes it, and where to: next to it, so that a rename is enough.
 fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
     let mut away = created.files.clone();
-    // What the agent has put beside it since goes as well.
+    // Files that the agent has added next to it since are removed too.
     if let (Some(id), Some(transcript)) = (&created.session, created.transcript().filter(|path| path.exists())) {
         away.extend(belongings(ctx, id, transcript).into_iter().filter(|path| !created.files.contains(path)));
     }
@@ -300,15 +299,15 @@ fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
     aside
 }
 
-/// What later operations have to do with the effects of an earlier one: a place that was free again may hold the
-/// workspace of another by now, and a session may be in the trash.
+/// What belongs to later operations: a path that was free again may hold another operation's workspace, and a session
+/// may be in the trash.
 fn leave_to<'a>(ctx: &Ctx, later: impl Iterator<Item = &'a Operation>, operation: &mut Operation) -> Result<()> {
     let Some(created) = operation.effects.created_mut() else { return Ok(()) };
     for other in later {
         let path = |workspace: &CreatedWorkspace| workspace.path().to_owned();
         let others = other.effects.workspace().map(path);
         if let Some(path) = created.workspace.as_ref().map(path).filter(|path| others.as_ref() == Some(path)) {
-            ctx.warn(format!("{} is what operation {} made there, and stays", path.display(), other.id));
+            ctx.warn(format!("kept {}: operation {} created it", path.display(), other.id));
             created.workspace = None;
         }
         let is_in_trash = match &other.effects {
@@ -322,25 +321,25 @@ fn leave_to<'a>(ctx: &Ctx, later: impl Iterator<Item = &'a Operation>, operation
     Ok(())
 }
 
-/// Tells what somebody else has by now of a worktree, its branch or its place, and what is left alone therefore.
+/// Warns about a worktree, branch or path that something else uses now, and that is therefore kept.
 fn warn_of_others(ctx: &Ctx, created: &Created) {
     let (Some(worktree), Ok(git)) = (created.worktree(), ctx.git()) else {
         return;
     };
     if let Some(tree) = git.elsewhere(worktree) {
-        ctx.warn(format!("the branch `{}` is checked out in {}, and stays", worktree.branch, tree.display()));
+        ctx.warn(format!("kept branch `{}`: it is checked out in {}", worktree.branch, tree.display()));
     }
     let branch = git.commit(&worktree.repository, &format!("refs/heads/{}", worktree.branch));
     if branch.is_some_and(|commit| commit != worktree.base) {
-        ctx.warn(format!("something was committed to the branch `{}`, so it stays", worktree.branch));
+        ctx.warn(format!("kept branch `{}`: it has new commits", worktree.branch));
     }
     if matches!(git.standing(worktree), Standing::Other(_)) {
         let path = worktree.path.display();
-        ctx.warn(format!("{path} is not the worktree any more that was made there, and stays"));
+        ctx.warn(format!("kept {path}: it is no longer the worktree that tine created"));
     }
 }
 
-/// Refuses to remove what somebody went on with, or what others need.
+/// Refuses to remove what has been continued or is still needed.
 fn check_undo(ctx: &Ctx, operation: &Operation, force: bool) -> Result<()> {
     let Some(created) = operation.effects.created() else { return Ok(()) };
     let sessions = crate::sessions::survey::all_sessions(ctx, &crate::sessions::catalog::Quiet)?;
@@ -358,7 +357,7 @@ fn check_undo(ctx: &Ctx, operation: &Operation, force: bool) -> Result<()> {
         if has_moved && !force {
             return Err(Error::HasMoved { id: operation.id, path: session.view.path.clone() });
         }
-        // A clone of a session in which nothing was said has no transcript until somebody says something.
+        // A clone of a session without messages has no transcript until its first message.
         if created.files.is_empty() && !force {
             return Err(Error::HasGrown { id: operation.id });
         }
@@ -406,19 +405,19 @@ fn check_undo(ctx: &Ctx, operation: &Operation, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Operations that came after another and were not taken back.
+/// Later operations that have not been undone.
 fn later_than<'a>(all: &[&'a Operation], id: i64) -> impl Iterator<Item = &'a Operation> {
     all.iter().copied().filter(move |other| other.id > id && other.state.is_done())
 }
 
-/// Gives something the name under which it waits to be removed. What has it already was moved before.
+/// Renames something to the name under which it waits for removal, unless it has that name already.
 fn step_aside(moved: &mut Moved) -> Result<()> {
     if moved.to.symlink_metadata().is_ok() {
         return Ok(());
     }
     match private::rename(&moved.from, &moved.to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // A folder of a lower layer of an overlay cannot be renamed, but it can be removed.
+        // A folder from a lower layer of an overlay cannot be renamed, but it can be removed.
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
             moved.to.clone_from(&moved.from);
             Ok(())
@@ -427,7 +426,7 @@ fn step_aside(moved: &mut Moved) -> Result<()> {
     }
 }
 
-/// Gives everything its own name again.
+/// Gives everything its own name back.
 fn move_back(aside: &[Moved]) -> Result<()> {
     for Moved { from, to } in aside.iter().filter(|moved| moved.to.symlink_metadata().is_ok() && moved.to != moved.from)
     {

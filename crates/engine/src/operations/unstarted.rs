@@ -1,4 +1,4 @@
-//! Recovering forks whose start was cut off.
+//! Recovers forks whose start was interrupted.
 
 use std::fs;
 
@@ -19,7 +19,7 @@ pub(crate) fn forget_sent(ctx: &Ctx, operation: i64, mut fork: Forking) -> Resul
     Ok(ctx.registry().set_state(operation, &OperationState::Done, Some(&Effects::Fork(fork)))?)
 }
 
-/// Recovers the start of a fork that was cut off, and returns what there is to report.
+/// Recovers the interrupted start of a fork, and returns a report.
 pub(crate) fn recover_start(ctx: &Ctx, operation: &Operation, fork: &Forking) -> Result<String> {
     let what = &operation.what;
     match fork.kept.as_ref().map(|kept| &kept.stage) {
@@ -29,7 +29,7 @@ pub(crate) fn recover_start(ctx: &Ctx, operation: &Operation, fork: &Forking) ->
         }
         Some(Stage::Waiting | Stage::Sending { .. }) | None => {
             give_up_start(ctx, operation.id, fork.clone())?;
-            Ok(format!("`{what}`: the start of the fork was cut off; it has not started"))
+            Ok(format!("`{what}`: starting the fork was interrupted; it has not started"))
         }
     }
 }

@@ -9,12 +9,12 @@ use crate::config;
 /// An error of an agent's program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is not installed, or not where the configuration says.
+    /// It is not installed, or not at the configured path.
     #[error("{} not found", one_line(.program))]
     NoAgent {
         /// The agent.
         agent: Agent,
-        /// The program that was looked for.
+        /// The program.
         program: String,
     },
     /// It failed, and it is older than the versions that tine supports.
@@ -55,8 +55,15 @@ impl Error {
                 ),
             ),
             Error::Failed(ProgramError::Cancelled { .. }) => Cancelled.advice(),
+            Error::Failed(ProgramError::TooSlow { .. }) => Advice::new(
+                "agent_failed",
+                "run it yourself to check its network connection and login; `tine doctor` checks the installation",
+            ),
+            Error::Failed(ProgramError::Unable { what, .. }) if what.starts_with("fork") => {
+                Advice::new("agent_failed", "update the agent, or fork with `--method copy`")
+            }
             Error::Failed(ProgramError::Unable { .. }) => {
-                Advice::new("agent_failed", "update it if a newer version can; `tine doctor` shows the version")
+                Advice::new("agent_failed", "check for a newer version; `tine doctor` shows the installed one")
             }
             Error::Failed(_) => {
                 Advice::new("agent_failed", "run it yourself to see why; `tine doctor` checks the installation")
@@ -70,7 +77,7 @@ impl Error {
 pub(crate) fn samples() -> Vec<Error> {
     use std::time::Duration;
     let failed = || ProgramError::Failed { program: "codex".into(), message: "unexpected argument 'fork'".into() };
-    let not_found = std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+    let not_found = std::io::Error::from_raw_os_error(13);
     crate::advice::samples![
         NoAgent { agent: Agent::Claude, program: "claude".into() },
         TooOld { agent: Agent::Codex, version: "0.98.0".into(), trouble: failed() },

@@ -1,7 +1,7 @@
 //! Backups of the registry, and rebuilding it from one of them.
 //!
-//! A backup is made after a change, at most once a day. Nobody waits for it to reach the disk, because that could mean
-//! waiting for a whole worktree; a backup is verified before it is used instead.
+//! A backup is made after a change, at most once a day. tine does not wait for it to reach the disk, because that could
+//! mean waiting for a whole worktree; a backup is verified before it is used instead.
 
 use std::fs;
 use std::io;
@@ -44,7 +44,7 @@ pub(crate) enum Source {
     Itself,
     /// The backup of this time.
     Backup(Timestamp),
-    /// Nothing: it begins anew.
+    /// Nothing: it is created empty.
     Nothing,
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn backups(path: &Path) -> Vec<Backup> {
 /// sound. The file that was there is kept aside.
 pub(crate) fn rebuild(path: &Path, now: Timestamp) -> Result<Rebuilt> {
     let failed = |source: io::Error| Error::NotRepaired { path: path.to_owned(), source, moved_to: None };
-    // Nobody creates or repairs it at the same time.
+    // Prevents concurrent creation and repair.
     let lock = private::open_file(&path.with_extension("lock")).map_err(failed)?;
     lock.lock().map_err(failed)?;
     let part = with_suffix(path, ".tine-part");
@@ -91,7 +91,7 @@ pub(crate) fn rebuild(path: &Path, now: Timestamp) -> Result<Rebuilt> {
         let moved = ["-wal", "-shm", ""].iter().any(|suffix| with_suffix(&aside, suffix).exists());
         Error::NotRepaired { path: path.to_owned(), source, moved_to: moved.then(|| aside.clone()) }
     };
-    // A log that is left behind would be replayed into whichever registry stands beside it, so it goes first.
+    // A remaining log would be replayed into the new registry, so it is removed first.
     for suffix in ["-wal", "-shm", ""] {
         match private::rename(&with_suffix(path, suffix), &with_suffix(&aside, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(half_done(error)),
@@ -104,7 +104,7 @@ pub(crate) fn rebuild(path: &Path, now: Timestamp) -> Result<Rebuilt> {
     Ok(Rebuilt { from, aside })
 }
 
-/// Puts what the registry is rebuilt from beside it.
+/// Writes the content for the new registry next to it.
 fn prepare(path: &Path, part: &Path) -> io::Result<Source> {
     fs::remove_file(part).or_log(format_args!("remove {}", part.display()));
     if write_copy(path, part).is_ok() && describe(part).is_some_and(|held| held > 0) {
@@ -122,8 +122,8 @@ fn prepare(path: &Path, part: &Path) -> io::Result<Source> {
     Ok(Source::Nothing)
 }
 
-/// Makes a copy a registry that can be put in place. An operation that was under way when a backup was made has ended
-/// since: it must not be taken for one that was cut off, because what it made would be removed.
+/// Prepares a copy to replace the registry. An operation that was running when the backup was made has ended since: it
+/// must not be treated as interrupted, because its results would be removed.
 fn finish(part: &Path, is_backup: bool) -> io::Result<()> {
     let finish = || -> rusqlite::Result<()> {
         let connection = Connection::open(part)?;
@@ -148,7 +148,7 @@ fn write_copy(from: &Path, to: &Path) -> rusqlite::Result<()> {
 
 fn write_all(source: &Connection, to: &Path) -> rusqlite::Result<()> {
     private::new_file(to).map_err(|_| rusqlite::Error::InvalidPath(to.to_owned()))?;
-    // SQLite takes a file that is there as long as it is empty.
+    // SQLite accepts an existing file if it is empty.
     source.execute("VACUUM INTO ?1", [to.to_string_lossy()]).map(drop)
 }
 

@@ -140,7 +140,7 @@ impl RegistryTrouble {
 pub(crate) fn samples() -> Vec<Error> {
     let path = || PathBuf::from("/home/kim/.local/share/tine/registry.db");
     let unusable = |message: &str, trouble| Error::Unusable { path: path(), message: message.to_owned(), trouble };
-    let full = || io::Error::from(io::ErrorKind::StorageFull);
+    let full = || io::Error::from_raw_os_error(28);
     let mut samples = crate::advice::samples![
         Unusable { path: path(), message: "database or disk is full".into(), trouble: RegistryTrouble::Full },
         NotRecordable {

@@ -74,11 +74,11 @@ impl Happened<'_> {
 /// What a query for events selects.
 const COLUMNS: &str = "number, at, kind, agent, id, name, parent_agent, parent_id, parent_name";
 
-/// How many of the newest events tell what was heard of a session last.
+/// How many of the newest events are searched for the last event of a session.
 const LATELY: i64 = 2_000;
 
 impl Registry {
-    /// The last event of each session that was heard of lately and has not stopped.
+    /// The last event of each session with recent events that has not stopped.
     pub(crate) fn still_open(&self) -> Result<Vec<HeardEvent>> {
         let query = format!(
             "SELECT {COLUMNS} FROM (
@@ -90,7 +90,7 @@ impl Registry {
         self.read_events(&query, LATELY)
     }
 
-    /// Notes what happened to a session behind its last event, unless something was heard of it since.
+    /// Records what happened to a session after its last event, unless it has reported another one since.
     pub(crate) fn note_after(&mut self, last: &HeardEvent, kind: &str, now: Timestamp) -> Result<()> {
         self.write(|transaction| {
             let query = "SELECT EXISTS (SELECT 1 FROM events WHERE number > ?1 AND agent = ?2 AND id = ?3
@@ -106,7 +106,7 @@ impl Registry {
         })
     }
 
-    /// Notes that a session that was at work is idle, as no agent tells when it was interrupted.
+    /// Records that a busy session is idle, because no agent reports interruptions.
     pub(crate) fn note_interrupted(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
         let is_its = |event: &HeardEvent| event.agent == session.agent && event.id == session.id;
         let last = self.still_open()?.into_iter().find(is_its);
@@ -116,7 +116,7 @@ impl Registry {
         }
     }
 
-    /// Notes that a session was ended, unless its agent has told so.
+    /// Records that a session has ended, unless its agent has reported it.
     pub(crate) fn note_stopped(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
         self.write(|transaction| {
             let query = "SELECT kind FROM events WHERE agent = ?1 AND id = ?2 AND kind IS NOT NULL
@@ -144,7 +144,7 @@ impl Registry {
         self.read_events(&query, i64::from(count))
     }
 
-    /// The events behind one, oldest first.
+    /// The events after a number, oldest first.
     pub fn events_after(&self, number: i64) -> Result<Vec<HeardEvent>> {
         let query = format!("SELECT {COLUMNS} FROM events WHERE number > ?1 AND kind IS NOT NULL ORDER BY number");
         self.read_events(&query, number)
@@ -168,7 +168,7 @@ impl Registry {
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
-    /// When a session asked for a permission, in nanoseconds since 1970, if that is the last thing it reported.
+    /// When a session asked for a permission, in nanoseconds since 1970, if that was its last event.
     pub(crate) fn asked_at(&self, agent: Agent, id: &SessionId) -> Result<Option<i64>> {
         let last: Option<(String, i64)> = self.ask(|connection| {
             let query = "SELECT kind, at FROM events
@@ -181,7 +181,7 @@ impl Registry {
         Ok(last.filter(|(kind, _)| kind == "waiting").map(|(_, at)| at.saturating_mul(1_000_000)))
     }
 
-    /// The number of the newest event; 0 where there is none.
+    /// The number of the newest event; 0 without events.
     pub fn newest_event(&self) -> Result<i64> {
         self.ask(|connection| connection.query_row("SELECT coalesce(max(number), 0) FROM events", [], |row| row.get(0)))
     }

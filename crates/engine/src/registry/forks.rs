@@ -17,7 +17,7 @@ pub(crate) struct MadeFork {
     pub at: i64,
     /// The directory that it was made to work in.
     pub cwd: Option<PathBuf>,
-    /// How many turns it had. More of them say where it works now.
+    /// How many turns it had. Later turns show its current directory.
     pub turns: Option<u32>,
     /// Its place in the order of registration.
     pub number: i64,
@@ -28,8 +28,8 @@ pub(crate) struct MadeFork {
 pub(crate) struct UnderWay(Vec<Forking>);
 
 impl UnderWay {
-    /// Whether a session is one of them, or the agent's own fork that one of them waits for. Whoever makes it also names
-    /// it.
+    /// Whether a session is one of them, or the agent's own fork that one of them waits for. The process that creates
+    /// it also names it.
     pub(crate) fn includes(&self, agent: Agent, id: &SessionId, parent: &SessionId) -> bool {
         self.0.iter().any(|fork| {
             let is_awaited = fork.expects.as_ref().is_some_and(|expected| {
@@ -49,7 +49,7 @@ pub(crate) fn is_taken(connection: &Connection, name: &str) -> rusqlite::Result<
 }
 
 impl Registry {
-    /// The forks that somebody is making now.
+    /// The forks that are being created now.
     pub(crate) fn forks_under_way(&self) -> Result<UnderWay> {
         let fork = |operation: Operation| match operation.effects {
             Effects::Fork(fork) => Some(fork),

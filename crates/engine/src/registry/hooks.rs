@@ -37,19 +37,19 @@ pub(crate) struct LastReport {
     pub hook: String,
 }
 
-/// An event of a process, as it is recorded.
+/// An event of a process, to be recorded.
 pub(crate) struct HookReport<'a> {
     pub process: &'a Process,
     pub id: &'a SessionId,
     pub hook: &'a str,
-    /// Tells apart two events of the same kind.
+    /// Distinguishes two events of the same kind.
     pub mark: &'a str,
 }
 
-/// An event that a hook reported, as it is recorded.
+/// A reported event, to be recorded.
 pub(crate) struct NewEvent<'a> {
     pub hook: &'a str,
-    /// What it means for the session; nothing if it means nothing.
+    /// What it means for the session, if anything.
     pub kind: Option<&'a str>,
     pub id: &'a SessionId,
     pub name: Option<&'a SessionName>,

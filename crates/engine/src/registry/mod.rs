@@ -63,7 +63,7 @@ pub struct Registry {
     is_unread: bool,
 }
 
-/// Which session a row speaks of. The path tells apart sessions that share an id.
+/// The session of a row. The path distinguishes sessions with the same id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// The agent.
@@ -93,7 +93,7 @@ impl Registry {
         Self::open_within(path, PATIENCE)
     }
 
-    /// The same for somebody who waits no longer than this for others, now and later.
+    /// The same, but never waits longer than this for other processes, now and later.
     pub fn open_within(path: &Path, patience: Duration) -> Result<Self> {
         let failed = |error: rusqlite::Error| sqlite_failed(path, &error);
         let io_failed = |error: std::io::Error| {
@@ -118,8 +118,8 @@ impl Registry {
         Self::empty(Path::new(":memory:"), None)
     }
 
-    /// What takes the place of a registry that can't be used: a copy in memory of what can be read of it, so that
-    /// reading goes on. Whoever is about to change something is refused.
+    /// Replaces a registry that can't be used: an in-memory copy of what is readable, so that reading still works.
+    /// Changes are refused.
     pub(crate) fn stand_in(path: &Path, error: &Error) -> Result<Self> {
         let unusable = match error {
             Error::Unusable { message, trouble, .. } => (message.clone(), *trouble),
@@ -172,8 +172,8 @@ impl Registry {
         self.connection.busy_timeout(patience).map_err(|error| self.failed(&error))?;
         let format = self.format()?;
         if format < schema::MIGRATIONS.len() as i64 {
-            // Turning on the write-ahead log fails at once where another process is just doing the same, so the
-            // first opening is guarded by a lock file of its own.
+            // Enabling the write-ahead log fails immediately if another process is doing the same, so a lock file
+            // guards the first opening.
             let lock = self.lock_file()?;
             let begun = Instant::now();
             while let Err(error) = lock.try_lock() {
@@ -189,7 +189,7 @@ impl Registry {
             let known = schema::MIGRATIONS.len() as i64;
             return Err(Error::Newer { path: self.path.clone(), found: format, known });
         }
-        // Whoever opens the registry first reads the whole log, so it is kept short.
+        // The first process that opens the registry reads the whole log, so it is kept short.
         self.connection.pragma_update(None, "wal_autocheckpoint", 100).map_err(|error| self.failed(&error))?;
         // Most of what is written is known from elsewhere, too. What isn't is written durably.
         self.set_synchronous("normal")
@@ -214,7 +214,7 @@ impl Registry {
         })
     }
 
-    /// Runs `change` in one transaction that takes its place in the queue of writers at once.
+    /// Runs `change` in one transaction that queues for the write lock immediately.
     pub(super) fn write<T>(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
         let path = self.path.clone();
         let failed = |error: rusqlite::Error| sqlite_failed(&path, &error);
@@ -295,7 +295,7 @@ impl Registry {
                 }
             }
             if name.is_some() {
-                // What was said before a `/clear`, and has a name, is a session of its own again.
+                // A named transcript before a `/clear` becomes a separate session again.
                 transaction.execute(
                     "DELETE FROM previous_ids WHERE agent = ?1 AND id = ?2 AND path = ?3",
                     params![key.agent.as_str(), key.id.as_str(), key.path.to_string_lossy()],

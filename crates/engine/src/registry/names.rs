@@ -1,4 +1,4 @@
-//! Who has which name.
+//! Names of sessions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use transcript::{Agent, SessionId, SessionName};
 use super::{Registry, SessionKey};
 use crate::registry::Result;
 
-/// Who has a name.
+/// The owner of a name.
 #[derive(Debug, Clone)]
 pub(crate) struct NameRow {
     pub key: SessionKey,
     pub(crate) created: i64,
-    /// Whether it was started and nothing was heard of it since.
+    /// Whether it was started and has not reported anything since.
     pub(crate) is_unbegun: bool,
 }
 
@@ -54,7 +54,7 @@ impl Registry {
         .map(|_| ())
     }
 
-    /// Forgets a parent that a person told of; what the files tell is looked at again.
+    /// Removes a parent given by the user; the parent in the files is used again.
     pub(crate) fn forget_parent(&mut self, agent: Agent, id: &SessionId) -> Result<()> {
         self.write(|transaction| {
             let query = "DELETE FROM lineage WHERE agent = ?1 AND id = ?2 AND source = 'tine'";

@@ -19,7 +19,7 @@ impl Registry {
     ) -> Result<()> {
         let pane = self.encode(pane)?;
         let (pid, start) = process.map(|process| (process.pid, process.start)).unzip();
-        // A session that has begun is no start any more.
+        // A session that has begun is no longer a pending start.
         let query = "UPDATE sessions SET pane = ?2,
                             launch_pid = iif(is_start, coalesce(?3, launch_pid), launch_pid),
                             launch_start = iif(is_start, coalesce(?4, launch_start), launch_start)
@@ -36,7 +36,7 @@ impl Registry {
         Ok(pane.flatten())
     }
 
-    /// Who becomes the agent of a session in which nothing was said yet.
+    /// The process that becomes the agent of a session without messages.
     pub(crate) fn launcher(&self, name: &SessionName) -> Result<Option<Launcher>> {
         self.ask(|connection| {
             let query = "SELECT launch_pid, launch_start FROM sessions WHERE name = ?1 AND is_start";

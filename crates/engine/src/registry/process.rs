@@ -11,7 +11,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// This process, if the system tells when processes begin.
+    /// This process, if the system reports when processes start.
     pub(crate) fn current() -> Option<Self> {
         let pid = std::process::id();
         agents::process_start(pid).map(|start| Process { pid, start })
@@ -22,12 +22,12 @@ impl Process {
     }
 }
 
-/// Who becomes the agent of a session that was started.
+/// The process that becomes the agent of a started session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Launcher {
     /// This process.
     Process(Process),
-    /// Anybody: tine printed the command, or opened a pane that hasn't reported its process yet.
+    /// Any process: tine printed the command, or opened a pane that hasn't reported its process yet.
     Anybody,
 }
 

@@ -35,9 +35,9 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KeptFile {
-    /// The option that it stands behind.
+    /// The option before it.
     pub option: String,
-    /// Where it was.
+    /// Its old path.
     pub original: PathBuf,
     /// Where its content is kept.
     pub copy: PathBuf,

@@ -1,4 +1,4 @@
-//! The registry's tables. Migrations are only ever appended: what stands here has been run on somebody's disk.
+//! The registry's tables. Migrations are only appended: existing ones have already run on users' disks.
 
 use rusqlite::Transaction;
 
@@ -120,7 +120,7 @@ pub(super) const MIGRATIONS: &[Migration] = &[
      WHERE forked IS NOT NULL
         AND NOT EXISTS (SELECT 1 FROM seeds WHERE seeds.agent = sessions.agent AND seeds.id = sessions.id);",
     ),
-    // 7: what a session was forked from, in the event that tells of the fork.
+    // 7: the source of a fork, in its event.
     Migration::Sql(
         "ALTER TABLE events ADD COLUMN parent_agent TEXT;
      ALTER TABLE events ADD COLUMN parent_id TEXT;

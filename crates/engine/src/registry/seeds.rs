@@ -23,7 +23,7 @@ pub struct SeedNote {
     pub tokens: u64,
     /// The window that it was made for.
     pub window: Option<u64>,
-    /// Whether the agent answered as asked, so that the answer is not taken for one to a person.
+    /// Whether the agent gave the expected answer, so that it can be hidden.
     pub hidden: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Sessions that were started and in which nothing was said yet.
+//! Sessions that were started and have no messages yet.
 
 use std::path::{Path, PathBuf};
 
@@ -27,12 +27,12 @@ pub(crate) struct NewStart<'a> {
 pub(crate) enum StartId {
     /// tine chose it, or the agent has.
     Known(SessionId),
-    /// The agent makes up ids and hasn't done so yet; this one stands in for it.
+    /// The agent chooses its ids and hasn't done so yet; this is a placeholder.
     Pending(SessionId),
 }
 
 impl StartId {
-    /// What the registry holds.
+    /// The id as stored in the registry.
     fn recorded_as(id: SessionId, is_pending: bool) -> Self {
         if is_pending { StartId::Pending(id) } else { StartId::Known(id) }
     }
@@ -52,7 +52,7 @@ impl StartId {
     }
 }
 
-/// How long a session that was named and never begun keeps its name, where no process tells that it is given up.
+/// How long an abandoned start keeps its name if no process shows that it was abandoned.
 const UNBEGUN_SECONDS: i64 = 24 * 60 * 60;
 
 /// A session that was started and has no messages yet, as somebody asks for it by name.
@@ -76,7 +76,7 @@ pub(crate) struct StartedRow {
 }
 
 impl StartedRow {
-    /// Whether nothing will come of it any more.
+    /// Whether the start has been abandoned.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         match &self.launcher {
             Launcher::Process(process) => !process.is_running(),
@@ -230,7 +230,7 @@ impl Registry {
         })
     }
 
-    /// Names a fork after its parent; nothing where somebody else has named it meanwhile.
+    /// Names a fork after its parent; `None` if it has got a name meanwhile.
     pub(crate) fn name_fork(
         &mut self,
         key: &SessionKey,

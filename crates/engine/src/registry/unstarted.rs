@@ -26,7 +26,7 @@ pub(crate) struct Started<'a> {
     pub directory: &'a Path,
     /// Whether the agent answered as asked.
     pub is_acknowledged: bool,
-    /// The operation that made the fork, with what it has made by now.
+    /// The operation that created the fork, with its effects so far.
     pub operation: &'a Operation,
 }
 
@@ -69,15 +69,15 @@ impl Registry {
         self.operation(number)
     }
 
-    /// Gives a fork that has started its session, all at once: its name, profile and lineage stay. False where it was
-    /// deleted meanwhile.
+    /// Registers the session of a fork that has started, in one transaction: its name, profile and lineage stay.
+    /// Returns false if it was deleted meanwhile.
     pub(crate) fn register_started(&mut self, kept: &SessionKey, started: &Started<'_>) -> Result<bool> {
         let Started { session, directory, is_acknowledged, operation } = started;
         self.check_writable()?;
         let (agent, path) = (session.agent.as_str(), session.path.to_string_lossy());
         let (old, new): (&SessionId, &SessionId) = (&kept.id, &session.id);
         self.write_durably(|transaction| {
-            // Whoever noticed the new transcript first may have registered it.
+            // The process that first noticed the new transcript may have registered it.
             transaction.execute(
                 "DELETE FROM sessions WHERE agent = ?1 AND id = ?2 AND path = ?3",
                 params![agent, new.as_str(), path],

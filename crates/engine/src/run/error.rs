@@ -7,7 +7,7 @@ use agents::ProgramError;
 use transcript::text::one_line;
 use transcript::{Agent, State};
 
-use crate::advice::{Advice, Cancelled, FileError, lift};
+use crate::advice::{Advice, Cancelled, FileError, in_words, lift};
 use crate::reported::ReportedError;
 use crate::terminal::Terminal;
 use crate::{config, program, registry, sessions, workspace};
@@ -22,7 +22,7 @@ pub enum Error {
     #[error("`{0}` has not started")]
     NotStarted(String),
     /// The session did not become idle in time.
-    #[error("session `{session}` is still {} after {seconds} seconds", .state.as_str())]
+    #[error("session `{session}` is still {} after {seconds} seconds", in_words(*.state))]
     StillAtWork {
         /// The session.
         session: String,
@@ -49,7 +49,7 @@ pub enum Error {
         runs: bool,
     },
     /// An agent's daemon holds messages for an interrupted session back until it is opened.
-    #[error("`{session}` was interrupted, and {} accepts no messages for it until it is opened", .agent.product_name())]
+    #[error("the last turn of `{session}` was interrupted; {} accepts no messages until you open the session", .agent.product_name())]
     HeldBack {
         /// The agent.
         agent: Agent,
@@ -65,7 +65,7 @@ pub enum Error {
         source: ProgramError,
     },
     /// The message is longer than the agent accepts.
-    #[error("the message has {length} characters, and {} accepts {most} at once", .agent.product_name())]
+    #[error("the message has {length} characters; the limit of {} is {most}", .agent.product_name())]
     PromptTooLong {
         /// The agent.
         agent: Agent,
@@ -77,10 +77,10 @@ pub enum Error {
     /// The message is longer than a command line may be.
     #[error("the prompt is too long for a command line")]
     PromptTooLongHere,
-    /// An agent that runs without a terminal ends when it has answered, so it has to be asked something.
+    /// A headless agent ends after its answer, so it needs a prompt.
     #[error("a headless session needs a prompt")]
     NoPrompt,
-    /// There is no message.
+    /// The message is empty.
     #[error("the prompt is empty")]
     EmptyPrompt,
     /// The message is not text.
@@ -103,7 +103,7 @@ pub enum Error {
         word: String,
     },
     /// An option after `--` that chooses a session, which is tine's task.
-    #[error("cannot pass on `{}`: tine chooses the session itself", one_line(.option))]
+    #[error("`{}` cannot be passed to the agent: tine chooses the session", one_line(.option))]
     SessionOption {
         /// The option.
         option: String,
@@ -111,7 +111,7 @@ pub enum Error {
         instead: String,
     },
     /// The agent does not accept the id for a new session.
-    #[error("session id `{}` is not a UUID, which {} requires", one_line(.id), .agent.product_name())]
+    #[error("invalid session id `{}`: {} requires a UUID", one_line(.id), .agent.product_name())]
     BadSessionId {
         /// The agent.
         agent: Agent,
@@ -146,7 +146,7 @@ pub enum Error {
         agent: Agent,
     },
     /// `--in auto` outside a terminal with panes.
-    #[error("not in tmux, WezTerm, kitty or Zellij")]
+    #[error("not running inside tmux, WezTerm, kitty or Zellij")]
     NoTerminal,
     /// The terminal's program is not installed.
     #[error("`{}` is not installed", .0.as_str())]
@@ -156,11 +156,11 @@ pub enum Error {
     Terminal {
         /// The terminal.
         terminal: Terminal,
-        /// What it printed.
+        /// Its output.
         message: String,
     },
     /// The session is in no pane that tine can reach.
-    #[error("`{session}` {}", if *runs { "runs where tine cannot reach it" } else { "is not running" })]
+    #[error("`{session}` {}", if *runs { "is not running in a pane that tine can reach" } else { "is not running" })]
     NoPane {
         /// The session.
         session: String,
@@ -287,11 +287,11 @@ impl Error {
             ),
             Error::SessionOption { instead, .. } => Advice::new("session_option", instead.as_str()),
             Error::BadSessionId { .. } => {
-                Advice::new("bad_session_id", "leave out `--session-id`, and tine creates an id")
+                Advice::new("bad_session_id", "leave out `--session-id` to let tine create an id")
             }
             Error::ProfileOfOther { agent, .. } => Advice::new("profile_of_other", format!("pass `--agent {agent}`")),
             Error::NoLaunchFile { .. } => {
-                Advice::new("unreadable", "the command line or the profile in the configuration file names it")
+                Advice::new("unreadable", "check the path on the command line or in the profile")
             }
             Error::OldFormat(_) => Advice::new("old_format", "`tine fork --method seed` gives it the transcript"),
             Error::EmptyOldFormat { .. } => Advice::new("old_format", "start a new session with `tine start`"),
@@ -306,7 +306,7 @@ impl Error {
                 "check that the terminal is open; `--in` chooses another place, and `--in none` only prints the command",
             ),
             Error::NoPane { runs: true, session } => {
-                Advice::new("no_pane", format!("end it where it runs, then open it with `tine resume {session}`"))
+                Advice::new("no_pane", format!("stop it where it runs, then run `tine resume {session}`"))
             }
             Error::NoPane { session, .. } => {
                 Advice::new("no_pane", format!("`tine resume {session} --in tmux` opens it"))
@@ -353,7 +353,7 @@ pub(crate) fn samples() -> Vec<Error> {
         NotStarted(session()),
         StillAtWork { session: session(), state: State::Busy, seconds: 60 },
         StillAtWork { session: session(), state: State::Waiting, seconds: 60 },
-        Background(io::Error::from(io::ErrorKind::OutOfMemory)),
+        Background(io::Error::from_raw_os_error(12)),
         Unanswered { session: session(), runs: true },
         Unanswered { session: session(), runs: false },
         HeldBack { agent: Agent::Codex, session: session() },
@@ -370,7 +370,7 @@ pub(crate) fn samples() -> Vec<Error> {
         SessionOption { option: "--resume 1f3a".into(), instead: "run `tine resume 1f3a`".into() },
         BadSessionId { agent: Agent::Claude, id: "mine".into() },
         ProfileOfOther { name: "fast".into(), agent: Agent::Codex },
-        NoLaunchFile { path: "settings.json".into(), source: io::Error::from(io::ErrorKind::NotFound) },
+        NoLaunchFile { path: "settings.json".into(), source: io::Error::from_raw_os_error(2) },
         OldFormat(Agent::Codex),
         EmptyOldFormat { session: session(), agent: Agent::Codex },
         NoTerminal,

@@ -1,4 +1,4 @@
-//! What happened in the agents: events that their hooks reported, and those that only a look at the sessions shows.
+//! What happened in the agents: events from their hooks, and those detected by listing the sessions.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ impl EventCursor {
         EventCursor { position: Position::After(number), look_at: Instant::now() }
     }
 
-    /// The number of the last event that was read; 0 where there is none.
+    /// The number of the last event that was read; 0 without events.
     pub fn number(&self) -> i64 {
         match self.position {
             Position::Newest(_) => 0,

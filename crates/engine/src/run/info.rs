@@ -19,13 +19,13 @@ pub struct Info {
     /// The session.
     #[serde(flatten)]
     pub view: SessionView,
-    /// The title that a person gave it inside the agent.
+    /// The title that the user gave it inside the agent.
     pub custom_title: Option<String>,
-    /// The title that the agent made up.
+    /// The title that the agent generated.
     pub agent_title: Option<String>,
     /// The first prompt.
     pub first_prompt: Option<String>,
-    /// The model that answered last.
+    /// The model of the last answer.
     pub model: Option<String>,
     /// The version of the agent that wrote last.
     pub agent_version: Option<String>,
@@ -59,7 +59,7 @@ pub struct Info {
     pub forks: Vec<SessionView>,
 }
 
-/// Looks everything up; `sessions` are those among which its forks are looked for.
+/// Collects everything; its forks are searched in `sessions`.
 pub(crate) fn info(ctx: &Ctx, session: &Session, sessions: &[Session]) -> Result<Info> {
     let (agent, id, details) = (session.view.agent, &session.view.id, &session.details);
     let previous = ctx.registry().previous_ids(&session.key())?;

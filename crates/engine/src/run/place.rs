@@ -1,4 +1,4 @@
-//! Where an agent runs: in this terminal, in a pane of its own, without a terminal, or not at all.
+//! Places for an agent: this terminal, a new pane, headless, or none.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ pub enum Place {
     Headless,
     /// Not at all; the command that starts it is shown instead.
     None,
-    /// In a pane of its own.
+    /// In a new pane.
     In(Spot),
 }
 
@@ -72,7 +72,7 @@ impl FromStr for Place {
 
 /// A word that names no place. The message lists those that do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("here, auto, tmux, wezterm, kitty, zellij, headless or none; for example `tmux:window`")]
+#[error("use here, auto, tmux, wezterm, kitty, zellij, headless or none, or a unit such as `tmux:window`")]
 pub struct UnknownPlace;
 
 /// A place in JSON: the pane that was opened, or the kind of place.

@@ -1,7 +1,8 @@
 //! How a session is launched: arguments, files, environment. Forks inherit it.
 //!
-//! Arguments that choose a session are never part of it, so that a resume or a fork does not repeat them. Files are kept by
-//! content: a fork starts with the same file as its source, even if the original has changed or is gone.
+//! Arguments that choose a session are never part of it, so that a resume or a fork does not repeat them. Files are
+//! kept by content: a fork starts with the same file as its source, even if the original has changed or no longer
+//! exists.
 
 pub(crate) mod chosen;
 pub(crate) mod process;
@@ -32,7 +33,7 @@ pub fn launch_variables() -> impl Iterator<Item = &'static str> {
     Agent::ALL.into_iter().flat_map(|agent| agents::about(agent).variables.endpoints).copied().chain(PROXIES)
 }
 
-/// What a person asks for at launch.
+/// The user's options for a launch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchRequest {
     /// A profile from the configuration.
@@ -58,7 +59,7 @@ pub struct Launch {
     pub once: Vec<String>,
     /// The first prompt.
     pub prompt: Option<String>,
-    /// The id for a new session, if the person chose one.
+    /// The id for a new session, if the user chose one.
     pub(crate) id: Option<SessionId>,
 }
 

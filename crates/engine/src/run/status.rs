@@ -65,7 +65,7 @@ pub struct StartedSession {
 }
 
 impl Status {
-    /// Whether somebody is at work in it.
+    /// Whether its agent is busy.
     pub fn state(&self) -> State {
         match &self.session {
             StatusSession::Session(view) => view.state,
@@ -90,7 +90,7 @@ impl Status {
     }
 }
 
-/// What a session is doing. Its pane and its last prompt are only looked up while it is open.
+/// The current state of a session. Its pane and its last prompt are only looked up if it is open.
 pub(crate) fn status(ctx: &Ctx, target: &Target) -> Result<Status> {
     match target {
         Target::Session(session) => Ok(of_session(ctx, session)),

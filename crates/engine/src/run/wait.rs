@@ -83,7 +83,7 @@ fn wait_until_answered(
     }
 }
 
-/// Waits until a session is idle or stopped, and returns it as it is then. `progress` is called after every look.
+/// Waits until a session is idle or stopped, and returns its state then. `progress` is called after every check.
 pub(crate) fn wait_until_idle(
     ctx: &Ctx,
     session: Session,

@@ -30,7 +30,7 @@ const ACCEPTS_WITHIN: Duration = Duration::from_secs(20);
 const CANCELS_WITHIN: Duration = Duration::from_secs(15);
 /// How long the last report of a worker that has ended may take to arrive.
 const REPORT_ARRIVES_WITHIN: Duration = Duration::from_secs(1);
-/// How often a worker is looked at.
+/// How often a worker is checked.
 const POLL: Duration = Duration::from_millis(20);
 
 /// What a worker does.
@@ -146,7 +146,7 @@ impl Worker {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// How the process ended, if it did so by now.
+    /// How the process ended, if it has.
     fn status(&mut self) -> Option<String> {
         let begun = Instant::now();
         while self.is_running() && begun.elapsed() < REPORT_ARRIVES_WITHIN {
@@ -166,7 +166,7 @@ impl Worker {
 }
 
 impl Drop for Worker {
-    /// The worker goes on. In a process that stays, it must not become a zombie when it ends.
+    /// The worker continues. In a long-running process, it must not become a zombie when it ends.
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take()
             && matches!(child.try_wait(), Ok(None))
@@ -199,7 +199,7 @@ pub(crate) fn cancel(workers: &[WorkerProcess]) {
     }
 }
 
-/// Hands the job over in a thread of its own: a worker that doesn't read must not block us, however long the prompt is.
+/// Writes the job from a separate thread: a worker that doesn't read must not block us, however long the prompt is.
 fn write_job(stdin: Option<ChildStdin>, job: Vec<u8>) {
     thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&job)));
 }
@@ -209,7 +209,7 @@ fn read_reports(stdout: Option<ChildStdout>) -> Receiver<JobReport> {
     thread::spawn(move || {
         for line in stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines) {
             let report = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-            // Anything else on its output ends the conversation; how the worker ended tells why.
+            // Any other output ends the conversation; the exit status explains why.
             if report.is_none_or(|report| sender.send(report).is_err()) {
                 break;
             }
@@ -226,7 +226,8 @@ fn failure_file(ctx: &Ctx, agent: Agent, id: &SessionId) -> PathBuf {
 /// Keeps why a message in the background wasn't answered, or forgets what was kept.
 pub(crate) fn record_failure(ctx: &Ctx, agent: Agent, id: &SessionId, failure: Option<&ReportedError>) {
     let file = failure_file(ctx, agent, id);
-    // Whoever waits gets the failure by the pipe; without a disk to write to, only `tine read` can't tell it later.
+    // A waiting process receives the failure through the pipe; if it can't be recorded, only `tine read` can't report
+    // it later.
     let recorded = match failure {
         None => fs::remove_file(&file),
         Some(failure) => file.parent().map_or(Ok(()), private::create_folder).and_then(|()| {

@@ -1,4 +1,5 @@
-//! What of a question is nowhere. It is looked up where something was missed, so that a message names that and nothing else.
+//! Finds out which parts of a query match nothing. This is only checked if results are missing, so that a message can
+//! name exactly these parts.
 
 use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
@@ -9,8 +10,8 @@ use super::index::Fields;
 use super::query::Limits;
 use super::{Look, words};
 
-/// Of words that are nowhere, those of scripts without spaces are taken for one, however much of them is there: what is
-/// missing of each.
+/// Runs in scripts without spaces count as one word each, however much of them occurs; this lists the missing part of
+/// each.
 pub(super) fn missing(fields: Fields, searcher: &Searcher, unknown: &mut Vec<String>) -> tantivy::Result<()> {
     let mut missing: Vec<String> = Vec::new();
     for word in std::mem::take(unknown) {
@@ -38,12 +39,12 @@ pub(super) fn missing(fields: Fields, searcher: &Searcher, unknown: &mut Vec<Str
 pub(super) fn hindrances(look: &Look, limits: &Limits, searcher: Option<&Searcher>) -> tantivy::Result<Vec<String>> {
     let mut told = Vec::new();
     if let Some(directory) = limits.directory.as_deref().filter(|directory| !directory.is_dir()) {
-        told.push(format!("there is no directory {}", text::one_line(&directory.to_string_lossy())));
+        told.push(format!("directory {} not found", text::one_line(&directory.to_string_lossy())));
     }
     if let Some(branch) = &limits.branch
         && !look.catalog.entries.iter().any(|entry| entry.is_shown() && entry.summary.was_on(branch))
     {
-        told.push(format!("no session was on the branch `{}`", text::one_line(branch)));
+        told.push(format!("no session worked on branch `{}`", text::one_line(branch)));
     }
     if let (Some(words), Some(searcher)) = (&look.words, searcher) {
         let is_there = |field, term: &str| is_somewhere(searcher, field, &words::exact(term));

@@ -2,18 +2,18 @@
 
 /// Set in the number of such a turn.
 const MARK: u32 = 1 << 31;
-/// How many bits tell the turn. The others tell the branch.
+/// The number of bits for the turn. The others are for the branch.
 const TURN_BITS: u32 = 20;
 /// How many branches of a session are in the index at most, the latest first.
 pub(super) const MOST: usize = 1 << (31 - TURN_BITS);
 
-/// The number of a turn of another branch; none for a turn beyond what can be told.
+/// The number of a turn on another branch; `None` if it is too large to encode.
 pub(super) fn number(branch: usize, turn: u32) -> Option<u32> {
     let branch = u32::try_from(branch).ok().filter(|_| branch < MOST)?;
     (turn < 1 << TURN_BITS).then_some(MARK | branch << TURN_BITS | turn)
 }
 
-/// The branch and the turn that a number stands for; none for a turn of the history.
+/// The branch and turn in a number; `None` for a turn of the main history.
 pub(super) fn split(number: u32) -> Option<(usize, u32)> {
     let rest = (number & MARK != 0).then_some(number & !MARK)?;
     Some(((rest >> TURN_BITS) as usize, rest & ((1 << TURN_BITS) - 1)))

@@ -1,6 +1,6 @@
-//! How much of a question a turn says, wherever it says it: each word counts by how rare it is, and no matter how often
-//! or in which field it stands. A message that was pasted is all there in the output of a tool, where no word of it weighs
-//! much; what is asked in other words is nowhere said by more than a part.
+//! Computes how much of a query a turn contains: each word counts by its rarity, regardless of frequency and field. A
+//! pasted message is complete in a tool's output, where its words have little weight; a paraphrase is only partly
+//! contained in any turn.
 
 use std::collections::HashMap;
 
@@ -46,7 +46,7 @@ impl Cover {
         Ok(cover)
     }
 
-    /// How much of the question each of these turns says, from 0 to 1.
+    /// The share of the query that each of these turns contains, from 0 to 1.
     pub(super) fn of_turns(&self, searcher: &Searcher, turns: &[DocAddress]) -> tantivy::Result<Vec<f32>> {
         let mut covers = vec![0.0; turns.len()];
         let mut by_segment: HashMap<u32, Vec<(DocId, usize)>> = HashMap::new();

@@ -1,7 +1,7 @@
-//! From the blocks of a conversation to the documents of the index: one for each turn.
+//! Turns the blocks of a conversation into documents for the index, one per turn.
 //!
-//! Of prose every word counts, as often as it was said. Of what tools were told and gave back only the different words of
-//! a turn are kept: that is a tenth of the work, and enough to find the turn. Nothing that looks like a secret goes in.
+//! Prose is indexed completely, with word frequencies. Of tool calls and output, only the distinct words of a turn are
+//! kept: that is a tenth of the work, and enough to find the turn. Nothing that looks like a secret is indexed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,10 +16,10 @@ use super::branch;
 use super::index::{Fields, Level, NO_OFFSET, place_key};
 use super::words::Terms;
 
-/// A turn whose words take more than this becomes several documents, so that memory stays bounded.
+/// A turn with more words than this becomes several documents, so that memory stays bounded.
 const LARGEST: usize = 1 << 20;
 
-/// A document on its way into the index. While it is, its size counts against a limit.
+/// A document on its way to the index. Until then, its size counts against a limit.
 pub(super) struct TurnDocument {
     values: Vec<(Field, OwnedValue)>,
     size: usize,
@@ -44,34 +44,34 @@ impl tantivy::Document for TurnDocument {
     }
 }
 
-/// What has been read of a transcript.
+/// How much of a transcript has been read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DocumentProgress {
-    /// The last turn that is in the index.
+    /// The last indexed turn.
     pub turns: u32,
-    /// Where it begins.
+    /// Its offset.
     pub last: Option<u64>,
-    /// Whether that was the end.
+    /// Whether the end was reached.
     pub complete: bool,
-    /// Lines that were too long to be held: before the last turn, and in it.
+    /// Lines that are too long to index: before the last turn, and in it.
     pub left_out: (u32, u32),
-    /// Whether something was met that only the whole of a transcript has.
+    /// Whether there was text that only the second pass indexes.
     pub has_tools: bool,
     /// The subagents of the last turn.
     pub subagents: Vec<String>,
 }
 
-/// Makes documents of one transcript.
+/// Creates documents from one transcript.
 pub(super) struct Maker<'a> {
     pub fields: Fields,
     pub file: u64,
     pub level: Level,
-    /// Turns up to this one are left to the session that they were first said in.
+    /// Turns up to this one belong to another session and are indexed there.
     pub shared: u32,
     pub pending: &'a Arc<AtomicUsize>,
-    /// Takes the documents; false means that it wants no more.
+    /// Takes the documents; returns false to stop.
     pub sink: &'a dyn Fn(TurnDocument) -> bool,
-    /// Whether there is no time left.
+    /// Whether time is up.
     pub is_late: &'a dyn Fn() -> bool,
     turn: Turn,
 }
@@ -79,7 +79,7 @@ pub(super) struct Maker<'a> {
 #[derive(Default)]
 struct Turn {
     number: u32,
-    /// Whether it hands over another session's transcript. What is said in it is found in that session.
+    /// Whether it contains another session's transcript, which is indexed there.
     is_seed: bool,
     offset: Option<u64>,
     at: Option<i64>,
@@ -111,7 +111,7 @@ impl<'a> Maker<'a> {
         self.flush();
     }
 
-    /// Reads blocks to their end, or until time is up. A turn that was begun then is begun again the next time.
+    /// Reads blocks to the end, or until time is up. An unfinished turn is read again the next time.
     pub(super) fn read(&mut self, blocks: &mut dyn Blocks, from: Option<Mark>) -> DocumentProgress {
         let mut progress = DocumentProgress {
             turns: from.map_or(0, |from| from.turn.saturating_sub(1)),
@@ -120,7 +120,7 @@ impl<'a> Maker<'a> {
         let first = from.map_or(1, |from| from.turn);
         let mut begun = false;
         while let Some(block) = blocks.next_block() {
-            // What stands before the first prompt belongs to it.
+            // Text before the first prompt belongs to its turn.
             let number = block.turn.max(first);
             if !begun || number != self.turn.number {
                 if begun {
@@ -144,7 +144,7 @@ impl<'a> Maker<'a> {
                 }
                 _ => {}
             }
-            // Without a mark to go on from, nothing would be gained by stopping.
+            // Without a position to resume from, stopping would gain nothing.
             if progress.last.is_some() && (self.is_late)() {
                 self.flush();
                 return progress;
@@ -162,7 +162,8 @@ impl<'a> Maker<'a> {
         progress
     }
 
-    /// Reads the turns of another branch that its session's history does not have. False if time was up before the end.
+    /// Reads the turns of another branch that are not in its session's history. Returns false if time was up before the
+    /// end.
     pub(super) fn read_branch(&mut self, blocks: &mut dyn Blocks, branch: usize, shared: u32) -> bool {
         let mut last = None;
         while let Some(block) = blocks.next_block() {
@@ -214,8 +215,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Takes what somebody said: all prose comes through here, while it is known which transcript and turn it is of and
-    /// where that turn begins. What is to be found by meaning is cut into chunks here.
+    /// Takes a message. All prose passes through here, with its transcript, its turn and the turn's offset, and is cut
+    /// into chunks for embedding here.
     fn prose(&mut self, text: &str) {
         self.turn.prose.add(&secrets::mask(text).0, &mut self.turn.stems);
     }
@@ -262,11 +263,11 @@ impl Turn {
     }
 }
 
-/// What a field holds that has no words; nobody can ask for it. tantivy takes a megabyte of memory to look into a field of
-/// which a segment has nothing at all.
+/// The content of an empty field, which no query can contain. tantivy takes a megabyte of memory to look up a field
+/// that is missing in a segment.
 const NOTHING: &str = "-";
 
-/// What a tool was told, without secrets: every value, and the files that it names.
+/// The input of a tool call without secrets: every value, and the files that it names.
 fn call(turn: &mut Turn, key: &str, value: &Value, depth: u8) {
     match value {
         Value::String(text) => {
@@ -288,12 +289,12 @@ fn is_path_key(key: &str) -> bool {
     matches!(key, "file_path" | "path" | "notebook_path" | "filePath" | "absolute_path" | "file" | "paths")
 }
 
-/// Whether the end of a name tells what sort of file it is.
+/// Whether the end of a name is a file extension.
 pub(super) fn is_extension(end: &str) -> bool {
     (1..=10).contains(&end.len()) && end.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// Files without an extension that commands name.
+/// Names of files without an extension in commands.
 const PLAIN_FILES: [&str; 10] = [
     "CODEOWNERS",
     "Containerfile",
@@ -307,13 +308,13 @@ const PLAIN_FILES: [&str; 10] = [
     "Vagrantfile",
 ];
 
-/// Files that a command or a patch names.
+/// The files that a command or a patch names.
 fn named_paths(turn: &mut Turn, text: &str) {
     let is_separator =
         |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '(' | ')' | '<' | '>' | '|' | ';' | '=' | ',');
     let mut found = 0;
     for line in text.lines().take(2000) {
-        // Of a patch only its headings name files; its lines are code.
+        // Only the headings of a patch name files; its lines are code.
         if text.starts_with("*** Begin Patch") {
             let headings = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
             if let Some(named) = headings.into_iter().find_map(|heading| line.strip_prefix(heading)) {
@@ -335,7 +336,7 @@ fn named_paths(turn: &mut Turn, text: &str) {
     }
 }
 
-/// Adds a path by all of its ends, so that `auth.rs`, `src/auth.rs` and the whole of it are found.
+/// Adds a path by all of its suffixes, so that `auth.rs`, `src/auth.rs` and the full path are found.
 fn path(turn: &mut Turn, text: &str) {
     let lower = normal_path(text);
     if lower.len() > 1000 {
@@ -351,7 +352,7 @@ fn path(turn: &mut Turn, text: &str) {
     }
 }
 
-/// A path as the index has it.
+/// The indexed form of a path.
 pub(super) fn normal_path(text: &str) -> String {
     let text = text.trim().to_lowercase().replace('\\', "/");
     text.trim_start_matches("./").trim_start_matches("~/").trim_matches('/').to_owned()

@@ -1,9 +1,9 @@
-//! What gets a vector: what a person or an agent said to the other, in chunks, as far as the model can make use of it.
+//! Selects the text to embed: prompts and answers, in chunks, if the model supports the language.
 //!
-//! Making a vector takes 10 ms of a core, and a year of conversations has hundreds of thousands of chunks. So the gist of
-//! a session (titles, prompts and the last answer of each turn) comes first, only the longest of what is said in between
-//! follows, a very long message is known by its beginning and its end, text that the model can't read gets nothing, and
-//! chunks that differ in no word share a vector.
+//! Embedding a chunk takes 10 ms of CPU time, and a year of conversations has hundreds of thousands of chunks. So the
+//! gist of a session (titles, prompts and the last answer of each turn) comes first, then only the longest of the other
+//! messages. Very long messages are represented by their beginning and end, unsupported text is skipped, and chunks
+//! that differ in no word share a vector.
 
 use meaning::{can_read, chunks};
 use transcript::seed::is_seed;
@@ -12,18 +12,18 @@ use transcript::{Block, BlockKind, secrets};
 
 /// Of a longer message, this many chunks from its beginning (about 1,500 tokens)
 const FIRST: usize = 24;
-/// and this many from its end get vectors: people put what they ask before or after what they paste.
+/// and this many from its end are embedded: users put their question before or after what they paste.
 const LAST: usize = 8;
 
-/// What is said in between gets vectors from this many words on: `Now I run the tests.` tells what comes next, and no more.
+/// Messages between prompt and answer are embedded if they have this many words: `Now I run the tests.` only announces
+/// the next step.
 const LEAST_WORDS: usize = 12;
-/// Of what is said in between in one turn, so many messages get vectors, the longest. An agent that works for an hour says
-/// hundreds of things.
+/// The number of such messages per turn, the longest ones. An agent that works for an hour writes hundreds.
 const MOST_BETWEEN: usize = 16;
-/// Each of them is known by its beginning, in bytes: about 300 tokens.
+/// Each of them is represented by its first bytes: about 300 tokens.
 const BEGINNING: usize = 1_200;
 
-/// What is said in a block. Thinking and summaries say it once more.
+/// The prose of a block. Thinking and summaries only repeat it.
 pub(super) fn said(kind: &BlockKind) -> &str {
     match kind {
         BlockKind::Prompt { text, .. } if is_seed(text) => "",
@@ -33,7 +33,7 @@ pub(super) fn said(kind: &BlockKind) -> &str {
     }
 }
 
-/// The chunks of a text. A single word such as `continue` is nothing to be found by.
+/// The chunks of a text. A single word such as `continue` is not worth finding.
 pub(super) fn each_chunk(text: &str, mut take: impl FnMut(&str)) {
     if text.is_empty() {
         return;
@@ -49,7 +49,7 @@ pub(super) fn each_chunk(text: &str, mut take: impl FnMut(&str)) {
     }
 }
 
-/// Equal for chunks that differ in nothing but numbers, signs and case: reports, templates, copied histories.
+/// Equal for chunks that differ only in numbers, punctuation and case: reports, templates, copied histories.
 pub(super) fn likeness(chunk: &str) -> u64 {
     let mut words = String::with_capacity(chunk.len());
     for c in chunk.chars() {
@@ -65,23 +65,23 @@ pub(super) fn likeness(chunk: &str) -> u64 {
     xxhash_rust::xxh3::xxh3_64(words.trim().as_bytes())
 }
 
-/// How much of a session gets vectors.
+/// How much of a session is embedded.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Extent {
-    /// Its title, what was asked, and the last answer of each turn.
+    /// Its title, the prompts, and the last answer of each turn.
     Gist,
-    /// That, and what was said in between and by subagents.
+    /// Also the messages in between and those of subagents.
     Whole,
 }
 
-/// Chooses what gets vectors while the blocks of a session are read.
+/// Selects what to embed while the blocks of a session are read.
 pub(super) struct ChunkChoice {
     extent: Extent,
     turn: u32,
-    /// The last answer of the turn so far.
+    /// The last answer in the current turn.
     answer: Option<String>,
     between: Vec<String>,
-    /// Whether there was something that isn't part of the gist.
+    /// Whether there was text that isn't part of the gist.
     pub leaves_out: bool,
 }
 
@@ -90,7 +90,7 @@ impl ChunkChoice {
         ChunkChoice { extent, turn: 0, answer: None, between: Vec::new(), leaves_out: false }
     }
 
-    /// Looks at the next block, which belongs to `turn`, and gives what has been chosen since, with its turn.
+    /// Takes the next block, which belongs to `turn`, and returns what has been selected since, with its turn.
     pub(super) fn next(&mut self, turn: u32, block: &Block) -> Vec<(u32, String)> {
         let mut chosen = if turn == self.turn { Vec::new() } else { self.end() };
         self.turn = turn;
@@ -108,7 +108,7 @@ impl ChunkChoice {
         chosen
     }
 
-    /// Ends the turn and gives what is chosen of it.
+    /// Ends the turn and returns the selected text.
     pub(super) fn end(&mut self) -> Vec<(u32, String)> {
         self.between.drain(..).chain(self.answer.take()).map(|text| (self.turn, text)).collect()
     }

@@ -45,9 +45,9 @@ pub enum Error {
         until: jiff::Timestamp,
     },
     /// This build cannot search by meaning.
-    #[error("this build of tine has no engine `hybrid`")]
+    #[error("the search engine `hybrid` is not available in this build")]
     NoMeaning,
-    /// The query is longer than anything a person types.
+    /// The query is longer than any typed one.
     #[error("the query is too long: it has {bytes} bytes, and the limit is {most}")]
     QueryTooLong {
         /// Its length.

@@ -1,4 +1,4 @@
-//! Asking the index: which turns hold the words, and how well.
+//! Queries the index: which turns contain the words, and how well they match.
 
 use std::collections::HashSet;
 
@@ -17,27 +17,27 @@ use super::query::{AskedWord, Limits, Query};
 use super::turns::Turns;
 use super::words;
 
-/// Prose ranks before what tools did.
+/// Prose ranks before tool output.
 const PROSE: f32 = 3.0;
 const STEM: f32 = 1.5;
 const TOOLS: f32 = 0.7;
-/// So many of the best hits of a segment are enough, unless they are all of a few sessions.
+/// This many best hits per segment are enough, unless they belong to few sessions.
 const MOST: usize = 1000;
-/// How many of the best hits are looked at more closely,
+/// How many of the best hits are examined more closely,
 const LOOKED_AT: usize = 200;
-/// and what the score of one comes nearest to that says all of the question, however seldom and wherever.
+/// and the score that a turn approaches if it contains the whole query, however rarely and wherever.
 const ALL_SAID: f32 = 0.9;
-/// How much a word that was taken for another one counts as one that is nowhere.
+/// How much a corrected word counts, compared with one that occurs nowhere.
 const CORRECTED: f32 = 0.3;
-/// How many hits are put in order at once.
+/// How many hits are sorted at once.
 const AT_ONCE: usize = 500;
-/// With so many sessions that have all words, those that have only some are of no interest.
+/// If this many sessions contain all words, those that contain only some are left out.
 const ENOUGH: usize = 10;
 
-/// A turn that was found.
+/// A matching turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Hit {
-    /// How well it fits, from 0 to 1.
+    /// The score, from 0 to 1.
     pub score: f32,
     pub file: u64,
     pub turn: u32,
@@ -45,49 +45,50 @@ pub(super) struct Hit {
     pub at: i64,
     /// The chunk of the turn that is nearest in meaning.
     pub part: Option<u32>,
-    /// Where it stands in the index.
+    /// Its address in the index.
     pub address: DocAddress,
 }
 
-/// A word that was taken for another one.
+/// A word that was corrected.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Correction {
-    /// What was asked.
+    /// The word in the query.
     pub asked: String,
-    /// What was looked for.
+    /// The word that was searched for.
     pub taken: String,
 }
 
-/// Everything that the index says to a query.
+/// The result of a query.
 #[derive(Debug, Default)]
 pub(super) struct Hits {
-    /// In order only as far as [`Hits::best_first`] was asked.
+    /// Sorted only as far as [`Hits::best_first`] has been called.
     pub hits: Vec<Hit>,
     sorted: usize,
-    /// Words that are nowhere, and what was looked for instead.
+    /// Words that occur nowhere, and what was searched for instead.
     pub corrections: Vec<Correction>,
-    /// Words that are nowhere, with nothing like them.
+    /// Words that occur nowhere and have no similar word.
     pub unknown: Vec<String>,
-    /// Words that must not be there, and without which more would have been found.
+    /// Excluded words without which more would have been found.
     pub left_out: Vec<String>,
-    /// How much of what was asked is said anywhere, from 0 to 1; rare words count more, and a word that is nowhere most.
+    /// The share of the query that occurs anywhere, from 0 to 1; rare words weigh more, and a word that occurs nowhere
+    /// weighs most.
     pub coverage: f32,
-    /// How much of it one turn says, the one that says most.
+    /// The largest share that a single turn contains.
     pub best_cover: f32,
-    /// Whether nothing but an identifier was asked for.
+    /// Whether the query is a single identifier.
     pub is_identifier: bool,
-    /// The terms that count as hits in a text: as they are, and their stems.
+    /// The terms that count as matches in a text: as written, and stemmed.
     pub terms: Vec<Vec<String>>,
 }
 
 impl Hits {
-    /// Other hits in the place of these.
+    /// Replaces the hits.
     pub(super) fn replace(&mut self, hits: Vec<Hit>) {
         self.hits = hits;
         self.sorted = 0;
     }
 
-    /// The hit at this place, best first. Of tens of thousands only the first few are asked for.
+    /// The hit at this position, best first. Of tens of thousands, only the first few are needed.
     pub(super) fn best_first(&mut self, position: usize) -> Hit {
         let order = |a: &Hit, b: &Hit| {
             let by_score = b.score.total_cmp(&a.score).then(b.at.cmp(&a.at));
@@ -107,7 +108,7 @@ impl Hits {
 }
 
 impl Hits {
-    /// Gives the best hits the score of what they say of the question, wherever they say it.
+    /// Rescores the best hits by the share of the query that they contain, in any field.
     fn look_closer(&mut self, cover: &Cover, searcher: &Searcher) -> tantivy::Result<()> {
         if cover.mass <= 0.0 || self.hits.is_empty() {
             self.best_cover = 1.0;
@@ -118,7 +119,7 @@ impl Hits {
         let addresses: Vec<DocAddress> = self.hits[..count].iter().map(|hit| hit.address).collect();
         let covers = cover.of_turns(searcher, &addresses)?;
         for (hit, cover) in self.hits.iter_mut().zip(covers) {
-            // Half of the words are often there by chance; all of them are not.
+            // Half of the words often occur by chance; all of them do not.
             hit.score += (1.0 - hit.score) * ALL_SAID * cover.powi(3);
             self.best_cover = self.best_cover.max(cover);
         }
@@ -127,7 +128,8 @@ impl Hits {
     }
 }
 
-/// Looks for what was asked in the turns that `limits` leave: for all of them, or for enough to show so many sessions.
+/// Searches the turns that `limits` allow for the words of the query: for all of them, or for enough to show this many
+/// sessions.
 pub(super) fn find(
     words: &Words,
     searcher: &Searcher,
@@ -159,7 +161,7 @@ pub(super) fn find(
     }
     let says_something = !asked.is_empty() || !query.phrases.is_empty();
     let matcher = Match { fields: words.fields, searcher, query, files: known_files(words.fields, searcher, query)? };
-    // Few words are meant together; a sentence is meant by its sense.
+    // A few words belong together; a sentence is about its meaning.
     let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
     let best = matcher.best_score(&asked)?;
     let cover = Cover::of(words.fields, searcher, &asked)?;
@@ -167,10 +169,10 @@ pub(super) fn find(
     found.is_identifier = matches!(asked.as_slice(), [only] if only.word.whole.is_some()) && nowhere == 0.0;
     let rarest = (searcher.num_docs().max(1) as f32 * 2.0).ln_1p();
     found.coverage = if cover.mass > 0.0 { cover.mass / (cover.mass + nowhere * rarest) } else { 1.0 };
-    // Who is shown is decided later; where that may leave out many, all have to be known.
+    // The shown sessions are chosen later; if that may exclude many, all must be known.
     let is_open = *limits == Limits::default() && query.phrases.is_empty() && query.without_phrases.is_empty();
     let collector = Turns { most: if is_open { MOST } else { usize::MAX }, ..Turns::within(limits) };
-    // Sessions that touched a file are meant, whenever they did; without words, the turns in which they did it.
+    // `file:` selects sessions that touched the file in any turn; without words, the turns in which they did.
     let touching = matcher.touching(limits);
     if let (Some(touching), false) = (&touching, says_something) {
         found.hits = searcher.search(touching, &collector)?;
@@ -224,7 +226,7 @@ pub(super) fn said(asked: &AskedWord) -> String {
     }
 }
 
-/// What counts as this word in a text.
+/// The terms that match this word in a text.
 fn terms_of(asked: &AskedWord) -> Vec<String> {
     let word = &asked.word;
     let mut terms: Vec<String> = word.whole.iter().cloned().collect();
@@ -247,27 +249,27 @@ struct Match<'a> {
     fields: Fields,
     searcher: &'a Searcher,
     query: &'a Query,
-    /// The files that are named in the query and were touched somewhere, with what they are worth.
+    /// The files named in the query that were touched anywhere, with their weights.
     files: Vec<(&'a str, f32)>,
 }
 
 type Clause = (Occur, Box<dyn Matcher>);
 
 impl Match<'_> {
-    /// The matcher of everything that was asked.
+    /// The query for all words.
     fn build(&self, asked: &[AskedWord], together: bool) -> BooleanQuery {
         let mut clauses = self.wanted(asked, together);
         clauses.extend(self.query.without.iter().map(|word| (Occur::MustNot, self.unwanted(word))));
         BooleanQuery::new(clauses)
     }
 
-    /// A word that must not be there: all of it.
+    /// An excluded word, as a whole.
     fn unwanted(&self, word: &AskedWord) -> Box<dyn Matcher> {
         self.word(&AskedWord { required: true, ..word.clone() })
     }
 
-    /// The words that must not be there of which something that is asked for says one. An option of a command that was pasted
-    /// looks like such a word, and nothing else would tell why what has it is not found.
+    /// The excluded words that occur together with a required one. An option of a pasted command looks like an
+    /// exclusion, and nothing else would explain the missing results.
     fn left_out(&self, asked: &[AskedWord]) -> tantivy::Result<Vec<String>> {
         let mut left_out = Vec::new();
         for word in &self.query.without {
@@ -280,7 +282,7 @@ impl Match<'_> {
         Ok(left_out)
     }
 
-    /// What a turn has to say and what it had better say.
+    /// What a turn must contain, and what raises its score.
     fn wanted(&self, asked: &[AskedWord], together: bool) -> Vec<Clause> {
         let mut clauses: Vec<Clause> = Vec::new();
         let mut wanted: Vec<Clause> = Vec::new();
@@ -310,7 +312,7 @@ impl Match<'_> {
         clauses
     }
 
-    /// The turns that touched the file and used the tool that are asked for; nothing where none is.
+    /// The turns that touched the requested file and used the requested tool; `None` if the query has neither.
     fn touching(&self, limits: &Limits) -> Option<BooleanQuery> {
         let file = limits.file.as_ref().map(|file| (self.fields.path, normal_path(file)));
         let tool = limits.tool.as_ref().map(|tool| (self.fields.tool, tool.to_lowercase()));
@@ -363,7 +365,7 @@ impl Match<'_> {
         Box::new(BooleanQuery::new(ways))
     }
 
-    /// The score of a turn that has every word often and little else.
+    /// The score of a turn that contains every word often and little else.
     fn best_score(&self, asked: &[AskedWord]) -> tantivy::Result<f32> {
         let total = self.searcher.num_docs().max(1) as f32;
         let mut best = 0.0;
@@ -375,7 +377,7 @@ impl Match<'_> {
                 let tools = self.searcher.doc_freq(&Term::from_field_text(self.fields.tools, part))?;
                 let count = if prose > 0 { prose } else { tools }.max(1) as f32;
                 let fields = if prose > 0 { PROSE + STEM } else { TOOLS };
-                // Its rarity, times what a term that is repeated comes to.
+                // Its rarity, times the limit for a repeated term.
                 best += rarity(total, count) * 2.0 * fields;
             }
         }
@@ -392,12 +394,12 @@ fn exact(field: Field, text: &str, score: f32) -> Box<dyn Matcher> {
     Box::new(ConstScoreQuery::new(Box::new(term), score))
 }
 
-/// How much it says, by BM25, that so many of all have something. What was deleted may still be counted.
+/// The BM25 weight of a term that occurs in this many of all documents. Deleted documents may still be counted.
 pub(super) fn rarity(total: f32, count: f32) -> f32 {
     (1.0 + (total - count + 0.5).max(0.0) / (count + 0.5)).ln()
 }
 
-/// Of the files that a query names, those that were touched; the fewer turns did, the more that says.
+/// Those files named in a query that were touched; the fewer turns touched one, the more it weighs.
 fn known_files<'a>(fields: Fields, searcher: &Searcher, query: &'a Query) -> tantivy::Result<Vec<(&'a str, f32)>> {
     let total = searcher.num_docs().max(1) as f32;
     let mut known = Vec::new();
@@ -410,15 +412,15 @@ fn known_files<'a>(fields: Fields, searcher: &Searcher, query: &'a Query) -> tan
     Ok(known)
 }
 
-/// Whether a word is a run of a script without spaces, which is several words.
+/// Whether a word is a run in a script without spaces, which means several words.
 pub(super) fn is_run(word: &words::Word) -> bool {
     word.parts.len() > 1
         && word.whole.is_none()
         && word.parts.iter().all(|part| !part.is_ascii() && part.chars().count() == 2)
 }
 
-/// How many of so many pairs have to be there. A run is a sentence without spaces, as far as anybody knows: of a question,
-/// one word is enough to be found, and more are better. What has to be there is there by more than one.
+/// How many of this many pairs must match. A run is treated as a sentence without spaces: one word of a query is
+/// enough, more score higher. A required run needs more than one pair.
 fn needed(pairs: usize, is_required: bool) -> usize {
     match is_required {
         false => 1,
@@ -427,7 +429,7 @@ fn needed(pairs: usize, is_required: bool) -> usize {
     }
 }
 
-/// The given turns, as the index has them; what is not in it any more is left out.
+/// The given turns as they are in the index, without those that are no longer there.
 pub(super) fn turns_at(
     words: &Words,
     searcher: &Searcher,
@@ -451,7 +453,7 @@ pub(super) fn turns_at(
         }
         hits.extend(found.harvest());
     }
-    // A turn of many words is several documents.
+    // A turn with many words is several documents.
     hits.sort_by_key(|hit| (hit.file, hit.turn, hit.offset));
     hits.dedup_by_key(|hit| (hit.file, hit.turn));
     Ok(hits)

@@ -1,5 +1,5 @@
-//! The folder of tantivy's files: nobody else can read them, it can be read where nothing can be written, and
-//! what no commit names is swept out of it.
+//! The folder of tantivy's files: only its owner can read it, it can be read even if it is not writable, and files that
+//! no commit names are removed from it.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -22,13 +22,13 @@ use super::index::Trouble;
 use crate::private;
 use crate::search::IndexTrouble;
 
-/// The most that is merged at once, in bytes. All of it is mapped into memory meanwhile.
+/// The maximum that is merged at once, in bytes. All of it is mapped into memory meanwhile.
 const MERGED: u64 = 64 << 20;
 
-/// How the name of a file begins that is to replace another one. tantivy's own begin alike.
+/// The prefix of files that will replace another one. tantivy uses the same.
 const TEMPORARY: &str = ".tmp";
 
-/// tantivy's own folder, with other rights, and faster.
+/// tantivy's own folder type, with other permissions, and faster.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
     files: MmapDirectory,
@@ -86,7 +86,7 @@ impl Directory for Folder {
         Ok(())
     }
 
-    /// Where nothing can be written, nobody removes the files that a reader is about to open.
+    /// If nothing can be written, no process removes the files that a reader is about to open.
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
         match self.files.acquire_lock(lock) {
             Err(LockError::IoError(error))
@@ -103,8 +103,8 @@ impl Directory for Folder {
     }
 }
 
-/// A file that is not flushed to the disk. A search commits a dozen small files whenever something was said, and a disk
-/// may take a while for each. After the next start of the computer, all of them are verified once.
+/// A file that is not flushed to the disk. A search commits a dozen small files after each new message, and a disk may
+/// need some time for each. After the next boot, all of them are verified once.
 struct Unflushed(File);
 
 impl Write for Unflushed {
@@ -123,7 +123,7 @@ impl TerminatingWrite for Unflushed {
     }
 }
 
-/// The names of the files of a segment. Some of them may not be there.
+/// The file names of a segment. Some of them may not exist.
 pub(super) fn files_of_segment(meta: &SegmentMeta) -> Vec<PathBuf> {
     use SegmentComponent::{Delete, FastFields, FieldNorms, Positions, Postings, Store, Terms};
     let mut files: Vec<PathBuf> = [Postings, Positions, Terms, Store, FastFields, FieldNorms]
@@ -136,9 +136,9 @@ pub(super) fn files_of_segment(meta: &SegmentMeta) -> Vec<PathBuf> {
     files
 }
 
-/// Removes what no commit names: what a writer left that was killed, or for which there was no room.
+/// Removes files that no commit names, left by a writer that was killed or ran out of space.
 pub(super) fn sweep(index: &Index, folder: &Path) {
-    // A reader holds it from looking what there is until all of that is open.
+    // A reader holds this lock while it reads the list of files and opens them.
     let Ok(_lock) = index.directory().acquire_lock(&META_LOCK) else { return };
     let Ok(metas) = index.load_metas() else { return };
     let mut kept: HashSet<PathBuf> = metas.segments.iter().flat_map(files_of_segment).collect();
@@ -153,7 +153,7 @@ pub(super) fn sweep(index: &Index, folder: &Path) {
     }
 }
 
-/// Merges as tantivy does, but never more than fits into little memory.
+/// Merges like tantivy, but only as much as fits into little memory.
 #[derive(Debug)]
 pub(super) struct SmallMerges {
     pub folder: PathBuf,
@@ -161,7 +161,7 @@ pub(super) struct SmallMerges {
 }
 
 impl SmallMerges {
-    /// What is left of a segment when its deleted documents are gone, so that those do go one day.
+    /// The size of a segment without its deleted documents, so that they are removed eventually.
     fn size(&self, segment: &SegmentMeta) -> u64 {
         let sizes = files_of_segment(segment).into_iter().filter_map(|name| fs::metadata(self.folder.join(name)).ok());
         let size: u64 = sizes.map(|metadata| metadata.len()).sum();

@@ -1,4 +1,4 @@
-//! Sessions that are gone, as the Markdown files remember them that `tine export` made.
+//! Sessions that no longer exist, from the Markdown files of `tine export`.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use super::{Found, Limits, Snippet};
 use crate::sessions::project::Project;
 use crate::sessions::session::{Details, Session};
 
-/// What a result says whose transcript is gone.
-const WARNING: &str = "the transcript is gone; only the exported file is left";
+/// The warning for a result without a transcript.
+const WARNING: &str = "the transcript no longer exists; only the exported file is left";
 
 /// The first lines of an exported file.
 pub(super) struct Header<'a>(pub &'a str);
@@ -28,7 +28,7 @@ impl Header<'_> {
         Some(text::one_line(&text)).filter(|text| !text.is_empty())
     }
 
-    /// The session that the file was made from, as far as the file says.
+    /// The session that the file was made from, according to the file.
     pub(super) fn session(&self, id: SessionId, file: &str) -> Session {
         let named = Agent::ALL.into_iter().find(|agent| file.starts_with(&format!("{agent}-")));
         let written = || self.value("agent").and_then(|agent| agent.parse().ok());
@@ -61,13 +61,13 @@ impl Header<'_> {
     }
 }
 
-/// A result for a session that is gone.
+/// A result for a session that no longer exists.
 pub(super) fn found(session: Session, snippet: Snippet, score: f32, source: String) -> Found {
     let (warning, turn) = (Some(WARNING.to_owned()), session.view.turns);
     Found { score, session, turn, snippet, warning, forks: Vec::new(), source: Some(source) }
 }
 
-/// Whether a session that is gone is asked for.
+/// Whether a session that no longer exists matches the filters.
 pub(super) fn is_asked(view: &SessionView, limits: &Limits) -> bool {
     let in_project = |directory: &PathBuf| view.cwd.as_deref().is_some_and(|cwd| Project::of(directory).contains(cwd));
     limits.agent.is_none_or(|agent| agent == view.agent)

@@ -1,7 +1,8 @@
-//! Subagents that go on after the turn that started them. What they say belongs to that turn, and their transcripts grow
-//! while that of their session may not.
+//! Subagents that continue after the turn that started them. Their messages belong to that turn, and their transcripts
+//! can grow while that of their session does not.
 //!
-//! They are looked up where a session has some, and only as long as they can be at work: most sessions cost one `stat`.
+//! They are checked only if a session has some, and only while they can still be running: most sessions cost one
+//! `stat`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::words::Same;
 
-/// How long before the newest of all sessions one was last written to whose subagents are not looked up any more: a day,
-/// in nanoseconds. None works that long without its session being told.
+/// Subagents are not checked if their session was last written this long before the newest session: a day, in
+/// nanoseconds. No subagent works that long without a report to its session.
 const AT_WORK: i64 = 24 * 60 * 60 * 1_000_000_000;
 
 /// A subagent's transcript, as it was when its session was read.
@@ -35,13 +36,13 @@ pub(super) type Helpers = HashMap<u64, Vec<Helper>, BuildHasherDefault<Same>>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HelperChange {
     Nothing,
-    /// One of the last turn said more,
+    /// A subagent of the last turn has new messages,
     InLastTurn,
     /// or one of an earlier turn.
     Earlier,
 }
 
-/// The subagents of a session, looked up before it is read.
+/// The subagents of a session, listed before it is read.
 pub(super) fn look_up(adapter: &dyn Adapter, session: &Path) -> Vec<(String, Helper)> {
     let helpers = adapter.subagents(session).into_iter().filter_map(|(id, path)| {
         let (size, modified) = stamp(&path)?;

@@ -1,7 +1,7 @@
-//! Words and meaning together: what a search by words found gets a second score, and what only means the same is added.
+//! Combines words and meaning: hits by words get a second score, and turns with a similar meaning are added.
 //!
-//! A turn's meaning is that of its chunk which is nearest to the question. Where a turn has no vector, because it is not
-//! made yet or because the model cannot read it, its words speak for its meaning, too.
+//! A turn's score by meaning is that of its chunk nearest to the query. If a turn has no vector, because it is not
+//! embedded yet or the model does not support it, its keyword score is used instead.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -26,39 +26,40 @@ use super::{Grounds, Sessions, VectorStatus};
 use crate::ctx::Ctx;
 use crate::sessions::catalog::Catalog;
 
-/// Whether this build has it.
+/// Whether this build has search by meaning.
 pub(super) const IS_THERE: bool = true;
 
-/// The most that words count for where the model understands the question; meaning is the rest.
+/// The largest weight of words if the model understands the query; the rest is meaning.
 const WORDS: f32 = 0.95;
-/// How quickly words lose weight where even the best turn says only a part of the question.
+/// How quickly words lose weight if even the best turn contains only part of the query.
 const STEEP: f32 = 2.5;
-/// What words count for however little of the question is said: one who says some of it, and means none of the rest, is there.
+/// The smallest weight of words, however little of the query matches: a turn that contains some of the words and means
+/// none of the rest is still shown.
 const FLOOR: f32 = 0.1;
-/// Words decide about a question in another language as long as so much of it is said anywhere.
+/// For a query in an unsupported language, words decide if at least this share of it occurs anywhere.
 const COVERED: f32 = 0.05;
-/// What shares no word with the question has to be this near to it,
+/// A turn that shares no word with the query must be this near to it,
 const NEAR: f32 = 0.25;
-/// or this, where no word of the question is said anywhere: it may mean nothing.
+/// or this near if no word of the query occurs anywhere, because the query may mean nothing,
 const NEAR_ALONE: f32 = 0.3;
-/// and worth this much in the end.
+/// and must have at least this score in the end.
 const LEAST: f32 = 0.1;
-/// How many chunks that are near are looked at.
+/// How many of the nearest chunks are considered.
 const NEAREST: usize = 200;
-/// How many of the best turns by words are compared with the question, if they have no vectors yet,
+/// How many of the best turns by words are compared with the query if they have no vectors yet,
 const RERANKED: usize = 50;
-/// by how many chunks of each,
+/// how many chunks of each,
 const CHUNKS: usize = 6;
-/// and which part of the time is left for that, where it is too short to embed all sessions.
+/// and which share of the time is reserved for that if it is too short to embed all sessions.
 const LEFT: u32 = 3;
-/// How many chunks are made into vectors between two looks at the clock.
+/// How many chunks are embedded between two checks of the clock.
 const BATCH: usize = 16;
 
-/// What is asked, on its way to becoming a vector while the index is looked at.
+/// A query that is embedded while the index is searched.
 pub(super) struct Question(JoinHandle<(Embedder, Vector)>);
 
 impl Question {
-    /// Nothing, where words alone are to answer or there is nothing to be understood.
+    /// `None` if only words should answer or the query has no meaning.
     pub(super) fn of(query: &Query) -> Option<Question> {
         if query.engine == Engine::Words || query.said.trim().is_empty() {
             return None;
@@ -79,12 +80,12 @@ pub(super) struct RankRequest<'a> {
     pub query: &'a Query,
     pub limits: &'a Limits,
     pub sessions: &'a Sessions,
-    /// How long sessions that have no vectors yet may be embedded.
+    /// How long sessions without vectors may be embedded.
     pub embedding: Duration,
     pub indexing: &'a dyn IndexProgress,
 }
 
-/// How near a turn is, and by which of its chunks.
+/// How near a turn is, and its nearest chunk.
 #[derive(Debug, Clone, Copy)]
 struct Near {
     cosine: f32,
@@ -93,7 +94,7 @@ struct Near {
 
 type Meanings = HashMap<(u64, u32), Near>;
 
-/// Puts the hits of words and what is near in meaning in one order.
+/// Merges the hits by words and by meaning into one order.
 pub(super) fn rank(
     ctx: &Ctx,
     asked: RankRequest<'_>,
@@ -129,17 +130,17 @@ pub(super) fn rank(
         standing = vectors.standing(catalog, rows);
         missing = unknown_sessions(&standing, catalog, sessions, found, is_strict);
     }
-    // Where the gist of a session is known, it was compared; of one that has grown, its new turns were not.
+    // If the gist of a session has been embedded, the session was compared; of one that has grown, its new turns were not.
     let is_compared = |file: &u64| standing.sessions.get(&short(*file)).is_some_and(|(_, until)| *until == u32::MAX);
     grounds.missing = missing.iter().filter(|file| !is_compared(file)).count();
     let mut meanings = Meanings::new();
     let bad = near_vectors(&vectors, &standing, &vector, found, sessions, is_strict, &mut meanings);
     if bad > 0 && vectors.damage.is_none() {
-        notices.push(damaged("a vector is not as it was written"));
+        notices.push(damaged("a vector has changed since it was written"));
         grounds.missing = grounds.missing.max(1);
     }
     if !missing.is_empty() {
-        // Other branches have no vectors: they are found by words.
+        // Other branches have no vectors and are found by words only.
         let is_missing = |hit: &Hit| {
             branch::split(hit.turn).is_none()
                 && standing.sessions.get(&short(hit.file)).is_none_or(|(_, until)| hit.turn > *until)
@@ -162,14 +163,13 @@ pub(super) fn rank(
         let share = share_of_words(found, foreignness(&query.said));
         fuse(&mut hits, &meanings, share, found.coverage);
     }
-    // What shares no word with the question and means little like it was not asked for.
+    // A turn that shares no word with the query and is not near in meaning is not a match.
     hits.retain(|hit| hit.score >= LEAST || by_words.contains(&(hit.file, hit.turn)));
     found.replace(hits);
     Ok((grounds, notices))
 }
 
-/// The sessions that could be found by their meaning and do not have all of their vectors: first those that words found, best
-/// first, then the newest.
+/// Sessions that could match by meaning and lack vectors: first those found by words, best first, then the newest.
 fn unknown_sessions(
     standing: &VectorStanding,
     catalog: &Catalog,
@@ -194,33 +194,33 @@ fn unknown_sessions(
     missing.into_iter().map(|(_, file)| file).collect()
 }
 
-/// Whether a word is one of the language that the model was taught, as far as its vocabulary goes.
+/// Whether a word belongs to the language of the model, according to its vocabulary.
 pub(super) fn is_proper_word(word: &str) -> bool {
     meaning::is_word(word)
 }
 
 fn damaged(why: &str) -> String {
-    format!("the vectors are damaged and will be made anew: {why}")
+    format!("the embeddings are damaged and will be rebuilt: {why}")
 }
 
-/// What words count for. The more of the question the best hit says in its own words, the more they do: a message or a file
-/// name that was pasted is found by them, and a paraphrase is not. Where the model does not know the question's language,
-/// meaning says little.
+/// The weight of words. It grows with the share of the query that the best hit contains: pasted messages and file names
+/// are found by words, paraphrases are not. If the model does not support the query's language, meaning has little
+/// weight.
 fn share_of_words(found: &Hits, foreignness: f32) -> f32 {
     let said = found.best_cover * found.coverage;
-    // Words that nobody said decide nothing.
+    // Words that occur nowhere decide nothing.
     let foreignness = if found.coverage < COVERED || said <= 0.0 { 0.0 } else { foreignness };
-    // An identifier that is there means itself.
+    // If an identifier occurs, it is what the query means.
     let most = if found.is_identifier { 1.0 } else { WORDS };
     said.powf(STEEP).min(most).max(foreignness)
 }
 
-/// One score of two. Words count half by how many of them are there, and half by how they compare with the best hit, which
-/// is what lets a message that stands only in tool output win; both as far as what was asked is said anywhere at all.
+/// Combines two scores into one. The keyword score counts half absolutely and half relative to the best hit, so that a
+/// message that occurs only in tool output can win; both are multiplied by the share of the query that occurs anywhere.
 fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
     let best_words = hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
     let best_cosine = meanings.values().map(|near| near.cosine).fold(0.0, f32::max);
-    // What words say of a turn whose meaning is not known is worth what they are worth at all.
+    // If the meaning of a turn is unknown, its keyword score counts as much as keywords count for this query.
     let trust = (2.0 * best_words * coverage).min(1.0);
     for hit in hits {
         let relative = if best_words > 0.0 { hit.score / best_words } else { 0.0 };
@@ -235,7 +235,7 @@ fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
     }
 }
 
-/// Looks up what the vectors say of the hits of words, and what else is near. Gives how many are damaged.
+/// Looks up the vectors of the hits by words, and finds other near ones. Returns how many vectors are damaged.
 fn near_vectors(
     vectors: &Vectors,
     standing: &VectorStanding,
@@ -267,7 +267,7 @@ fn near_vectors(
     near.damaged
 }
 
-/// Where the chunk with this fingerprint stands in a text without secrets.
+/// The position of the chunk with this fingerprint in a text without secrets.
 pub(super) fn place_of(text: &str, part: u32) -> Option<Range<usize>> {
     meaning::chunks(text).find(|range| key(0, 0, &text[range.clone()]).is_some_and(|key| key.part == part))
 }
@@ -280,7 +280,7 @@ fn take(meanings: &mut Meanings, place: (u64, u32), near: Near) {
     }
 }
 
-/// The best turns by words, as far as their meaning is not known.
+/// The best turns by words whose meaning is not known yet.
 fn best_without_vectors(found: &mut Hits, sessions: &Sessions, is_missing: impl Fn(&Hit) -> bool) -> Vec<Hit> {
     let mut candidates = Vec::new();
     let mut count = 0;
@@ -300,7 +300,7 @@ fn best_without_vectors(found: &mut Hits, sessions: &Sessions, is_missing: impl 
     candidates
 }
 
-/// Reads turns and makes vectors of them, as far as time goes.
+/// Reads and embeds turns while time permits.
 #[expect(clippy::too_many_arguments, reason = "one search")]
 fn rerank(
     ctx: &Ctx,
@@ -343,7 +343,7 @@ fn rerank(
         } else {
             let offset = Some(hit.offset).filter(|offset| *offset != NO_OFFSET);
             let adapter = ctx.adapter(entry.summary.agent);
-            // What cannot be read is told where it is shown.
+            // An unreadable transcript is reported where it is shown.
             chunks_of_turn(adapter, &entry.summary, hit.turn, offset, take_chunk).or_log("read a turn again");
         }
         if queue.len() >= BATCH {
@@ -353,7 +353,7 @@ fn rerank(
     flush(&mut queue);
 }
 
-/// Makes the vectors that are missing, all of them or until time is up. What there is to say of it comes back.
+/// Creates the missing vectors, all of them or until time is up. Returns notices.
 pub(super) fn make(
     ctx: &Ctx,
     catalog: &mut Catalog,
@@ -370,7 +370,7 @@ pub(super) fn make(
     making::update(&making::Making { cache, words, adapters, embedder, until, files: None }, catalog, progress)
 }
 
-/// What there is of vectors.
+/// The state of the vectors.
 pub(super) fn status(
     cache: &Path,
     catalog: &mut Catalog,

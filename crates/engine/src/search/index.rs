@@ -1,8 +1,8 @@
-//! The index of words on disk: tantivy's files, and a table of what of which transcript is in it.
+//! The keyword index on disk: tantivy's files, and a table of what is indexed of each transcript.
 //!
-//! It is a cache. Each format has a folder of its own, so that an older and a newer tine do not get into each other's
-//! way; whatever cannot be read is thrown away and built again. tantivy's commit names the table that belongs to it, so
-//! the two cannot be out of step. One process writes; its lock is the system's, which ends with the process.
+//! It is a cache. Each format has its own folder, so that older and newer versions of tine don't interfere; an
+//! unreadable index is deleted and rebuilt. tantivy's commit names the table that belongs to it, so the two always
+//! match. One process writes; its lock is an operating-system lock, which ends with the process.
 
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
@@ -31,7 +31,7 @@ use super::words::Same;
 use crate::private;
 use crate::search::IndexTrouble;
 
-/// Changes with every change of what is indexed or how; another number means another folder.
+/// Changes whenever the indexed text or its form changes; each number has its own folder.
 pub(super) const FORMAT: u32 = 6;
 
 /// The fields of a document.
@@ -42,20 +42,20 @@ pub(super) struct Fields {
     pub turn: Field,
     /// Transcript and turn together, for replacing a turn.
     pub place: Field,
-    /// When it was said, in seconds since 1970.
+    /// The time of the turn, in seconds since 1970.
     pub at: Field,
-    /// Where the turn begins in the transcript; [`NO_OFFSET`] where that is not known.
+    /// The offset of the turn in the transcript; [`NO_OFFSET`] if unknown.
     pub offset: Field,
     pub prose: Field,
-    /// The stems of prose, where they are not the words themselves.
+    /// The stems of prose that differ from the words.
     pub stem: Field,
     pub tools: Field,
-    /// The ends of the paths that were read or written.
+    /// The suffixes of paths that were read or written.
     pub path: Field,
     pub tool: Field,
 }
 
-/// The offset of a turn that can only be reached by reading from the beginning.
+/// The offset of a turn that can only be reached from the beginning.
 pub(super) const NO_OFFSET: u64 = u64::MAX;
 
 fn schema() -> (Schema, Fields) {
@@ -80,21 +80,21 @@ fn schema() -> (Schema, Fields) {
     (schema.build(), fields)
 }
 
-/// How the index knows a turn of it.
+/// The key of a turn in the index.
 pub(super) fn place_key(file: u64, turn: u32) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(&turn.to_le_bytes(), file)
 }
 
-/// How much of a transcript is in the index.
+/// How much of a transcript is indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Level {
-    /// What people and agents said.
+    /// Prompts and answers.
     Prose,
-    /// What tools did as well.
+    /// Also tool calls and output.
     All,
 }
 
-/// What of a transcript is in the index.
+/// What is indexed of a transcript.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Row {
     pub agent: Agent,
@@ -104,24 +104,24 @@ pub(super) struct Row {
     pub level: Level,
     /// Whether it was read to its end.
     pub complete: bool,
-    /// The last turn that is in the index, which may still grow.
+    /// The last indexed turn, which may still grow.
     pub turns: u32,
-    /// Where that turn begins.
+    /// Its offset.
     pub last: Option<u64>,
-    /// The fingerprints of all turns up to it; other ones mean that the history was changed.
+    /// The fingerprints of all turns up to it; a difference means that the history was changed.
     pub keys: u64,
-    /// Samples of the bytes before it; other ones mean that the file was rewritten.
+    /// Samples of the bytes before it; a difference means that the file was rewritten.
     pub seam: u64,
-    /// Lines that are too long to be held, and are not in the index: before that turn, and in it.
+    /// Lines that are too long to index: before that turn, and in it.
     pub left_out: (u32, u32),
     pub title: u64,
-    /// The first turns are those of another session and are found there.
+    /// The number of first turns that belong to another session and are found there.
     pub shared: u32,
     pub owner: u64,
 }
 
 impl Row {
-    /// How many lines of it are not in the index because they are too long.
+    /// How many of its lines are too long to index.
     pub(super) fn left_out(&self) -> u64 {
         u64::from(self.left_out.0) + u64::from(self.left_out.1)
     }
@@ -130,35 +130,35 @@ impl Row {
 /// Rows by [`crate::sessions::catalog::file_key`].
 pub(super) type Rows = HashMap<u64, Row, BuildHasherDefault<Same>>;
 
-/// All rows, and what the index's files looked like.
+/// All rows, and the state of the index's files.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Table {
     pub rows: Rows,
-    /// The subagents of those that have some.
+    /// The subagents of sessions that have some.
     pub helpers: Helpers,
     files: Vec<(String, u64, i64)>,
 }
 
-/// The index, open.
+/// An open index.
 pub(super) struct Words {
     pub index: Index,
     pub fields: Fields,
     pub table: Table,
     folder: PathBuf,
-    /// The commit's name for the table.
+    /// The name of the table in the commit.
     name: String,
-    /// Its segments, where they were opened with it.
+    /// Its segments, if they were opened.
     reader: Option<IndexReader>,
 }
 
-/// What is in the way of opening an index.
+/// Why an index can't be opened.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// There is none yet.
+    /// It does not exist.
     Missing,
     /// It cannot be read.
     Damaged(String),
-    /// It is as it should be, but something else is in the way.
+    /// It is intact, but something else prevents access.
     Hindered(IndexTrouble, String),
 }
 
@@ -185,7 +185,7 @@ impl From<io::Error> for Trouble {
 }
 
 impl Trouble {
-    /// tantivy has no word for damage: whatever nothing else explains is.
+    /// tantivy has no error for damage: every otherwise unexplained error counts as one.
     fn new(trouble: IndexTrouble, why: String) -> Trouble {
         match trouble {
             IndexTrouble::Damaged | IndexTrouble::Other => Trouble::Damaged(why),
@@ -194,11 +194,11 @@ impl Trouble {
     }
 }
 
-/// The right to write, which ends with the process at the latest.
+/// The write lock, which ends with the process at the latest.
 pub(super) struct WriteLock(#[expect(dead_code, reason = "it is held, not used")] File);
 
 impl WriteLock {
-    /// Takes it, or nothing where another process has it.
+    /// Acquires it; `None` if another process has it.
     pub(super) fn take(cache: &Path) -> io::Result<Option<WriteLock>> {
         let folder = cache.join("index");
         private::create_folder(&folder)?;
@@ -211,10 +211,10 @@ impl WriteLock {
     }
 }
 
-/// Files of up to so many bytes are compared with their checksums whenever the index is opened.
+/// The checksums of files up to this size are verified whenever the index is opened.
 const SMALL: u64 = 16 << 10;
 
-/// The file that says since which start of the computer the index is known to be whole.
+/// The file with the boot for which the index is known to be intact.
 const BOOT: &str = ".boot";
 
 /// The folder of this format.
@@ -222,7 +222,7 @@ pub(super) fn folder(cache: &Path) -> PathBuf {
     cache.join("index").join(format!("words-{FORMAT}"))
 }
 
-/// The formats that other versions of tine left: older, and newer ones.
+/// Indexes in the formats of other versions of tine: older and newer ones.
 pub(super) fn other_formats(cache: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let mut others = (Vec::new(), Vec::new());
     for entry in fs::read_dir(cache.join("index")).into_iter().flatten().flatten() {
@@ -237,7 +237,7 @@ pub(super) fn other_formats(cache: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
 }
 
 impl Words {
-    /// Opens the index as it was last committed.
+    /// Opens the last commit of the index.
     pub(super) fn open(cache: &Path) -> Result<Words, Trouble> {
         let folder = folder(cache);
         if !folder.join("meta.json").exists() {
@@ -248,10 +248,10 @@ impl Words {
         if index.schema() != wanted {
             return Err(Trouble::Damaged("its fields are not those of this version".into()));
         }
-        // Another process may commit in between and take the old table away.
+        // Another process may commit meanwhile and remove the old table.
         let mut tries = 0;
         let (name, table) = loop {
-            // Nothing was committed yet.
+            // Nothing has been committed yet.
             let payload = index.load_metas()?.payload.ok_or(Trouble::Missing)?;
             match Table::read(&folder, &payload) {
                 Ok(table) => break (payload, table),
@@ -262,21 +262,21 @@ impl Words {
                 Err(error) => return Err(error.into()),
             }
         };
-        // Nobody takes files away meanwhile that no commit names any more.
+        // Keeps other processes from removing files that are no longer in a commit.
         let lock =
             index.directory().acquire_lock(&META_LOCK).map_err(|error| TantivyError::LockFailure(error, None))?;
         let is_known_whole = is_of_this_boot(&folder);
         let files = files_of(&folder, &index)?;
         if !is_known_whole || table.files != files {
-            // Touched from outside, replaced by a merge that was not committed, or perhaps cut off by a power failure:
-            // look closer.
+            // Changed by another program, replaced by an uncommitted merge, or perhaps truncated by a power failure:
+            // verify it.
             validate(&index)?;
         }
         if !is_known_whole {
             note_boot(&folder);
         }
-        // tantivy was seen to panic over the content of the fast fields, and over that of files whose end says where in them
-        // everything is. What is small costs nothing to look at.
+        // tantivy can panic on damaged fast fields, and on files whose footer locates everything else. Verifying small
+        // files costs nothing.
         for (name, ..) in files.iter().filter(|(name, size, _)| *size <= SMALL || name.ends_with(".fast")) {
             if !index.directory().validate_checksum(Path::new(name)).map_err(TantivyError::from)? {
                 return Err(not_as_written(Path::new(name)));
@@ -287,32 +287,32 @@ impl Words {
         Ok(Words { index, fields, table, folder, name, reader: None })
     }
 
-    /// Opens what a search will look at.
+    /// Opens the segments for a search.
     pub(super) fn with_segments(self) -> Result<Words, Trouble> {
         let reader = Some(self.reader()?);
         Ok(Words { reader, ..self })
     }
 
-    /// They will be others.
+    /// They will be replaced.
     pub(super) fn forget_segments(&mut self) {
         self.reader = None;
     }
 
-    /// Looks at every byte of it.
+    /// Verifies every byte.
     pub(super) fn verified(self) -> Result<Words, Trouble> {
         validate(&self.index)?;
         self.reader()?;
         Ok(self)
     }
 
-    /// Makes an empty one.
+    /// Creates an empty index.
     pub(super) fn create(cache: &Path) -> Result<Words, Trouble> {
         let folder = folder(cache);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
         private::create_folder(&folder)?;
-        // tantivy would make these for everybody to read.
+        // tantivy would create these with read permission for everyone.
         for lock in [".tantivy-meta.lock", ".tantivy-writer.lock"] {
             private::open_file(&folder.join(lock))?;
         }
@@ -345,16 +345,16 @@ impl Words {
         Ok(writer)
     }
 
-    /// Removes what no commit names. Only who has the right to write may do this.
+    /// Removes files that no commit names. Requires the write lock.
     pub(super) fn sweep(&self) {
         folder::sweep(&self.index, &self.folder);
     }
 
-    /// Makes everything that was added durable, together with the table.
+    /// Commits everything that was added, together with the table.
     pub(super) fn commit(&mut self, writer: &mut IndexWriter<TurnDocument>) -> Result<(), Trouble> {
         let mut prepared = writer.prepare_commit()?;
         let name = format!("table-{}-{:x}", prepared.opstamp(), std::process::id());
-        // Once before, so that the commit names something; once more when the files are known.
+        // Once before, so that the commit names a table; again when the files are known.
         self.table.files.clear();
         self.table.write(&self.folder.join(&name))?;
         prepared.set_payload(&name);
@@ -362,7 +362,7 @@ impl Words {
         self.settle(&name)
     }
 
-    /// Notes what the files look like, and removes tables that no commit names any more.
+    /// Records the state of the files, and removes tables that no commit names any longer.
     pub(super) fn settle(&mut self, name: &str) -> Result<(), Trouble> {
         for entry in fs::read_dir(&self.folder)?.flatten() {
             let file = entry.file_name();
@@ -375,17 +375,17 @@ impl Words {
         Ok(())
     }
 
-    /// Whether nobody has committed anything since it was opened.
+    /// Whether no other process has committed since it was opened.
     pub(super) fn is_current(&self) -> bool {
         self.committed().is_ok_and(|name| name == self.name)
     }
 
-    /// The name of the table that the last commit has.
+    /// The name of the table in the last commit.
     pub(super) fn committed(&self) -> Result<String, Trouble> {
         Ok(self.index.load_metas()?.payload.unwrap_or_default())
     }
 
-    /// How many bytes it takes on disk.
+    /// Its size on disk, in bytes.
     pub(super) fn size(&self) -> u64 {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum()
@@ -405,7 +405,7 @@ impl Table {
     }
 }
 
-/// Reads a file that [`write_table`] wrote.
+/// Reads a file written by [`write_table`].
 pub(super) fn read_table<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     let bytes = fs::read(path)?;
     let (body, sum) = bytes.split_last_chunk::<8>().ok_or(io::ErrorKind::InvalidData)?;
@@ -415,7 +415,7 @@ pub(super) fn read_table<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     postcard::from_bytes(body).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
-/// Writes a table with its checksum, beside and then in place.
+/// Writes a table with its checksum to a temporary file and renames it.
 pub(super) fn write_table<T: Serialize>(table: &T, path: &Path) -> io::Result<()> {
     let mut body = postcard::to_stdvec(table).map_err(io::Error::other)?;
     body.extend(xxhash_rust::xxh3::xxh3_64(&body).to_le_bytes());
@@ -439,19 +439,19 @@ fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, Tro
     Ok(files)
 }
 
-/// What is different after every start of the computer.
+/// An id that changes with every boot.
 fn boot() -> Option<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()
 }
 
-/// Whether the index was made, or looked at as a whole, since the computer was started. Its files are not flushed, so what
-/// was written before may not have got to the disk.
+/// Whether the index was created or verified since the last boot. Its files are not flushed, so earlier data may not
+/// have reached the disk.
 fn is_of_this_boot(folder: &Path) -> bool {
     boot().is_none_or(|boot| fs::read_to_string(folder.join(BOOT)).is_ok_and(|known| known == boot))
 }
 
-/// Notes that nothing but what is written from now on can be incomplete. Where that cannot be noted, everything is looked at
-/// again the next time.
+/// Records that only data written from now on can be incomplete. If that fails, everything is verified again the next
+/// time.
 fn note_boot(folder: &Path) {
     if let Some(boot) = boot() {
         private::open_file(&folder.join(BOOT))
@@ -460,12 +460,12 @@ fn note_boot(folder: &Path) {
     }
 }
 
-/// Lets everything be looked at the next time. Tells whether it will be.
+/// Makes the next process verify everything. Returns whether it will.
 pub(super) fn forget_boot(folder: &Path) -> bool {
     fs::remove_file(folder.join(BOOT)).is_ok()
 }
 
-/// Compares every file with its checksum.
+/// Verifies the checksum of every file.
 fn validate(index: &Index) -> Result<(), Trouble> {
     match index.validate_checksum()?.iter().next() {
         Some(file) => Err(not_as_written(file)),
@@ -474,7 +474,7 @@ fn validate(index: &Index) -> Result<(), Trouble> {
 }
 
 fn not_as_written(file: &Path) -> Trouble {
-    Trouble::Damaged(format!("{} is not as it was written", file.display()))
+    Trouble::Damaged(format!("{} has changed since it was written", file.display()))
 }
 
 fn prepare(index: Index) -> Index {
@@ -482,7 +482,7 @@ fn prepare(index: Index) -> Index {
     index
 }
 
-/// Takes terms apart that were put together with single spaces.
+/// A tokenizer for terms joined by single spaces.
 #[derive(Clone, Default)]
 struct Split {
     token: Token,

@@ -1,4 +1,4 @@
-//! Whether a word of a question is anywhere in the index, and which one was meant where it is not.
+//! Finds out whether a word of a query occurs in the index, and otherwise which word was meant.
 
 use std::cmp::Reverse;
 
@@ -12,38 +12,38 @@ use super::query::{AskedWord, Query};
 use super::slips::Slips;
 use super::words;
 
-/// How many words are thought of in the place of one that is nowhere.
+/// How many similar words are considered for one that occurs nowhere.
 const SIMILAR: usize = 50;
-/// A word of so few letters is corrected only where it is all that was asked.
+/// Words with this many letters are corrected only if they are the whole query.
 const SHORT: usize = 4;
-/// Of so few words, each is meant.
+/// In a query of this many words, each is meant.
 const FEW: usize = 3;
 
-/// Whether a word that is nowhere is taken for one that is like it. A short word is like many others, and a proper one was
-/// not mistyped; where the question has other words, it is rather one that was never said.
+/// Whether a word that occurs nowhere is replaced by a similar one. Short words have many similar ones, and proper
+/// words are not typos; if the query has other words, they probably just occur nowhere.
 pub(super) fn is_corrected(query: &Query, word: &AskedWord, is_proper: bool) -> bool {
     query.words.len() == 1 || said(word).chars().count() > SHORT && !is_proper
 }
 
-/// Of the words of a question that nobody said, those whose absence says something. A sentence has ordinary words that are
-/// there to make it one; that something else was found without them surprises nobody.
+/// Of the words that occur nowhere, those worth reporting. A sentence has filler words, and results without them
+/// surprise no one.
 pub(super) fn keep_what_says_something(query: &Query, unknown: &mut Vec<String>) {
     if query.words.len() > FEW {
         unknown.retain(|word| !hybrid::is_proper_word(word));
     }
 }
 
-/// What is known of a word.
+/// What is known about a word.
 pub(super) enum KnownWord {
-    /// It is somewhere.
+    /// It occurs.
     Yes,
-    /// It is not, and this one is like it; whether what is nowhere of it is no slip but a word of the language.
+    /// It does not, but a similar one does; `is_proper` if the unknown part is a word of the language and not a typo.
     Like { other: String, is_proper: bool },
-    /// Nothing is like it.
+    /// No word is similar.
     No,
 }
 
-/// Whether a word is anywhere in the index; else the word that is most like it.
+/// Whether a word occurs in the index, otherwise the most similar word.
 pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &AskedWord) -> tantivy::Result<KnownWord> {
     let count = |field: Field, text: &str| searcher.doc_freq(&Term::from_field_text(field, text));
     let word = &asked.word;
@@ -71,13 +71,13 @@ pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &AskedWord)
     if unknown.is_empty() || is_run(word) && unknown.len() < word.parts.len() {
         return Ok(KnownWord::Yes);
     }
-    // A slip in an identifier is one in a part of it.
+    // A typo in an identifier is a typo in one of its parts.
     let is_proper = unknown.iter().all(|place| hybrid::is_proper_word(&word.parts[*place]));
     let mut parts = word.parts.clone();
     for place in unknown {
         let others = similar(fields, searcher, &parts[place])?;
         let Some(mut taken) = others.first() else { return Ok(KnownWord::No) };
-        // Of several words that may be meant, it is the one that makes an identifier which is there.
+        // Of several candidates, the one that makes an existing identifier wins.
         for other in others.iter().take(if parts.len() > 1 { others.len() } else { 0 }) {
             let whole: String =
                 (0..).zip(&parts).map(|(at, part)| if at == place { other } else { part }.as_str()).collect();
@@ -91,7 +91,7 @@ pub(super) fn known_word(fields: Fields, searcher: &Searcher, asked: &AskedWord)
     Ok(KnownWord::Like { other: parts.join("_"), is_proper })
 }
 
-/// The words that a slip leads from to this one, two in long words: the fewest slips first, then the most common.
+/// The words within one typo of this one (two for long words): the fewest typos first, then the most frequent.
 fn similar(fields: Fields, searcher: &Searcher, word: &str) -> tantivy::Result<Vec<String>> {
     let Some(slips) = Slips::of(word) else { return Ok(Vec::new()) };
     let mut others: Vec<(usize, Reverse<u32>, String)> = Vec::new();

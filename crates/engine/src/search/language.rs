@@ -1,10 +1,11 @@
 //! Whether a question is in a language that the model was not taught.
 //!
-//! Its words are of many pieces in the model's vocabulary then; but so are names of programs and of what they are made of
-//! (`pytorch vram`), which the model does understand to a degree. What tells the two apart are the small words that stand in
-//! every sentence of a language and in no English one, and letters that English does not have.
+//! Its words consist of many pieces in the model's vocabulary; but so do names of programs and technologies (`pytorch
+//! vram`), which the model understands to a degree. What distinguishes the two are small words that occur in every
+//! sentence of the language and in no English one, and letters that English does not have.
 
-/// A question is understood where its words are of so many pieces, and not understood where they are of so many.
+/// A query is supported if its words have at most this many pieces on average, and unsupported if they have at least
+/// that many.
 const UNDERSTOOD: f32 = 1.2;
 const FOREIGN: f32 = 1.6;
 
@@ -17,7 +18,7 @@ const SMALL: &[&str] = &[
     "zu",
 ];
 
-/// From 0, where the model understands a question, to 1, where it does not.
+/// From 0, if the model supports the language of a query, to 1, if it does not.
 pub(super) fn foreignness(question: &str) -> f32 {
     if !is_marked(question) {
         return 0.0;

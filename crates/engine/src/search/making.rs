@@ -1,7 +1,7 @@
-//! Making the vectors that are missing: first the gist of every session, then the rest.
+//! Creates the missing vectors: first the gist of every session, then the rest.
 //!
-//! One process writes, under the lock of the file of vectors; words are not locked meanwhile. Vectors that nobody waits for
-//! are made at low priority.
+//! One process writes, holding the lock of the vector file; the keyword index is not locked. If nothing waits for the
+//! vectors, they are created at low priority.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -20,43 +20,44 @@ use super::update::{IndexProgress, has_grown, keys_hash, seam};
 use super::vectors::{VectorTable, is_of_same, is_same, key, outdated, path, short, table_path, turn};
 use crate::sessions::catalog::{Catalog, Entry, own_title};
 
-/// How many chunks are written at once.
+/// How many chunks are written in one batch.
 const BATCH: usize = 64;
-/// How many chunks are embedded between two looks at the clock, where there is a time to stop at.
+/// How many chunks are embedded between two checks of the clock, if there is a deadline.
 const STEP: usize = 16;
-/// How many vectors are kept in memory for chunks that are like them, 6 MB in all.
+/// How many vectors are kept in memory for similar chunks, 6 MB in all.
 const MADE: usize = 16_384;
-/// How much processor time vectors that nobody waits for give up to others, as `nice` counts.
+/// The niceness of a process that creates vectors nothing waits for.
 #[cfg(target_os = "linux")]
 const YIELDING: i32 = 10;
 /// A search embeds larger transcripts last: one of them could take all of its time, every time.
 const LARGE: u64 = 4 << 20;
-/// How often a writer looks whether another one is done.
+/// How often a writer checks whether another one has finished.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How often a long run notes what it has done.
+/// How often a long run saves its progress.
 const NOTE: Duration = Duration::from_secs(2);
-/// A search that finds the file with more dead vectors than one in so many rewrites it.
+/// The file is rewritten if more than one vector in this many is obsolete.
 const DEAD: usize = 8;
 
-/// Vectors that are to be made.
+/// A request to create vectors.
 pub(super) struct Making<'a> {
     pub cache: &'a Path,
     pub words: &'a Rows,
     pub adapters: &'a [Box<dyn Adapter>],
     pub embedder: &'a Embedder,
-    /// When to stop; without a time, when all are made.
+    /// When to stop; without a deadline, when all exist.
     pub until: Option<Instant>,
-    /// The sessions to embed, in this order, for somebody who waits; without them, all, newest first, at low priority.
+    /// The sessions to embed, in this order, for a search that waits; without them, all sessions, newest first, at low
+    /// priority.
     pub files: Option<&'a [u64]>,
 }
 
-/// Begins anew.
+/// Removes all vectors.
 pub(super) fn throw_away(cache: &Path) -> Result<(), String> {
     fs::remove_file(table_path(cache)).or_log(format_args!("remove {}", table_path(cache).display()));
     VectorWriter::anew(&path(cache)).map(drop).map_err(|error| told(&error))
 }
 
-/// Makes the vectors that are missing, until all are there or time is up. What there is to say of it comes back.
+/// Creates the missing vectors, all of them or until time is up. Returns notices.
 pub(super) fn update(
     making: &Making<'_>,
     catalog: &mut Catalog,
@@ -68,12 +69,12 @@ pub(super) fn update(
     let is_late = || until.is_some_and(|until| Instant::now() >= until);
     let writer = loop {
         match VectorWriter::open(&path) {
-            // Another process makes them; who asks a question doesn't wait for it.
+            // Another process is creating them; a search doesn't wait for it.
             Err(Error::Busy(_)) if is_late() || making.files.is_some() => return Ok(notices),
             Err(Error::Busy(_)) => std::thread::sleep(PAUSE),
             Err(error) if error.calls_for_rebuild() => {
                 if let Error::Damaged { .. } = error {
-                    notices.push(format!("the vectors were damaged and are made anew: {}", told(&error)));
+                    notices.push(format!("the embeddings were damaged; rebuilding them: {}", told(&error)));
                 }
                 fs::remove_file(table_path(cache)).or_log(format_args!("remove {}", table_path(cache).display()));
                 break VectorWriter::anew(&path);
@@ -83,7 +84,7 @@ pub(super) fn update(
     };
     let writer = writer.map_err(|error| told(&error))?;
     for file in outdated(cache) {
-        // Usually there is none; one that stays takes up room and does no harm.
+        // Usually it does not exist; one that stays takes up space and is harmless.
         fs::remove_file(&file).or_log(format_args!("remove {}", file.display()));
     }
     let table: VectorTable = read_table(&table_path(cache)).unwrap_or_default();
@@ -112,7 +113,7 @@ pub(super) fn update(
         Some(_) => run.all(making, catalog, progress, &mut notices),
         None => at_low_priority(|| run.all(making, catalog, progress, &mut notices)),
     };
-    // What was made before something failed is worth keeping.
+    // Vectors created before a failure are worth keeping.
     if worked.is_err() {
         run.held.clear();
     }
@@ -120,12 +121,12 @@ pub(super) fn update(
     worked.and(ended).map(|()| notices)
 }
 
-/// Runs something on a thread of its own, which gives way to whatever else the machine has to do.
+/// Runs a function on its own thread at low priority.
 fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let is_caught = super::stumble::is_panic_caught();
     let work = || {
         super::stumble::is_caught_as(is_caught);
-        // On Linux that holds for this thread and those that it starts. Where it fails, the work is done all the same.
+        // On Linux this applies to the current thread and those that it starts. If it fails, the work is done anyway.
         #[cfg(target_os = "linux")]
         rustix::process::nice(YIELDING).or_log("lower the priority");
         work()
@@ -148,7 +149,7 @@ struct Run<'a> {
     table_path: PathBuf,
     rows: Rows,
     dead: HashSet<Key>,
-    /// What is in the file, by session.
+    /// The contents of the file, by session.
     there: HashMap<u64, HashSet<Key>>,
     writer: VectorWriter,
     embedder: &'a Embedder,
@@ -156,9 +157,9 @@ struct Run<'a> {
     queue: Vec<(Key, String)>,
     /// Vectors of this run, by the likeness of their chunks.
     made: HashMap<u64, Vector>,
-    /// Sessions that are complete once the queue is written, and whether dead vectors have to go first.
+    /// Sessions that are complete once the queue is written, and whether obsolete vectors must be removed first.
     done: Vec<(u64, Row, bool)>,
-    /// Sessions that are complete once dead vectors are out of the file.
+    /// Sessions that are complete once obsolete vectors are removed from the file.
     held: Vec<(u64, Row)>,
     noted: Instant,
     until: Option<Instant>,
@@ -192,15 +193,15 @@ impl Run<'_> {
             }
         }
         self.rows.retain(|file, _| words.contains_key(file));
-        // What words keep of folders that cannot be looked into now is kept here, too.
+        // What the keyword index keeps of folders that cannot be listed now is kept here too.
         present.extend(words.keys().copied().map(short));
         let gone = self.there.iter().filter(|(short, _)| !present.contains(short));
         self.dead.extend(gone.flat_map(|(_, keys)| keys.iter().copied()));
         let is_last = |entry: &Entry| self.until.is_some() && entry.stamp.size > LARGE;
         jobs.sort_by_key(|(place, _, entry, _)| (is_last(entry), *place, std::cmp::Reverse(entry.stamp.modified)));
-        // First a little of everything: what was asked, and how it ended.
+        // First the gist of everything: prompts and last answers.
         let mut rest = Vec::with_capacity(jobs.len());
-        let mut pass = Pass { name: "what it means", read: 0, total: 0, progress };
+        let mut pass = Pass { name: "embeddings", read: 0, total: 0, progress };
         pass.total = jobs.iter().map(|(_, _, entry, _)| entry.stamp.size).sum();
         for (_, file, entry, row) in jobs {
             let is_new = !self.rows.contains_key(&file) && !self.there.contains_key(&short(file));
@@ -213,11 +214,11 @@ impl Run<'_> {
             rest.push((file, entry, row));
         }
         self.flush()?;
-        // Whoever searches now finds everything by its gist.
+        // From now on, searches find everything by its gist.
         self.note()?;
         rest.retain(|(file, _, row)| !self.rows.get(file).is_some_and(|own| is_same(own, row)));
         rest.retain(|(file, ..)| !self.held.iter().any(|(held, _)| held == file));
-        let mut pass = Pass { name: "what it means in detail", read: 0, total: 0, progress };
+        let mut pass = Pass { name: "more embeddings", read: 0, total: 0, progress };
         pass.total = rest.iter().map(|(_, entry, _)| entry.stamp.size).sum();
         for (file, entry, row) in rest {
             self.one(making, (file, entry, row), Extent::Whole, notices)?;
@@ -226,7 +227,8 @@ impl Run<'_> {
         self.flush()
     }
 
-    /// Makes the vectors of a session, unless time is up. One that can't be read is told and keeps none of the others.
+    /// Creates the vectors of a session, unless time is up. An unreadable session is reported and does not affect the
+    /// others.
     fn one(
         &mut self,
         making: &Making<'_>,
@@ -249,7 +251,7 @@ impl Run<'_> {
         }
     }
 
-    /// Finds out which chunks of a session have no vector yet.
+    /// Finds the chunks of a session without vectors.
     fn session(
         &mut self,
         file: u64,
@@ -305,7 +307,7 @@ impl Run<'_> {
             complete: !choice.leaves_out,
             ..row.clone()
         };
-        // A chunk that has grown was said; one of a history that was changed was not.
+        // A chunk that has grown did exist; one from a rewritten history did not.
         self.done.push((file, complete, from.is_none() && !dead.is_empty()));
         self.dead.extend(dead);
         Ok(())
@@ -333,7 +335,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Makes vectors of what is in the queue and writes them; of some of it, where time is up before that.
+    /// Embeds the chunks in the queue and writes their vectors; only some of them if time is up before.
     fn flush(&mut self) -> Result<(), String> {
         let mut queue = std::mem::take(&mut self.queue);
         if self.made.len() > MADE {
@@ -357,7 +359,7 @@ impl Run<'_> {
             self.done.clear();
         }
         let keyed = queue.iter().map(|(key, _)| *key).zip(&vectors);
-        // What the model cannot read is like nothing and need not be kept.
+        // Text that the model does not support has no vector to keep.
         let keyed: Vec<(Key, &Vector)> = keyed.filter(|(_, vector)| **vector != Vector::NOTHING).collect();
         for (key, _) in &keyed {
             self.there.entry(short(key.document)).or_default().insert(*key);
@@ -376,7 +378,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes dead vectors out, if that is due, and notes what was done.
+    /// Removes obsolete vectors if that is due, and saves the progress.
     fn end(&mut self) -> Result<(), String> {
         let due = self.until.is_none() || !self.held.is_empty() || self.dead.len() > self.writer.len() as usize / DEAD;
         if due && !self.dead.is_empty() {
@@ -400,7 +402,7 @@ impl Run<'_> {
     }
 }
 
-/// How far one walk over the sessions has come.
+/// The progress of one pass over the sessions.
 struct Pass<'a> {
     name: &'static str,
     read: u64,
@@ -420,7 +422,7 @@ enum Failed {
     Write(String),
 }
 
-/// Where a turn begins, if it can be read from there.
+/// Where a turn starts, if it can be read from there.
 fn began(blocks: &dyn Blocks, turn: u32) -> Option<u64> {
     blocks.turn_began().filter(|mark| mark.turn == turn).map(|mark| mark.offset)
 }
@@ -445,7 +447,7 @@ mod tests {
     impl IndexProgress for Watcher {
         fn read(&self, pass: &'static str, _done: u64, _total: u64) {
             let mut seen = self.seen.lock().unwrap();
-            if pass == "what it means in detail" && seen.is_none() {
+            if pass == "more embeddings" && seen.is_none() {
                 let vectors = Vectors::open(&self.cache).file.map_or(0, |file| file.len());
                 #[cfg(target_os = "linux")]
                 let priority = rustix::process::getpriority_process(None).unwrap();

@@ -1,13 +1,12 @@
 //! Finding past conversations by their words and by their meaning.
 //!
-//! `words` says what a word is, `query` what was asked (`pieces` takes it apart), `document` what of a turn goes into the
-//! index, `index` keeps it, `update` brings it up to date (`upkeep` when, `helpers` for subagents), `find` asks it (`known` for
-//! each word alone), and `absent` tells what is nowhere; `stumble` catches what they panic over. `results` says
-//! whose hits they are (`queue` in which order), and `snippet` shows why, by the words that are `wanted` (`sieve` tells
-//! where they can't be); `gone` lists those
-//! that only an exported file is left of. `vectors` keeps what
-//! the chunks of prose mean (`embeddable` says which, `making` makes them), and `hybrid` puts that together with what `find` found; without the feature `semantic`,
-//! `words_only` stands in.
+//! `words` defines words, `query` parses queries (with `pieces`), `document` selects the text of a turn for the index,
+//! `index` stores it, `update` updates it (`upkeep` decides when, `helpers` handles subagents), `find` queries it
+//! (`known` looks up single words), and `absent` reports filters that match nothing; `stumble` catches panics of
+//! tantivy. `results` assigns hits to sessions (`queue` sorts them), and `snippet` shows the match, using the `wanted`
+//! terms (`sieve` skips text that cannot contain them); `gone` lists sessions of which only an exported file is left.
+//! `vectors` stores embeddings of prose (`embeddable` selects it, `making` creates them), and `hybrid` combines them
+//! with the hits of `find`; without the feature `semantic`, `words_only` replaces it.
 
 pub(crate) mod absent;
 pub(crate) mod branch;
@@ -77,41 +76,41 @@ use crate::ctx::Ctx;
 use crate::sessions::catalog::{Entry, Progress};
 use crate::sessions::session::Session;
 
-/// How long a search works on the index before it answers.
+/// How long a search updates the index before it answers.
 const BEFORE: Duration = Duration::from_secs(5);
 
-/// How long a search embeds sessions before it answers: a person does not wait longer than a second for all of it.
+/// How long a search embeds sessions before it answers: a user does not wait longer than a second in all.
 pub const EMBEDDING: Duration = Duration::from_millis(500);
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Answer {
-    /// What was asked.
+    /// The query.
     pub query: String,
-    /// What answered: `words` or `hybrid`.
+    /// The engine that answered: `words` or `hybrid`.
     pub engine: &'static str,
-    /// What the meaning of the results rests on.
+    /// How complete the search by meaning was.
     pub grounds: Grounds,
     /// The sessions, best first.
     pub results: Vec<Found>,
-    /// Whether there is no session at all.
+    /// Whether no session exists at all.
     pub no_sessions: bool,
-    /// Words that were taken for others.
+    /// Words that were corrected.
     corrections: Vec<Correction>,
-    /// Words that are nowhere.
+    /// Words that occur nowhere.
     unknown: Vec<String>,
     /// What is not in the index yet.
     pub missing: Missing,
-    /// Lines of transcripts that are too long to be searched.
+    /// Lines of transcripts that are too long to index.
     left_out: u64,
-    /// Folders of agents that could not be looked into, and why.
+    /// Folders of agents that could not be listed, and why.
     unlisted: Vec<String>,
-    /// What else there is to say of the index.
+    /// Other notices about the index.
     notices: Vec<String>,
-    /// What was asked before this engine, and why it did not answer.
+    /// Engines that were tried before this one, and why they did not answer.
     pub errors: Vec<EngineError>,
-    /// What it was made from. To take thousands of sessions apart takes a while: a process that ends now had better
-    /// forget the whole answer.
+    /// The data behind the answer. Freeing thousands of sessions takes time, so a process that is about to exit should
+    /// leak the answer.
     remains: Option<Remains>,
 }
 
@@ -129,73 +128,73 @@ impl std::fmt::Debug for Remains {
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EngineError {
-    /// The engine, or the step of it.
+    /// The engine, or its step.
     pub engine: &'static str,
-    /// What it said, on one line and safe to print.
+    /// Its message, on one line and safe to print.
     pub message: String,
 }
 
-/// What a search by meaning rests on. Where it says nothing, on the vectors of everything that was said.
+/// How complete a search by meaning was. By default, it used the vectors of all prose.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Grounds {
-    /// Sessions that could match and are not embedded yet, so that words alone found them.
+    /// Sessions that could match and are not embedded yet, so only words could find them.
     pub missing: usize,
-    /// Whether the question is in a language that the model does not know, so that words alone decided.
+    /// Whether the query is in a language that the model does not support, so only words counted.
     pub unknown_language: bool,
 }
 
-/// What there is of vectors.
+/// The state of the vectors.
 #[derive(Debug, Clone, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VectorStatus {
     /// Vectors.
     pub vectors: usize,
-    /// Sessions that have all of theirs.
+    /// Sessions that have all their vectors.
     pub sessions: usize,
-    /// Sessions that do not.
+    /// Sessions that lack some.
     pub missing: usize,
     /// Bytes on disk.
     pub bytes: u64,
 }
 
-/// A session that was found.
+/// A matching session.
 #[derive(Debug)]
 pub struct Found {
-    /// From 0 to 1.
+    /// The score, from 0 to 1.
     pub score: f32,
     /// The session.
     pub session: Session,
-    /// The turn that fits best.
+    /// The best matching turn.
     pub turn: u32,
-    /// Why it was found.
+    /// The text that matched.
     pub snippet: Snippet,
-    /// What is wrong with its transcript.
+    /// A problem with its transcript.
     pub warning: Option<String>,
-    /// The forks that hold this turn, too.
+    /// Other sessions (forks) that contain this turn.
     pub forks: Vec<String>,
     /// Where it was found, if not in the transcript.
     pub source: Option<String>,
 }
 
-/// A search as somebody asks for it.
+/// A search request.
 #[derive(Clone, Copy)]
 pub struct Asking<'a> {
-    /// What is looked for.
+    /// The query.
     pub query: &'a Query,
-    /// What else is asked of the sessions, beside what the query says.
+    /// More filters, in addition to those of the query.
     pub limits: &'a Limits,
-    /// How many sessions are shown at most.
+    /// The maximum number of sessions to show.
     pub limit: usize,
-    /// How long sessions that could match are embedded before the answer, where some are not; see [`EMBEDDING`].
+    /// How long to embed sessions that could match before answering; see [`EMBEDDING`].
     pub embedding: Duration,
-    /// Told while sessions are read.
+    /// Called while sessions are read.
     pub progress: &'a dyn Progress,
-    /// Told while the index is built.
+    /// Called while the index is built.
     pub indexing: &'a dyn IndexProgress,
 }
 
-/// Looks for sessions. The index is brought up to date first, as far as a few seconds go; one that turns out to be
-/// damaged is built anew. Where a phrase is nowhere, its words are looked for, and that is said.
+/// Searches sessions. Updates the index first, for a few seconds at most, and rebuilds it if it is damaged. If a phrase
+/// is not found, searches for its words and adds a notice.
 pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     let query = asking.query;
     if let Some(collection) = &query.collection {
@@ -209,20 +208,20 @@ pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     let phrases: Vec<String> = query.phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
     let (named, whose) = match phrases.as_slice() {
         [only] => (format!("{only} was not found"), "its"),
-        several => (format!("{} were not found in one turn", several.join(" and ")), "their"),
+        several => (format!("no turn contains all of {}", several.join(" and ")), "their"),
     };
     again
         .notices
         .extend(answer.notices.into_iter().filter(|notice| !again.notices.contains(notice)).collect::<Vec<_>>());
     again.notices.push(match again.results.is_empty() {
         true => named,
-        false => format!("{named}; looked for {whose} words instead"),
+        false => format!("{named}; searched for {whose} words instead"),
     });
     Ok(again)
 }
 
-/// What is asked of the sessions by the query and beside it. A directory in a query is relative to where the person
-/// is, and `~` is their home.
+/// The filters of the query and of the options. A directory in a query is relative to the user's directory, and `~` is
+/// their home.
 fn limits(ctx: &Ctx, query: &Query, given: &Limits) -> Limits {
     let mut limits = query.limits.clone();
     let context = ctx.context();
@@ -287,9 +286,9 @@ fn search_once(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
         look.notices.extend(notices);
     }
     results::results(ctx, &look, query, &sessions, found, limit, &mut answer);
-    answer.notices.extend(found.left_out.iter().map(|word| format!("left out what says `{word}`")));
+    answer.notices.extend(found.left_out.iter().map(|word| format!("excluded turns that contain `{word}`")));
     if query.is_cut {
-        answer.notices.push(format!("of so many words, the first {} different ones were looked for", query::MOST));
+        answer.notices.push(format!("the query is long; only its first {} different words were used", query::MOST));
     }
     if answer.results.is_empty() && !answer.no_sessions {
         answer.notices.extend(absent::hindrances(&look, &limits, searcher.as_ref()).map_err(failed)?);

@@ -1,11 +1,11 @@
-//! What there is to say beside the results of a search. None of it is a failure.
+//! Notices about the results of a search. None of them is an error.
 
 use transcript::text::count;
 
 use super::{Answer, EngineError, Grounds, Missing};
 
 impl Answer {
-    /// What a person should know about the results, one sentence each.
+    /// Notices about the results for the user, one sentence each.
     pub fn notices(&self) -> Vec<String> {
         let mut notices = self.notices.clone();
         let missing = self.missing;
@@ -17,7 +17,7 @@ impl Answer {
             notices.push(format!("{nothing} `{}`", self.unknown.join("` or `")));
             if self.left_out > 0 {
                 let lines = count(self.left_out, "transcript line");
-                notices.push(format!("{lines} too long to search"));
+                notices.push(format!("{lines} were too long to index"));
             }
         }
         if missing.sessions > 0 {

@@ -1,7 +1,7 @@
-//! Taking a query apart: which of its words are signs, and which only look like some.
+//! Splits a query into its parts: which words are operators, and which only look like them.
 //!
-//! People paste commands and messages. What stands in those is a word, not a sign: `-n`, `agent: refused`, `file:///tmp`, the
-//! inches of `5" display`.
+//! Users paste commands and messages. These contain words that are not operators: `-n`, `agent: refused`,
+//! `file:///tmp`, the inches of `5" display`.
 
 use super::query::bad;
 use crate::search::Result;
@@ -12,12 +12,12 @@ pub(super) struct Piece {
     pub text: String,
     pub without: bool,
     pub required: bool,
-    /// Where it stands in the query, in bytes.
+    /// Its position in the query, in bytes.
     pub at: usize,
     pub length: usize,
 }
 
-/// What a part of a query is.
+/// The kind of a part.
 pub(super) enum Sort {
     Words,
     Phrase,
@@ -25,10 +25,10 @@ pub(super) enum Sort {
     Filter(&'static str),
 }
 
-/// The names of the filters that a query may have, each followed by a colon and a value.
+/// The names of the filters, each followed by a colon and a value.
 pub const FILTERS: [&str; 9] = ["agent", "file", "since", "until", "after", "before", "branch", "dir", "tool"];
 
-/// The parts of a query that is one line.
+/// The parts of a single-line query.
 pub(super) fn pieces(line: &str) -> Result<Vec<Piece>> {
     let mut pieces: Vec<Piece> = Vec::new();
     let is_command = line.split(' ').any(is_of_a_command);
@@ -49,7 +49,7 @@ pub(super) fn pieces(line: &str) -> Result<Vec<Piece>> {
         let (text, length, quoted) = match body.strip_prefix('"') {
             Some(inside) => {
                 let Some(end) = inside.find('"') else {
-                    return Err(bad(line, start + inner + value, 1, "this quote is not closed"));
+                    return Err(bad(line, start + inner + value, 1, "missing closing quote"));
                 };
                 (&inside[..end], end + 2, true)
             }
@@ -72,7 +72,7 @@ pub(super) fn pieces(line: &str) -> Result<Vec<Piece>> {
     Ok(pieces)
 }
 
-/// What was typed, without filters.
+/// The query without filters.
 pub(super) fn without_filters(line: &str, pieces: &[Piece]) -> String {
     let (mut typed, mut from) = (String::new(), 0);
     for filter in pieces.iter().filter(|piece| matches!(piece.sort, Sort::Filter(_))) {
@@ -83,18 +83,19 @@ pub(super) fn without_filters(line: &str, pieces: &[Piece]) -> String {
     typed.trim().to_owned()
 }
 
-/// Whether a word is one that must not be there: `-windows`. The options of a command are words, `-n` and `-ss` always, and
-/// `-batch` where something else tells that it is a command; so is a number, as `-25308` of an error.
+/// Whether a word is an exclusion: `-windows`. Options of a command are words: `-n` and `-ss` always, `-batch` if
+/// another word shows that it is a command; so are numbers such as the error code `-25308`.
 fn is_exclusion(rest: &str, is_command: bool) -> bool {
     let Some(word) = rest.strip_prefix('-').map(|rest| &rest[..rest.find(' ').unwrap_or(rest.len())]) else {
         return false;
     };
-    // Nobody quotes an option.
+    // Options are never quoted.
     let is_option = is_short_option(word) || is_command && !word.starts_with('"');
     !word.is_empty() && !word.starts_with('-') && !is_option && !is_number(word)
 }
 
-/// Whether only commands have such a word: a short option, a long one, a setting. Nobody excludes anything in those.
+/// Whether such a word occurs only in commands: a short option, a long one, a setting. Nothing is an exclusion in
+/// commands.
 fn is_of_a_command(word: &str) -> bool {
     let is_setting = word.split_once('=').is_some_and(|(name, value)| {
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
@@ -110,7 +111,7 @@ fn is_short_option(word: &str) -> bool {
     word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// `25308`, `1.5`, `0x80070005`, and what a message has behind it.
+/// `25308`, `1.5`, `0x80070005`, and punctuation after them.
 fn is_number(word: &str) -> bool {
     let word = word.trim_end_matches(|c: char| c.is_ascii_punctuation());
     let digits = word.strip_prefix("0x").filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -118,14 +119,14 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && (digits.is_some() || is_decimal)
 }
 
-/// Whether a filter begins here. What a message says behind `agent: ` is no value, nor is a URL.
+/// Whether a filter starts here. Text after `agent: ` in a message is not a value, nor is a URL a filter.
 fn is_filter(body: &str, name: &str) -> bool {
     let is_named = body.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name));
     let value = if is_named { body[name.len()..].strip_prefix(':') } else { None };
     value.is_some_and(|value| !value.starts_with(' ') && !value.starts_with("//"))
 }
 
-/// Where a word ends: at a space, or at a quote that begins a phrase. Behind a letter or a digit it begins none.
+/// Where a word ends: at a space, or at a quote that starts a phrase. After a letter or digit, a quote starts none.
 fn word_end(body: &str) -> usize {
     let mut before = None;
     for (at, c) in body.char_indices() {

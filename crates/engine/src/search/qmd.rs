@@ -1,9 +1,9 @@
-//! Asking qmd, a search engine for Markdown files, over a collection that a person made of `tine export`.
+//! Queries qmd, a search engine for Markdown files, on a collection that the user created from `tine export`.
 //!
-//! qmd has three ways to search, from the best to the one that always works. `query` and `vsearch` need models of a few
-//! gigabytes, and `vsearch` needs vectors; `search` needs nothing. Each is asked in turn, and why one did not answer is
-//! told. Measured with qmd 2.8.3: without its models and offline, `query` tries for minutes, so each step has a limit;
-//! without vectors, `vsearch` says so beside an empty list and succeeds; a collection that is not there fails at once.
+//! qmd has three search modes. `query` and `vsearch` need models of a few gigabytes, and `vsearch` needs vectors;
+//! `search` needs nothing. They are tried in this order, and tine reports why one did not answer. Measured with qmd
+//! 2.8.3: without its models and offline, `query` tries for minutes, so each step has a time limit; without vectors,
+//! `vsearch` succeeds with an empty list and a warning; with an unknown collection, it fails immediately.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -25,21 +25,21 @@ use crate::sessions::project::Project;
 use crate::sessions::session::Session;
 use crate::sessions::survey::{self, SeedText};
 
-/// The collection that is asked where none is named.
+/// The default collection.
 pub const DEFAULT_COLLECTION: &str = "claude-sessions";
-/// The engine of an answer that is no answer: the most recent sessions instead.
+/// The engine of a fallback answer: the most recent sessions.
 pub const RECENT: &str = "recent";
 
-/// The ways to ask, best first: the name of the step and qmd's word for it.
+/// The search modes, best first: the name of the step and qmd's command.
 const STEPS: [(&str, &str); 3] = [("qmd-query", "query"), ("qmd-vsearch", "vsearch"), ("qmd-search", "search")];
-/// How long each may take; `TINE_QMD_TIMEOUT` says otherwise.
+/// The time limit of each; `TINE_QMD_TIMEOUT` overrides it.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The most that is read of what it prints.
+/// The maximum output that is read.
 const MOST: u64 = 16 << 20;
-/// A collection may hold several files of a session, and others.
+/// A collection may contain several files per session, and other files.
 const SURPLUS: usize = 3;
 
-/// What qmd says of a document.
+/// A document in qmd's output.
 #[derive(Debug, Deserialize)]
 struct Document {
     file: String,
@@ -49,7 +49,7 @@ struct Document {
     snippet: String,
 }
 
-/// Looks for sessions in a collection of qmd; where it does not answer, the most recent sessions stand in.
+/// Searches a qmd collection. If qmd does not answer, returns the most recent sessions instead.
 pub(crate) fn search_qmd(
     ctx: &Ctx,
     query: &Query,
@@ -90,7 +90,7 @@ pub(crate) fn search_qmd(
             && limits.until.is_none_or(|until| session.view.created.is_none_or(|created| created < until))
     });
     if limits.file.is_some() || limits.tool.is_some() {
-        answer.notices.push("qmd knows nothing of files and tools; these filters were left out".to_owned());
+        answer.notices.push("qmd does not support the filters `file:` and `tool:`; they were ignored".to_owned());
     }
     match ctx.context().find_program("qmd") {
         Some(program) => {
@@ -115,7 +115,7 @@ pub(crate) fn search_qmd(
     Ok(answer)
 }
 
-/// Asks in every way until one answers.
+/// Tries every mode until one answers.
 fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &Asked<'_>, answer: &mut Answer) {
     for (step, word) in STEPS {
         let count = asked.limit.saturating_mul(SURPLUS).to_string();
@@ -127,8 +127,8 @@ fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &Asked<'_>, answer: &mut Answer) {
             Ok(documents) => {
                 let unknown = results_of_qmd(ctx, qmd, documents, asked, answer);
                 if unknown > 0 {
-                    let what = if unknown == 1 { "one document belongs" } else { "some documents belong" };
-                    answer.notices.push(format!("{what} to no session that was asked for"));
+                    let what = if unknown == 1 { "one qmd document that belongs" } else { "qmd documents that belong" };
+                    answer.notices.push(format!("ignored {what} to no matching session"));
                 }
                 answer.engine = step;
                 return;
@@ -144,7 +144,7 @@ fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &Asked<'_>, answer: &mut Answer) {
     }
 }
 
-/// Takes over what belongs to a session; returns how many documents do not.
+/// Adds the documents that belong to sessions; returns how many do not.
 fn results_of_qmd(ctx: &Ctx, qmd: &Qmd<'_>, documents: Vec<Document>, asked: &Asked<'_>, answer: &mut Answer) -> usize {
     let by_id: HashMap<String, &Session> =
         asked.sessions.iter().rev().map(|session| (session.view.id.as_str().to_lowercase(), session)).collect();
@@ -167,7 +167,7 @@ fn results_of_qmd(ctx: &Ctx, qmd: &Qmd<'_>, documents: Vec<Document>, asked: &As
         let found = match id.as_ref().map(|id| (id, by_id.get(id).copied())) {
             Some((id, Some(session))) => {
                 let turn = turn_that_says(ctx, session, &lines);
-                // What only the seed of a session says is found in the session that said it first.
+                // A match that is only in a session's seed belongs to the source.
                 let source = asked.sources.get(id).filter(|_| turn.is_none()).and_then(|source| by_id.get(source));
                 let session = source.copied().unwrap_or(session);
                 let turn = turn.or_else(|| turn_that_says(ctx, session, &lines)).unwrap_or(session.view.turns);
@@ -190,7 +190,7 @@ fn results_of_qmd(ctx: &Ctx, qmd: &Qmd<'_>, documents: Vec<Document>, asked: &As
     unknown
 }
 
-/// The first turn in which one of these lines was said, the longest line first.
+/// The first turn that contains one of these lines, longest line first.
 fn turn_that_says(ctx: &Ctx, session: &Session, lines: &[String]) -> Option<u32> {
     let longest = folded(lines.iter().max_by_key(|line| line.len())?);
     if longest.len() < 8 {
@@ -206,38 +206,38 @@ fn turn_that_says(ctx: &Ctx, session: &Session, lines: &[String]) -> Option<u32>
     None
 }
 
-/// How a collection comes to be.
+/// How to create a collection.
 fn feed(collection: &str) -> String {
     let collection = text::one_line(collection);
-    format!("`tine export DIR` and `qmd collection add DIR --name {collection}` make a collection of your sessions")
+    format!("create a collection with `tine export DIR` and `qmd collection add DIR --name {collection}`")
 }
 
-/// A session as a result that nothing speaks for.
+/// A session as a result without a match.
 fn recent(session: Session) -> Found {
     let turn = session.view.turns;
     Found { score: 0.0, turn, snippet: Snippet::default(), warning: None, forks: Vec::new(), source: None, session }
 }
 
-/// What is asked for.
+/// The search.
 struct Asked<'a> {
     text: &'a str,
     limits: &'a Limits,
-    /// The sessions that are asked for.
+    /// The selected sessions.
     sessions: &'a [Session],
-    /// The ids of all sessions, in lower case: those that are there and not asked for aren't gone.
+    /// The ids of all sessions, in lower case: sessions that exist and are not selected are not missing.
     known: HashSet<String>,
-    /// The sessions that began with the transcript of another one, and that one, likewise.
+    /// Sessions that started with the transcript of another one, and that session, also in lower case.
     sources: HashMap<String, String>,
     limit: usize,
 }
 
-/// The id of the session that a document was made from, as its first lines say.
+/// The id of the session that a document was exported from, in its header.
 fn id_of_header(text: &str) -> Option<String> {
     let mut lines = text.lines().filter(|line| line.to_lowercase().contains("session"));
     lines.find_map(|line| ids_in(line).next())
 }
 
-/// qmd, and what it is asked about.
+/// qmd, and its query.
 struct Qmd<'a> {
     program: &'a Path,
     directory: &'a Path,
@@ -245,21 +245,21 @@ struct Qmd<'a> {
     patience: Duration,
 }
 
-/// What it printed.
+/// Its output.
 struct Printed {
     out: String,
     err: String,
 }
 
 impl Printed {
-    /// The documents. None at all is no answer: another way may find some.
+    /// The documents. An empty list counts as no answer: another mode may find some.
     fn documents(&self) -> std::result::Result<Vec<Document>, String> {
-        // Where models are loaded, something may stand before the list.
+        // If models are loaded, other output may precede the list.
         let from = self.out.find('[').unwrap_or(0);
-        let documents: Vec<Document> = serde_json::from_str(&self.out[from..])
-            .map_err(|error| format!("what it printed is not understood: {error}"))?;
+        let documents: Vec<Document> =
+            serde_json::from_str(&self.out[from..]).map_err(|error| format!("cannot read its output: {error}"))?;
         if documents.is_empty() {
-            return Err(last_line(&self.err).unwrap_or_else(|| "nothing was found".to_owned()));
+            return Err(last_line(&self.err).unwrap_or_else(|| "no results".to_owned()));
         }
         Ok(documents)
     }
@@ -271,15 +271,15 @@ impl Qmd<'_> {
         self.run(&["get", &format!("{file}:1:15")]).ok().map(|printed| printed.out)
     }
 
-    /// Runs it to its end, or to the end of all patience.
+    /// Runs it until it ends or the time limit is reached.
     fn run(&self, arguments: &[&str]) -> std::result::Result<Printed, String> {
         let mut command = Command::new(self.program);
         command.args(arguments).current_dir(self.directory).env("NO_COLOR", "1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // qmd starts another process, and both have to end when time is up.
+        // qmd starts another process; both must end at the time limit.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn().map_err(|error| format!("it cannot be started: {error}"))?;
+        let mut child = command.spawn().map_err(|error| format!("cannot start it: {error}"))?;
         let (out, err) = (read_aside(child.stdout.take()), read_aside(child.stderr.take()));
         let status = self.wait(&mut child)?;
         let printed = Printed { out: collect(out), err: collect(err) };
@@ -301,13 +301,13 @@ impl Qmd<'_> {
                     let seconds = self.patience.as_secs();
                     return Err(format!("it did not answer within {seconds} seconds; `qmd pull` fetches its models"));
                 }
-                Err(error) => return Err(format!("it cannot be waited for: {error}")),
+                Err(error) => return Err(format!("cannot wait for it: {error}")),
             }
         }
     }
 }
 
-/// Ends a child that was started here, and what it started.
+/// Ends a child process and its children.
 fn end(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
@@ -329,7 +329,7 @@ fn read_aside(pipe: Option<impl Read + Send + 'static>) -> Aside {
     })
 }
 
-/// What was read. Who holds the pipe open after the program has ended is not waited for.
+/// The output so far. tine does not wait for processes that keep the pipe open after qmd has ended.
 fn collect(aside: Aside) -> String {
     let Some(reader) = aside else { return String::new() };
     let begun = Instant::now();
@@ -340,7 +340,7 @@ fn collect(aside: Aside) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The last line that says something, safe to print.
+/// The last non-empty line, safe to print.
 fn last_line(printed: &str) -> Option<String> {
     let lines = printed.lines().rev().map(text::one_line);
     lines.map(|line| text::clip(line.trim(), 300)).find(|line| !line.is_empty())
@@ -350,7 +350,7 @@ fn file_name(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Everything in a text that has the form of a session's id, which is that of a UUID for every agent.
+/// Everything in a text that looks like a session id, which is a UUID for every agent.
 fn ids_in(text: &str) -> impl Iterator<Item = String> {
     const GROUPS: [usize; 5] = [8, 4, 4, 4, 12];
     const LENGTH: usize = 36;
@@ -366,7 +366,7 @@ fn ids_in(text: &str) -> impl Iterator<Item = String> {
         .map(str::to_lowercase)
 }
 
-/// The lines of a snippet that were said, without qmd's own and without what Markdown adds.
+/// The lines of a snippet from the conversation, without qmd's own and without Markdown syntax.
 fn said_lines(snippet: &str) -> Vec<String> {
     // The lines between the blocks of a seed.
     let is_mark = |line: &str| line.starts_with("<<<") && line.ends_with(">>>");
@@ -377,7 +377,7 @@ fn said_lines(snippet: &str) -> Vec<String> {
     lines.map(|line| line.trim_start_matches(['>', '-', '*', ' ']).to_owned()).filter(|line| !line.is_empty()).collect()
 }
 
-/// Letters and digits in lower case: what is left when Markdown's signs are gone.
+/// Letters and digits in lower case: what remains without Markdown syntax.
 fn folded(text: &str) -> String {
     text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

@@ -1,6 +1,6 @@
-//! What was asked for: words, `"phrases"`, `-without`, `+required`, and filters such as `agent:codex since:2w`.
+//! Parses queries: words, `"phrases"`, `-without`, `+required`, and filters such as `agent:codex since:2w`.
 //!
-//! A query is read once, here; what is wrong in it is told with its place.
+//! A query is parsed once, here; errors show the position.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -14,69 +14,69 @@ use super::pieces::{Piece, Sort, pieces, without_filters};
 use super::words::{self, Word};
 use crate::search::{Error, Result};
 
-/// The longest query that is read, in bytes: a stack trace is a question, a log is none.
+/// The longest query, in bytes: a stack trace is a query, a log file is not.
 const LONGEST: usize = 1_000_000;
-/// Nobody types more than this. It was pasted, and nothing in it is a sign.
+/// A longer query was pasted, so it has no operators.
 const TYPED: usize = 4096;
-/// The most words.
+/// The maximum number of words.
 pub(super) const MOST: usize = 64;
 
-/// A query that makes sense.
+/// A valid query.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// As it was asked, made safe.
+    /// The query as typed, made safe to print.
     pub text: String,
-    /// What is to answer it.
+    /// The engine to use.
     pub engine: Engine,
-    /// The qmd collection that is to answer it instead.
+    /// The qmd collection to search instead.
     pub collection: Option<String>,
-    /// What was said in it, without filters and what must not be there.
+    /// The text without filters and exclusions.
     pub(super) said: String,
-    /// What was typed without filters, for an engine that has signs of its own.
+    /// The text without filters, for an engine with its own operators.
     pub(super) typed: String,
     pub(super) words: Vec<AskedWord>,
     pub(super) phrases: Vec<String>,
-    /// Those of the words that are the name of a file.
+    /// The words that are names of files.
     pub(super) files: Vec<String>,
     pub(super) without: Vec<AskedWord>,
     pub(super) without_phrases: Vec<String>,
-    /// Whether it has more words than count.
+    /// Whether it has more words than are used.
     pub(super) is_cut: bool,
-    /// The filters in it.
+    /// Its filters.
     pub limits: Limits,
 }
 
 /// What answers a search.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// The best that this build has.
+    /// The best one in this build.
     #[default]
     Auto,
-    /// Words alone.
+    /// Words only.
     Words,
     /// Words and meaning together.
     Hybrid,
-    /// Meaning alone, which is weaker than both: for the evaluation.
+    /// Meaning only, which is weaker than both together: for the evaluation.
     Meaning,
 }
 
-/// One word that is asked for.
+/// A word to search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AskedWord {
     pub word: Word,
     pub required: bool,
 }
 
-/// Which sessions and turns count.
+/// Filters on sessions and turns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Only this agent's.
+    /// Only sessions of this agent.
     pub agent: Option<Agent>,
-    /// Only those of the project around this directory.
+    /// Only sessions of the project that contains this directory.
     pub directory: Option<PathBuf>,
-    /// Only what was said at or after this time.
+    /// Only turns at or after this time.
     pub since: Option<Timestamp>,
-    /// Only what was said before this time.
+    /// Only turns before this time.
     pub until: Option<Timestamp>,
     /// Only sessions on this branch.
     pub branch: Option<String>,
@@ -87,7 +87,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// These, and where they say nothing, those.
+    /// These filters, and `other` for those that are missing.
     pub fn or(self, other: Limits) -> Limits {
         Limits {
             agent: self.agent.or(other.agent),
@@ -100,7 +100,7 @@ impl Limits {
         }
     }
 
-    /// Whether there is one.
+    /// Whether any filter is set.
     fn say_something(&self) -> bool {
         let Limits { agent, directory, since, until, branch, file, tool } = self;
         agent.is_some()
@@ -112,23 +112,23 @@ impl Limits {
             || tool.is_some()
     }
 
-    /// Whether they say something that only the index knows.
+    /// Whether a filter needs the index.
     pub(super) fn narrow_turns(&self) -> bool {
         self.file.is_some() || self.tool.is_some()
     }
 }
 
-/// What a time in a query is relative to.
+/// The reference for times in a query.
 #[derive(Debug, Clone)]
 pub struct Now {
     /// The time.
     pub time: Timestamp,
-    /// Where the person is.
+    /// The user's time zone.
     pub zone: TimeZone,
 }
 
 impl Query {
-    /// Reads a query; `given` are filters beside it, which make up for a query without words.
+    /// Parses a query; `given` are filters from options, which are enough for a query without words.
     pub fn parse(asked: &str, given: &Limits, now: &Now) -> Result<Query> {
         if asked.len() > LONGEST {
             return Err(Error::QueryTooLong { bytes: asked.len(), most: LONGEST });
@@ -172,7 +172,7 @@ impl Query {
         query.settle(given)
     }
 
-    /// Takes plain words: nothing in them is a filter, a phrase or a sign. Of very many, the first count.
+    /// Takes plain words: no filters, phrases or operators. Of very long texts, the first words count.
     pub fn plain(said: &str) -> Result<Query> {
         if said.len() > LONGEST {
             return Err(Error::QueryTooLong { bytes: said.len(), most: LONGEST });
@@ -180,7 +180,7 @@ impl Query {
         let line = text::one_line(said);
         let asked = words::words(&line).into_iter().map(|word| AskedWord { word, required: false });
         let files = line.split(' ').filter_map(file).collect();
-        // What it means is told by its beginning.
+        // The beginning is enough for its meaning.
         let (said, typed) = (text::prefix(&line, TYPED).to_owned(), line.clone());
         let mut query = Query { words: asked.collect(), files, said, typed, text: line, ..Query::default() };
         let says = |asked: &AskedWord| asked.word.parts.iter().any(|part| !words::is_common(part));
@@ -190,7 +190,7 @@ impl Query {
         query.settle(&Limits::default())
     }
 
-    /// The same with the words of its phrases in their place; nothing where there is no phrase.
+    /// The same query with the words of its phrases instead; `None` if it has no phrase.
     pub(super) fn with_phrases_as_words(&self) -> Option<Query> {
         let mut query = self.clone();
         let phrases = std::mem::take(&mut query.phrases);
@@ -201,20 +201,20 @@ impl Query {
         (!phrases.is_empty() && !query.words.is_empty()).then_some(query)
     }
 
-    /// Whether a turn has to have certain words, or must not have them: what only means the same is not asked for then.
+    /// Whether a turn must contain or lack certain words; if so, meaning alone is not enough.
     pub(super) fn is_strict(&self, limits: &Limits) -> bool {
         let has_signs = !self.phrases.is_empty() || !self.without.is_empty() || !self.without_phrases.is_empty();
         has_signs || limits.narrow_turns() || self.words.iter().any(|word| word.required)
     }
 
-    /// Drops words that say nothing, as long as others say something.
+    /// Drops filler words if others are left.
     fn settle(mut self, given: &Limits) -> Result<Query> {
         let says = |asked: &AskedWord| asked.required || asked.word.parts.iter().any(|part| !words::is_common(part));
         let had_words = !self.words.is_empty();
         self.words.retain(says);
         let mut seen = HashSet::new();
         self.words.retain(|asked| seen.insert(asked.word.parts.clone()));
-        // Of a pasted message, the first words tell enough.
+        // The first words of a pasted message are enough.
         self.is_cut = self.words.len() > MOST;
         self.words.truncate(MOST);
         self.files.truncate(MOST);
@@ -230,7 +230,7 @@ impl Query {
         }
         if let Some(empty) = self.phrases.iter().find(|phrase| words::words(phrase).is_empty()) {
             let at = self.text.find(&format!("\"{empty}\"")).unwrap_or(0);
-            return Err(bad(&self.text, at, empty.len() + 2, "there is no word in these quotes"));
+            return Err(bad(&self.text, at, empty.len() + 2, "the quotes are empty"));
         }
         Ok(self)
     }
@@ -239,7 +239,7 @@ impl Query {
         let value = piece.text.as_str();
         let wrong = |message: String| bad(line, piece.at, piece.length, &message);
         if value.is_empty() {
-            return Err(wrong(format!("`{name}:` needs a value right behind it")));
+            return Err(wrong(format!("`{name}:` needs a value without a space before it")));
         }
         if piece.without {
             return Err(wrong(format!("`{name}:` cannot be excluded")));
@@ -254,13 +254,13 @@ impl Query {
             _ => limits.file.is_some(),
         };
         if has(given) || has(&self.limits) {
-            return Err(wrong(format!("`{name}:` was given already")));
+            return Err(wrong(format!("`{name}:` is given twice")));
         }
         let limits = &mut self.limits;
         match name {
             "agent" => {
                 let agent = value.to_lowercase().parse();
-                limits.agent = Some(agent.map_err(|_| wrong(format!("there is no agent `{value}`")))?);
+                limits.agent = Some(agent.map_err(|_| wrong(format!("unknown agent `{value}`")))?);
             }
             "since" | "after" => limits.since = Some(time(value, now).map_err(wrong)?),
             "until" | "before" => limits.until = Some(time(value, now).map_err(wrong)?),
@@ -271,26 +271,26 @@ impl Query {
         }
         let (since, until) = (limits.since.or(given.since), limits.until.or(given.until));
         match since.zip(until).is_some_and(|(since, until)| since >= until) {
-            true => Err(wrong("`since:` has to be earlier than `until:`".to_owned())),
+            true => Err(wrong("`since:` must be earlier than `until:`".to_owned())),
             false => Ok(()),
         }
     }
 }
 
-/// The file that a word names, as it stands in the index.
+/// The file that a word names, as written in the index.
 fn file(word: &str) -> Option<String> {
     let word = without_line(word);
     is_file(word).then(|| normal_path(word))
 }
 
-/// A path without the line and the column that compilers write behind it: `src/auth.rs:41:7`.
+/// A path without the line and column that compilers append: `src/auth.rs:41:7`.
 pub fn without_line(path: &str) -> &str {
     let before = |path: &str| {
         let (before, number) = path.rsplit_once(':')?;
         let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         (is_number && !before.is_empty()).then_some(before.len())
     };
-    // A message goes on behind a colon.
+    // A message continues after a colon.
     let mut path = path.strip_suffix(':').filter(|path| before(path).is_some()).unwrap_or(path);
     for _ in 0..2 {
         path = before(path).map_or(path, |end| &path[..end]);
@@ -305,9 +305,9 @@ fn is_file(word: &str) -> bool {
     !word.contains("://") && word.len() < 300 && (extension.is_some_and(is_extension) || name.len() < word.len())
 }
 
-/// Reads a time: `2w` ago, a date, a date and a time.
+/// Parses a time: `2w` ago, a date, or a date and a time.
 pub fn time(value: &str, now: &Now) -> std::result::Result<Timestamp, String> {
-    let wrong = || format!("`{value}` is no time; as `3d`, `2w`, `12h`, `2026-11-01`");
+    let wrong = || format!("invalid time `{value}`; use `3d`, `2w`, `12h` or `2026-11-01`");
     let zoned = now.time.to_zoned(now.zone.clone());
     let start_of = |date: jiff::civil::Date| {
         let day = date.to_zoned(now.zone.clone()).map_err(|_| wrong())?;
@@ -347,7 +347,7 @@ pub fn time(value: &str, now: &Now) -> std::result::Result<Timestamp, String> {
 }
 
 pub(super) fn bad(query: &str, at: usize, length: usize, message: &str) -> Error {
-    // What is shown is cut around the place.
+    // The shown part is cut around the position.
     let from = query.floor_char_boundary(at.saturating_sub(40));
     let to = query.ceil_char_boundary((at + length + 40).min(query.len()));
     let before = text::width(&query[from..query.floor_char_boundary(at)]);
@@ -470,22 +470,25 @@ mod tests {
             };
             assert_eq!(told, expected, "{query}");
         };
-        check("login \"not closed", "this quote is not closed|login \"not closed|      ^");
-        check("x agent:codx", "there is no agent `codx`|x agent:codx|  ^^^^^^^^^^");
-        check("x since:soon y", "`soon` is no time; as `3d`, `2w`, `12h`, `2026-11-01`|x since:soon y|  ^^^^^^^^^^");
+        check("login \"not closed", "missing closing quote|login \"not closed|      ^");
+        check("x agent:codx", "unknown agent `codx`|x agent:codx|  ^^^^^^^^^^");
+        check(
+            "x since:soon y",
+            "invalid time `soon`; use `3d`, `2w`, `12h` or `2026-11-01`|x since:soon y|  ^^^^^^^^^^",
+        );
         check(
             "agent:claude x agent:codex",
-            "`agent:` was given already|agent:claude x agent:codex|               ^^^^^^^^^^^",
+            "`agent:` is given twice|agent:claude x agent:codex|               ^^^^^^^^^^^",
         );
-        check("since:1w x after:2w", "`after:` was given already|since:1w x after:2w|           ^^^^^^^^");
-        check("x file:", "`file:` needs a value right behind it|x file:|  ^^^^^");
-        check("x \"...\"", "there is no word in these quotes|x \"...\"|  ^^^^^");
+        check("since:1w x after:2w", "`after:` is given twice|since:1w x after:2w|           ^^^^^^^^");
+        check("x file:", "`file:` needs a value without a space before it|x file:|  ^^^^^");
+        check("x \"...\"", "the quotes are empty|x \"...\"|  ^^^^^");
         assert!(matches!(parse("  \u{1b} ").unwrap_err(), Error::EmptyQuery));
         assert!(matches!(parse(".*+?^${}()|[]\\").unwrap_err(), Error::EmptyQuery));
         assert!(matches!(parse("how to do it").unwrap_err(), Error::OnlyCommonWords(_)));
         assert!(matches!(parse(&"x ".repeat(600_000)).unwrap_err(), Error::QueryTooLong { .. }));
         assert!(matches!(parse("-only").unwrap_err(), Error::EmptyQuery));
-        let backwards = "`since:` has to be earlier than `until:`|x since:1d until:2d|           ^^^^^^^^";
+        let backwards = "`since:` must be earlier than `until:`|x since:1d until:2d|           ^^^^^^^^";
         check("x since:1d until:2d", backwards);
         let given = Limits { agent: Some(Agent::Claude), ..Limits::default() };
         assert!(matches!(Query::parse("agent:codex x", &given, &now()).unwrap_err(), Error::BadQuery { .. }));

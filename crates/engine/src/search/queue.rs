@@ -8,14 +8,14 @@ use super::find::{Hit, Hits};
 use super::results::Sessions;
 use super::words::Same;
 
-/// How many sources of sources are looked at.
+/// How many generations of sources are followed.
 const GENERATIONS: usize = 16;
 
 /// The hits, best first.
 pub(super) struct ReadingQueue<'a> {
     found: &'a mut Hits,
     next: usize,
-    /// Titles of forks that come behind what their sources say.
+    /// Titles of forks, which come after hits in their sources.
     behind: Vec<Hit>,
     /// The best turn of each transcript. Only titles ask for it.
     best: Option<HashMap<u64, Hit, BuildHasherDefault<Same>>>,
@@ -41,7 +41,7 @@ impl<'a> ReadingQueue<'a> {
         next
     }
 
-    /// Puts a hit behind another one.
+    /// Inserts a hit after another one.
     pub(super) fn put_behind(&mut self, hit: Hit, other: &Hit) {
         let hit = Hit { score: other.score.next_down(), ..hit };
         let at = self.behind.partition_point(|before| before.score >= hit.score);

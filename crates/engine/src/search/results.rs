@@ -1,4 +1,4 @@
-//! What is shown of a search: which session a hit belongs to, why it was found, and who is called what was asked for.
+//! Turns hits into results: which session a hit belongs to, why it matched, and which sessions match by name.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -23,14 +23,14 @@ use crate::sessions::catalog::Entry;
 use crate::sessions::project::Project;
 use crate::sessions::session::handles;
 
-/// How many turns are opened to look for a phrase.
+/// How many turns are read to verify a phrase.
 const OPENED: usize = 300;
-/// What is shown as 0.00 fits in nothing.
+/// A score that would be shown as 0.00 is not a match.
 const SHOWN: f32 = 0.005;
-/// What a name is worth that has nothing but the words that were asked for.
+/// The score of a name that consists of the query's words.
 const NAMED: f32 = 0.8;
 
-/// Groups hits by session and reads what is shown of each.
+/// Groups hits by session and reads what is shown for each.
 pub(super) fn results(
     ctx: &Ctx,
     look: &Look,
@@ -73,10 +73,10 @@ pub(super) fn results(
         }
     }
     if !answer.results.is_empty() {
-        // It was found: none of its parts is a slip.
+        // It was found, so none of its parts is a typo.
         (found.corrections, found.unknown) = (Vec::new(), Vec::new());
     }
-    // Who asks for an id asks for nothing else.
+    // A query for an id asks for nothing else.
     if is_id {
         return;
     }
@@ -86,21 +86,21 @@ pub(super) fn results(
         let Some(held) = sessions.shown_for(&hit).filter(|held| !seen.contains(&held.entry)) else { continue };
         let entry = held.entry;
         if must_look && opened >= OPENED {
-            answer.notices.push(format!("only the best {OPENED} turns were looked through for the phrase"));
+            answer.notices.push(format!("searched only the best {OPENED} turns for the phrase"));
             break;
         }
         let at = &look.catalog.entries[entry];
-        // A fork's title is its name where nobody gave it another.
+        // A fork's title is its name if it has no other.
         if hit.turn == 0 && at.summary.title().is_some_and(is_of_a_fork) {
             continue;
         }
         opened += 1;
         let turns = at.summary.turns.max(1);
         let read = |hit: &Hit| {
-            // What was handed over in a seed is read where it was said.
+            // Text from a seed is read in the source.
             let source = sessions.entry(hit.file).filter(|_| held.is_seeded);
             let at = source.map_or(at, |source| &look.catalog.entries[source]);
-            // A fork that stands for its source counts the shared turns alike, but its file is another.
+            // A fork shown in place of its source has the same turns, but another file.
             let offset = if at.file() == hit.file { hit.offset } else { index::NO_OFFSET };
             let (adapter, turns) = (ctx.adapter(at.summary.agent), at.summary.turns.max(1));
             if let Some((branch, turn)) = branch::split(hit.turn) {
@@ -110,7 +110,7 @@ pub(super) fn results(
             }
             snippet::look(adapter, (&at.summary, None), hit.turn.min(turns), offset, hit.part, &wanted)
         };
-        // A title says that a session is about something, and not where: what is shown is the best of its turns.
+        // A title shows that a session is about something, but not where: the result shows the best of its turns.
         let mut shown = Some(hit);
         if hit.turn == 0 {
             shown = queue.best_turn(hit.file, u32::MAX);
@@ -139,7 +139,7 @@ pub(super) fn results(
             },
             (None, _) => Ok(of_title()),
         };
-        // Nothing is cut off behind the last turn.
+        // Nothing follows the last turn.
         let turn_of = |hit: Hit| if held.is_seeded { held.turn } else { hit.turn };
         let on_branch = shown.and_then(|shown| branch::split(shown.turn));
         let turn = match on_branch {
@@ -170,7 +170,7 @@ pub(super) fn results(
         answer.results.iter().position(|result| result.session.view.path == *path)
     };
     for (entry, score) in like {
-        // What a fork is called says less than what its source said.
+        // A fork's name weighs less than its source's text.
         let source = sessions.source(look, entry).and_then(|source| place(source, answer));
         let score = source.map_or(score, |source| score.min(answer.results[source].score.next_down()));
         match place(entry, answer).map(|at| &mut answer.results[at]) {
@@ -182,79 +182,79 @@ pub(super) fn results(
     answer.results.truncate(limit);
 }
 
-/// What it is worth that all of these words are in a name. That of a fork says only whose fork it is.
+/// The score of a name that contains all of these words. A fork's name shows only what it was forked from.
 fn worth_of_name(name: &str, words: &HashSet<&str>) -> Option<f32> {
     let parts: Vec<&str> = name.split('-').collect();
     let has_all = words.iter().all(|word| parts.contains(word));
     (has_all && !is_of_a_fork(name)).then(|| NAMED * words.len() as f32 / parts.len() as f32)
 }
 
-/// Whether a name was made up for a fork, of the words that its source begins with.
+/// Whether a name was generated for a fork from the name of its source.
 fn is_of_a_fork(name: &str) -> bool {
     name.rsplit_once("-fork-")
         .is_some_and(|(source, number)| !source.contains(' ') && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a word may be the beginning of an id. A short one is a word first, and an id where nobody said it.
+/// Whether a word may be an id prefix. A short one is a word first, and an id only if no transcript contains it.
 fn is_beginning_of_id(word: &str, is_nowhere: bool) -> bool {
     let is_hexadecimal = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     let is_short = || word.len() >= 4 && is_hexadecimal(word) && word.bytes().any(|byte| byte.is_ascii_digit());
     word.len() >= 8 || is_nowhere && is_short()
 }
 
-/// What is wrong with a session whose beginning stands in the file of another one.
+/// The warning for a session whose history starts in the file of another one.
 fn incomplete(entry: &Entry) -> Option<String> {
     let missing = entry.summary.missing_base.as_deref()?;
     let gone = entry.summary.bases.iter().find(|base| !base.exists());
     let which = gone.map_or_else(|| missing.to_owned(), |base| base.display().to_string());
-    Some(format!("a part of its transcript is gone: {}", transcript::text::one_line(&which)))
+    Some(format!("part of its transcript is missing: {}", transcript::text::one_line(&which)))
 }
 
-/// The sessions that are asked for, and which of them holds whose turns.
+/// The selected sessions, and which of them share turns.
 pub(super) struct Sessions {
     by_file: HashMap<u64, usize, BuildHasherDefault<Same>>,
-    /// By their places in the catalog.
+    /// By their positions in the catalog.
     asked: Vec<bool>,
     /// The forks of a session.
     forks: HashMap<u64, Vec<Fork>, BuildHasherDefault<Same>>,
-    /// The sessions that began with the transcript of another one, by their files: that one, and its last turn that was
-    /// handed over.
+    /// Sessions that started with the transcript of another one, by file: that session, and the last turn it handed
+    /// over.
     seeds: HashMap<u64, (u64, u32)>,
-    /// Whether only turns with a file or a tool are asked for.
+    /// Whether only turns with a certain file or tool are selected.
     is_narrowed: bool,
     since: Option<Timestamp>,
     until: Option<Timestamp>,
 }
 
-/// A session that holds turns of another one.
+/// A session that contains turns of another one.
 #[derive(Debug, Clone, Copy)]
 struct Fork {
     entry: usize,
     file: u64,
-    /// The last turn that it holds.
+    /// The last of these turns.
     turns: u32,
     /// Whether all of them are in its first turn, as a seed.
     is_seeded: bool,
 }
 
-/// Where a fork holds a turn that was found in its source.
+/// Where a fork contains a turn that was found in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Held {
     entry: usize,
     /// The number of that turn in the fork.
     turn: u32,
-    /// Whether it is in a seed: what was said is read in the source.
+    /// Whether it is in a seed: then the text is read in the source.
     is_seeded: bool,
 }
 
-/// Sessions that are called what was asked for.
+/// Sessions that match by name.
 #[derive(Default)]
 struct Named {
-    /// Exactly that,
+    /// By an exact name,
     exact: Vec<usize>,
     /// by an id,
     is_id: bool,
-    /// or by a name that has these words in it, with what that is worth.
+    /// or by a name that contains these words, with its score.
     like: Vec<(usize, f32)>,
 }
 
@@ -294,7 +294,7 @@ impl Sessions {
             let Some((file, source)) = file_of(seeded.agent, &seeded.id).zip(source) else { continue };
             let Some(entry) = sessions.entry(file) else { continue };
             sessions.seeds.insert(file, (source, seeded.turn));
-            // A fork of a seeded session that shares its first turn with it comes with that one.
+            // A fork of a seeded session shares its first turn with that one and is listed with it.
             if rows.and_then(|rows| rows.get(&file)).is_none_or(|row| row.shared == 0) {
                 let fork = Fork { entry, file, turns: seeded.turn, is_seeded: true };
                 sessions.forks.entry(source).or_default().push(fork);
@@ -303,8 +303,8 @@ impl Sessions {
         sessions
     }
 
-    /// The session that holds the first turns of this one, and the last turn of it that this one has from there. `until`
-    /// is the last turn of this one that counts.
+    /// The session that owns the first turns of this one, and the last shared turn. `until` is the last turn of this
+    /// one that counts.
     pub(super) fn inherited(&self, look: &Look, file: u64, until: u32) -> Option<(u64, u32)> {
         let rows = look.words.as_ref().map(|words| &words.table.rows)?;
         match rows.get(&file).filter(|row| row.shared > 0) {
@@ -313,30 +313,30 @@ impl Sessions {
         }
     }
 
-    /// The place of a transcript in the catalog.
+    /// The position of a transcript in the catalog.
     pub(super) fn entry(&self, file: u64) -> Option<usize> {
         self.by_file.get(&file).copied()
     }
 
-    /// The session in which the first turns of this one were said first.
+    /// The session in which the first turns of this one were written.
     fn source(&self, look: &Look, entry: usize) -> Option<usize> {
         let (owner, _) = self.inherited(look, look.catalog.entries[entry].file(), u32::MAX)?;
         self.entry(owner)
     }
 
-    /// Whether a turn is shown at all.
+    /// Whether a turn passes the filters.
     pub(super) fn is_asked(&self, file: u64, turn: u32) -> bool {
         self.shown_for(&Hit { score: 0.0, file, turn, offset: 0, at: 0, part: None, address: DocAddress::new(0, 0) })
             .is_some()
     }
 
-    /// Whether anything that was said in a session may be shown, for it or for a fork of it.
+    /// Whether anything in a session may be shown, for it or for a fork of it.
     pub(super) fn could_match(&self, file: u64, entry: &Entry) -> bool {
         let is_timed = self.since.is_some() || self.until.is_some();
         self.is_asked(file, 1) && (!is_timed || self.is_in_time(&entry.summary))
     }
 
-    /// The session that a hit is shown for: the one in which it was said first, or a fork where only that is asked for.
+    /// The session that a hit is shown for: the original, or a fork if only the fork is selected.
     fn shown_for(&self, hit: &Hit) -> Option<Held> {
         let own = self.by_file.get(&hit.file).copied()?;
         if self.asked[own] {
@@ -345,7 +345,7 @@ impl Sessions {
         self.forks_with(hit).into_iter().find(|held| self.asked[held.entry])
     }
 
-    /// The forks that hold the turn of a hit, and their forks.
+    /// The forks that contain the turn of a hit, and their forks.
     fn forks_with(&self, hit: &Hit) -> Vec<Held> {
         let mut found: Vec<Held> = Vec::new();
         let mut files = vec![(hit.file, hit.turn, false)];
@@ -362,7 +362,7 @@ impl Sessions {
         found
     }
 
-    /// Sessions whose name or id was asked for.
+    /// Sessions that match by name or id.
     fn by_name(&self, look: &Look, query: &Query, found: &Hits) -> Named {
         let is_nowhere = !found.unknown.is_empty() || !found.corrections.is_empty();
         let asked = query.typed.trim();
@@ -391,7 +391,7 @@ impl Sessions {
                     named.is_id = true;
                 }
             } else if is_timed {
-                // What a name is worth has no time.
+                // A name's score does not depend on time.
             } else if name == Some(asked) {
                 named.exact.push(index);
             } else if let Some(worth) = name.and_then(|name| worth_of_name(name, &words)) {
@@ -403,7 +403,7 @@ impl Sessions {
         named
     }
 
-    /// Whether a session was at work in the time that is asked for.
+    /// Whether a session was active in the requested period.
     fn is_in_time(&self, summary: &Summary) -> bool {
         let after = self.since.is_none_or(|since| summary.updated.is_none_or(|updated| updated >= since));
         after && self.until.is_none_or(|until| summary.created.is_none_or(|created| created < until))

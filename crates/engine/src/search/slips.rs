@@ -1,4 +1,4 @@
-//! Words that somebody may have meant: those that are a slip or two away.
+//! Finds words that the user may have meant: those one or two typos away.
 //!
 //! It is asked by the walk through tantivy's dictionary, which leaves out every branch that cannot become such a word.
 
@@ -30,7 +30,7 @@ pub(super) struct State {
 impl Slips {
     /// For a word that is neither too short to be mistaken nor too long to be one.
     pub(super) fn of(word: &str) -> Option<Slips> {
-        // A number is none that somebody meant instead.
+        // A number is never the intended word.
         if word.bytes().any(|byte| byte.is_ascii_digit()) {
             return None;
         }
@@ -45,7 +45,7 @@ impl Slips {
         (word.len() <= LONGEST).then(|| Slips { word: word.as_bytes().to_vec(), letters, most, bytes })
     }
 
-    /// How many slips are between the two; nothing where it is more than people make.
+    /// The number of typos between the two; `None` if there are too many.
     pub(super) fn count(&self, word: &[u8]) -> Option<usize> {
         let other: Vec<char> = std::str::from_utf8(word).ok()?.chars().collect();
         let count = between(&self.letters, &other);

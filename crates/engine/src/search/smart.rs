@@ -1,4 +1,4 @@
-//! Past sessions for something that a person or an agent wants to build: the best of them are forked.
+//! Finds past sessions for something that a user or an agent wants to build; the best ones can be forked.
 //!
 //! Only the choice is made here. What a fork is and how it is made is the same as for any other, see `fork`.
 
@@ -21,7 +21,7 @@ use crate::sessions::survey::Filter;
 /// How long sessions are embedded before an intent is answered: here, meaning counts for more than a moment does.
 const UNDERSTANDING: Duration = Duration::from_secs(3);
 
-/// What somebody wants to do, in plain words.
+/// An intent, in plain words.
 #[derive(Debug, Clone)]
 pub struct Intent {
     /// The words. Nothing in them is a filter or a sign.
@@ -43,7 +43,7 @@ pub struct Suggestions {
     pub answer: Answer,
     /// The scores of those that were left out as too weak, best first.
     pub weak: Vec<f32>,
-    /// The most recent sessions, where nothing suits.
+    /// The most recent sessions, if no session matches.
     pub recent: Vec<Session>,
 }
 
@@ -54,7 +54,7 @@ impl Suggestions {
     }
 }
 
-/// Ranks past sessions by how well they suit an intent. Nothing is touched but the index.
+/// Ranks past sessions by how well they fit an intent. Changes nothing but the index.
 pub(crate) fn suggest(
     ctx: &Ctx,
     intent: &Intent,
@@ -89,7 +89,7 @@ pub(crate) fn suggest(
     Ok(Suggestions { answer, weak, recent })
 }
 
-/// Asks qmd where that is wanted, and the own index where it does not answer.
+/// Queries qmd if requested, and tine's own index if qmd does not answer.
 fn ask(
     ctx: &Ctx,
     intent: &Intent,

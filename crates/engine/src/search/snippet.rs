@@ -1,5 +1,5 @@
-//! The lines that show why a turn was found. The index keeps no text: they are read from the transcript, from where the
-//! turn begins.
+//! Finds the lines that show why a turn matched. The index contains no text: it is read from the transcript, from the
+//! turn's offset.
 
 use std::borrow::Cow;
 use std::io;
@@ -14,41 +14,40 @@ use super::index::NO_OFFSET;
 use super::wanted::{LENGTH, Wanted, Window};
 use super::words;
 
-/// How far a space is looked for.
+/// The largest distance to a space at which a snippet is cut.
 const WORD: usize = 40;
-/// How much of a turn is looked through.
+/// How much of a turn is searched.
 const FURTHEST: usize = 8 << 20;
-/// How much of it where something was found already, and no phrase is left to be found.
+/// How much of it, once something is found and no phrase is missing.
 const FAR: usize = 64 << 10;
-/// How far around a place secrets are looked for: a key takes a few kilobytes at most.
+/// How far around a position secrets are searched: a key has a few kilobytes at most.
 const KEY: usize = 16 << 10;
-/// How much of one block is looked through.
+/// How much of one block is searched.
 const BLOCK: usize = 512 << 10;
 
-/// A part of a conversation on one line, safe to print, with the words that were looked for.
+/// Text from a conversation on one line, safe to print, with the matching words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snippet {
     /// The text.
     pub text: String,
-    /// Where the words are in it.
+    /// The positions of the words in it.
     pub marks: Vec<Range<usize>>,
 }
 
-/// What a look at a turn gave.
+/// The result of searching a turn.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     pub snippet: Snippet,
     /// How many of the words it shows,
     words: usize,
-    /// and how well.
+    /// and its score.
     worth: usize,
-    /// Whether all phrases are there, and none of those that must not be.
+    /// Whether it contains all phrases and no exclusion.
     pub holds: bool,
 }
 
-/// Reads a turn. What was said shows best why it was found, and is the smaller part of it; what tools did is looked
-/// through where that says too little. `part` is the chunk that is nearest in meaning: it is shown where few of the words
-/// are there.
+/// Searches a turn. Prose explains a match best and is the smaller part; tool output is searched if prose doesn't show
+/// enough. `part` is the chunk nearest in meaning: it is shown if few of the words occur.
 pub(super) fn look(
     adapter: &dyn Adapter,
     (summary, tip): (&Summary, Option<u64>),
@@ -89,7 +88,7 @@ pub(super) fn look(
     Ok(best)
 }
 
-/// Looks at the chunk of a turn with this fingerprint.
+/// Finds the chunk of a turn with this fingerprint.
 fn look_at_part(mut blocks: Box<dyn Blocks>, turn: u32, part: u32, wanted: &Wanted<'_>) -> Option<Looked> {
     let mut seen = 0;
     while let Some(block) = blocks.next_block().filter(|_| seen < FAR) {
@@ -118,7 +117,7 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
     let (mut best, mut best_rank, mut shown, mut first) = (None, 0, (0, 0), None);
     let (mut excluded_found, mut seen) = (false, 0);
     while let Some(block) = blocks.next_block() {
-        // What stands before the first prompt belongs to it.
+        // Text before the first prompt belongs to its turn.
         if block.turn.max(1) < turn {
             continue;
         }
@@ -135,7 +134,7 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
                 false => continue,
             }
         }
-        // What a tool was told is masked by what its values are called.
+        // Tool input is redacted by the names of its values.
         let said = masked_call(&block.kind).unwrap_or(said);
         if looks_for_phrases {
             let folded = folded(&said);
@@ -152,7 +151,7 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
             let rank = 4 * worth + 2 * usize::from(has_phrase) + usize::from(is_prose);
             if rank > best_rank {
                 (best_rank, shown) = (rank, (words, worth));
-                // A secret is known by what stands around it, so it goes before anything is cut.
+                // A secret is recognized by its context, so it is redacted before anything is cut.
                 let (near, place) = around(text, place);
                 best = Some(match secrets::mask(near) {
                     (Cow::Borrowed(_), _) => cut(near, place),
@@ -173,7 +172,7 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
     Looked { snippet: mark(line, wanted), words, worth, holds: missing.is_empty() && !excluded_found }
 }
 
-/// Looks at a title as at a turn.
+/// Searches a title like a turn.
 pub(super) fn look_at_title(title: &str, wanted: &Wanted<'_>) -> Looked {
     let folded_title = folded(title);
     let has = |phrase: &String| folded_title.contains(&folded(phrase));
@@ -181,15 +180,15 @@ pub(super) fn look_at_title(title: &str, wanted: &Wanted<'_>) -> Looked {
     Looked { snippet: of_text(title, wanted), holds, ..Looked::default() }
 }
 
-/// A snippet of a text that is at hand, such as a title.
+/// A snippet from a given text, such as a title.
 pub(super) fn of_text(text: &str, wanted: &Wanted<'_>) -> Snippet {
     mark(cut(&secrets::mask(text).0, 0..0), wanted)
 }
 
-/// The words of a block, and whether a person or an agent said them.
+/// The text of a block, and whether it is prose.
 fn said(kind: &BlockKind) -> (Cow<'_, str>, bool) {
     match kind {
-        // A seed shows the marks between its blocks, and nothing that its source doesn't show better.
+        // A seed contains markers between its blocks, and nothing that its source doesn't show better.
         BlockKind::Prompt { text, .. } if is_seed(text) => (Cow::Borrowed(""), true),
         BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. } | BlockKind::Thinking { text } => {
             (Cow::Borrowed(text), true)
@@ -202,7 +201,7 @@ fn said(kind: &BlockKind) -> (Cow<'_, str>, bool) {
     }
 }
 
-/// What a tool was told, on one line.
+/// A tool's input on one line.
 fn call(name: &str, input: &serde_json::Value) -> String {
     let mut line = format!("{name}:");
     values(input, &mut line, 0);
@@ -217,7 +216,8 @@ fn masked_call(kind: &BlockKind) -> Option<Cow<'_, str>> {
     }
 }
 
-/// The text around a place as far as a secret there reaches, and the place in it. It is cut between lines, where there are some.
+/// The text around a position, as far as a secret could reach, and the position in it. It is cut between lines if
+/// possible.
 fn around(text: &str, place: Range<usize>) -> (&str, Range<usize>) {
     let start = text.floor_char_boundary(place.start.saturating_sub(KEY));
     let start = match text[start..place.start].find('\n') {
@@ -245,7 +245,7 @@ fn values(value: &serde_json::Value, line: &mut String, depth: u8) {
     }
 }
 
-/// In lower case, without accents and with single spaces: how phrases are compared.
+/// In lower case, without accents and with single spaces, as phrases are compared.
 fn folded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -257,7 +257,7 @@ fn folded(text: &str) -> String {
     out
 }
 
-/// The text around a place, on one line; between words, where there are spaces near.
+/// The text around a position, on one line, cut between words if a space is near.
 fn cut(text: &str, place: Range<usize>) -> String {
     let room = LENGTH.saturating_sub(place.len()) / 2;
     let start = text.floor_char_boundary(place.start.saturating_sub(room));

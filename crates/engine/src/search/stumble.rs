@@ -1,5 +1,5 @@
-//! tantivy trusts its own files: over one that is not as it was written, it may panic. Who asks the index therefore catches
-//! that and takes it for damage, until a look at every byte shows that there is none and that it was a bug.
+//! Catches panics of tantivy, which trusts its files and may panic on damaged ones. A panic counts as damage until a full
+//! verification shows that the files are intact and that the panic was a bug.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,28 +15,28 @@ thread_local! {
 /// The index that this process has opened.
 static OPENED: OnceLock<PathBuf> = OnceLock::new();
 
-/// Whether a panic of this thread is caught, so that nobody has to hear of it.
+/// Whether a panic of this thread is caught and should not be reported.
 pub fn is_panic_caught() -> bool {
     IS_CAUGHT.get()
 }
 
-/// For a panic that nobody catches: lets whoever opens the index next look at every byte of it first. Tells whether there
-/// is one.
+/// For an uncaught panic: makes the next process that opens the index verify every byte first. Returns whether this
+/// process had one open.
 pub fn distrust_index() -> bool {
     OPENED.get().is_some_and(|folder| index::forget_boot(folder))
 }
 
-/// Notes which index is trusted.
+/// Records which index is trusted.
 pub(super) fn trusted(folder: &Path) {
     OPENED.get_or_init(|| folder.to_owned());
 }
 
-/// Says of this thread what [`is_panic_caught`] said of the one that waits for it.
+/// Sets for this thread what [`is_panic_caught`] returns for the thread that waits for it.
 pub(super) fn is_caught_as(is_caught: bool) {
     IS_CAUGHT.set(is_caught);
 }
 
-/// Works with the index, and gives what a panic said.
+/// Runs work on the index, and returns the message of a panic.
 pub(super) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     let before = IS_CAUGHT.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));

@@ -25,7 +25,7 @@ pub(super) struct SegmentTurns {
     at: Column<i64>,
     range: (i64, i64),
     most: usize,
-    /// Of tens of thousands that have a word, only the best are worth more than a look at their score.
+    /// Of tens of thousands of turns with a word, only the best are worth more than computing their score.
     found: Vec<(Score, DocId)>,
 }
 
@@ -103,7 +103,7 @@ impl SegmentCollector for SegmentTurns {
 const EVER: (i64, i64) = (i64::MIN, i64::MAX);
 
 impl SegmentTurns {
-    /// Forgets all but the best. Of equal ones, those that were said last are likely to be shown.
+    /// Drops all but the best hits. Of equal ones, it keeps the newest, which are more likely to be shown.
     fn keep_best(&mut self) {
         if self.found.len() > self.most {
             let order = |a: &(Score, DocId), b: &(Score, DocId)| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1));

@@ -1,7 +1,7 @@
-//! Bringing the index up to date: what changed is told by the catalog, one `stat` per file.
+//! Updates the index. The catalog shows what has changed, with one `stat` per file.
 //!
-//! Where much is new, what was said is read first and what tools did in a second pass, so that a first search answers
-//! early. A transcript that grew is read from the beginning of its last turn, if it is its own history in its own order.
+//! If much is new, prose is read first and tool output in a second pass, so that the first search answers early. A
+//! transcript that has grown is read from the start of its last known turn, if it is in history order.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -21,31 +21,31 @@ use super::index::{Level, Row, Table, Trouble, Words, place_key};
 use crate::search::IndexTrouble;
 use crate::sessions::catalog::{Catalog, Entry, Quiet, own_title};
 
-/// With less than this to read, one pass does everything.
+/// If less than this is new, one pass reads everything.
 const SMALL: u64 = 16 << 20;
-/// What may wait to be indexed, in bytes.
+/// The maximum amount of text that waits to be indexed, in bytes.
 const PENDING: usize = 16 << 20;
-/// tantivy's own memory.
+/// tantivy's own buffer.
 const MEMORY: usize = 60_000_000;
-/// Up to so many bytes of a transcript are compared as they are to know that it was only added to.
+/// Up to this size, all bytes of a transcript are compared to detect that it was only appended to.
 const WHOLE: u64 = 1 << 20;
-/// Of a longer one, so many samples of [`SAMPLE`] bytes, from its beginning to the last that is known.
+/// Of a longer one, this many samples of [`SAMPLE`] bytes, from the first byte to the last known one.
 const SAMPLES: u64 = 16;
 const SAMPLE: u64 = WHOLE / SAMPLES;
-/// How many sessions are read before what was done is made durable. tantivy keeps every deletion in memory until then.
+/// How many sessions are read between commits. tantivy keeps every deletion in memory until then.
 const PORTION: usize = 10_000;
-/// How long to wait for room among what is still to be indexed.
+/// How long to wait until the queue has room.
 const ROOM: Duration = Duration::from_secs(1);
-/// How often a long run makes what it did durable.
+/// How often a long run commits.
 const COMMIT: Duration = Duration::from_secs(10);
 
-/// What there is to do.
+/// The work to do.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    /// Positions in the catalog, and what is to be read.
+    /// Positions in the catalog, and what to read.
     jobs: Vec<Job>,
     gone: Vec<u64>,
-    /// Bytes of transcripts whose words are not in the index.
+    /// Bytes of transcripts that are not in the index.
     bytes: u64,
 }
 
@@ -57,15 +57,15 @@ struct Job {
     owner: u64,
     /// Nothing of it can be kept.
     anew: bool,
-    /// Its prose is in the index as it is.
+    /// Its prose is in the index and up to date.
     only_tools: bool,
-    /// All of it is in the index but its end.
+    /// All of it is in the index except for its end.
     only_end: bool,
 }
 
-/// Told while the index is built.
+/// Called while the index is built.
 pub trait IndexProgress: Sync {
-    /// So many bytes of transcripts are read, of what was said or of all.
+    /// `done` bytes of transcripts have been read in this pass.
     fn read(&self, pass: &'static str, done: u64, total: u64);
 }
 
@@ -73,7 +73,7 @@ impl IndexProgress for Quiet {
     fn read(&self, _pass: &'static str, _done: u64, _total: u64) {}
 }
 
-/// Whose turns a session's first turns are.
+/// The session that owns a session's first turns.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sharing {
     owner: u64,
@@ -89,7 +89,7 @@ impl Work {
         let mut is_same = true;
         let newest = catalog.entries.iter().map(|entry| entry.stamp.modified).max().unwrap_or(0);
         let mut changed: HashMap<u64, HelperChange> = HashMap::new();
-        // Below a folder that cannot be looked into, nothing is known to be gone.
+        // If a folder cannot be listed, its sessions don't count as deleted.
         let unlisted: HashSet<Agent> = catalog.unreadable.iter().map(|(agent, ..)| *agent).collect();
         for entry in catalog.entries.iter().filter(|entry| entry.is_shown()) {
             let file = entry.file();
@@ -149,7 +149,7 @@ impl Work {
                 }
             }
         }
-        // What was said last is looked for first.
+        // The newest sessions are indexed first.
         work.jobs.sort_by_key(|job| std::cmp::Reverse(catalog.entries[job.entry].stamp.modified));
         work
     }
@@ -158,7 +158,7 @@ impl Work {
         self.jobs.is_empty() && self.gone.is_empty()
     }
 
-    /// How many sessions are missing altogether, and of how many only tool text is.
+    /// How many sessions are missing in all, and of how many only tool text is missing.
     pub(super) fn missing(&self) -> Missing {
         let tools = self.jobs.iter().filter(|job| job.only_tools).count();
         Missing { sessions: self.jobs.len() - tools, tools }
@@ -169,7 +169,7 @@ impl Work {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Missing {
-    /// Sessions of which something that was said is missing.
+    /// Sessions with missing prose.
     pub sessions: usize,
     /// Sessions of which only tool text is missing.
     pub tools: usize,
@@ -182,7 +182,7 @@ fn is_current(row: &Row, entry: &Entry) -> bool {
         && row.title == entry.title_key()
 }
 
-/// Whether what is in the index still holds, and there is only more.
+/// Whether the indexed part is unchanged and the file has only grown.
 pub(super) fn has_grown(row: &Row, entry: &Entry) -> bool {
     let summary = &entry.summary;
     row.inode == entry.stamp.inode
@@ -195,8 +195,8 @@ pub(super) fn has_grown(row: &Row, entry: &Entry) -> bool {
         && seam(&summary.path, row.last) == Some(row.seam)
 }
 
-/// A fingerprint of the bytes before an offset, as a sign that the file was only added to: of all of them, or of samples
-/// that reach from the first byte to the last.
+/// A fingerprint of the bytes before an offset, to detect that the file was only appended to: of all bytes, or of
+/// samples from the first byte to the last.
 pub(super) fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
     let Some(offset) = offset else { return Some(0) };
     let mut file = File::open(path).ok()?;
@@ -208,7 +208,7 @@ pub(super) fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
             file.seek(SeekFrom::Start((offset - SAMPLE) / (SAMPLES - 1) * sample)).ok()?;
             file.by_ref().take(SAMPLE).read_to_end(&mut bytes).ok()?;
         }
-        // Where the division above leaves a rest, the last sample ends before the last byte.
+        // If the division above has a remainder, the last sample ends before the last byte.
         file.seek(SeekFrom::Start(offset - SAMPLES)).ok()?;
         file.take(SAMPLES).read_to_end(&mut bytes).ok()?;
     }
@@ -221,7 +221,7 @@ pub(super) fn keys_hash(keys: &[u64], turns: u32) -> u64 {
     xxhash_rust::xxh3::xxh3_64(&keys.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<u8>>())
 }
 
-/// The sessions that begin with turns of an older one, with that one and the number of turns.
+/// The sessions that share their first turns with an older one, with that session and the number of turns.
 fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
     // By agent and first turn; most sessions are alone there.
     let mut families: HashMap<(Agent, u64), Vec<usize>> = HashMap::new();
@@ -234,7 +234,7 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
     for mut family in families.into_values().filter(|family| family.len() > 1) {
         let ids: HashMap<&SessionId, usize> =
             family.iter().map(|index| (&entries[*index].summary.id, *index)).collect();
-        // A file's age is a hint, an agent's own pointer is a word.
+        // A file's age is a hint; an agent's own pointer is reliable.
         let depth = |index: usize| {
             let parent = |index: &usize| ids.get(&entries[*index].summary.parent.as_ref()?.id).copied();
             std::iter::successors(parent(&index), parent).take(64).count()
@@ -246,7 +246,7 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
                 let theirs = entries[*other].turn_keys();
                 keys.iter().zip(theirs).take_while(|(a, b)| a == b).count()
             };
-            // The oldest of those that share most has these turns, or has them from an older one in its turn.
+            // The oldest session among those that share the most turns owns them, or got them from an older one.
             let most = family[..position].iter().map(common).max().unwrap_or(0);
             let owner = family[..position].iter().find(|other| common(other) == most);
             if let Some(owner) = owner.filter(|_| most > 0) {
@@ -258,30 +258,30 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
     sharing
 }
 
-/// The order in which sessions came to be, as lineage sees it.
+/// The order in which sessions were created, as in lineage.
 fn age(entry: &Entry) -> (i64, &str) {
     crate::sessions::lineage::age(entry)
 }
 
-/// What an update came to.
+/// The result of an update.
 #[derive(Debug, Default)]
 pub(super) struct Updated {
-    /// What is still to be done.
+    /// What is still missing.
     pub missing: Missing,
     /// Transcripts that could not be read.
     pub unreadable: Vec<(std::path::PathBuf, std::io::ErrorKind)>,
 }
 
-/// How far an update goes.
+/// The limits of an update.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
-    /// Whether tool text is read, too, where there is much of it.
+    /// Whether tool text is read too if there is much of it.
     pub tools: bool,
     /// When to stop.
     pub until: Option<Instant>,
 }
 
-/// Does the work, as far as the budget goes.
+/// Does the work within the budget.
 pub(super) fn update(
     words: &mut Words,
     catalog: &Catalog,
@@ -310,9 +310,9 @@ pub(super) fn update(
         run.pass(words, &mut writer, &work.jobs, Level::All, "all", &mut updated)?;
     } else {
         let ends: Vec<Job> = work.jobs.iter().filter(|job| job.only_end).cloned().collect();
-        run.pass(words, &mut writer, &ends, Level::All, "what is new", &mut updated)?;
+        run.pass(words, &mut writer, &ends, Level::All, "new text", &mut updated)?;
         let said: Vec<Job> = work.jobs.iter().filter(|job| !job.only_tools && !job.only_end).cloned().collect();
-        run.pass(words, &mut writer, &said, Level::Prose, "what was said", &mut updated)?;
+        run.pass(words, &mut writer, &said, Level::Prose, "prompts and answers", &mut updated)?;
         if budget.tools && !run.is_late() {
             words.commit(&mut writer)?;
             let rest: Vec<Job> = work
@@ -321,7 +321,7 @@ pub(super) fn update(
                 .filter(|job| level_of(words, catalog, job) == Some(Level::Prose))
                 .map(|job| Job { only_tools: true, ..job.clone() })
                 .collect();
-            run.pass(words, &mut writer, &rest, Level::All, "what tools did", &mut updated)?;
+            run.pass(words, &mut writer, &rest, Level::All, "tool output", &mut updated)?;
         }
     }
     words.commit(&mut writer)?;
@@ -333,15 +333,15 @@ pub(super) fn update(
     Ok(updated)
 }
 
-/// How much of a session is in the index as it is now. What is there may be all of what it was before.
+/// How much of the current session is in the index. Its rows may cover an earlier state completely.
 fn level_of(words: &Words, catalog: &Catalog, job: &Job) -> Option<Level> {
     let row = words.table.rows.get(&job.file)?;
     let is_done = is_current(row, &catalog.entries[job.entry]) && (row.owner, row.shared) == (job.owner, job.shared);
     is_done.then_some(row.level)
 }
 
-/// Waits until less is to be indexed, but not for ever: a thread of tantivy that gave up takes nothing out of its queue
-/// any more, and that it did is told to who adds something.
+/// Waits until the queue is shorter, but not forever: a failed thread of tantivy stops reading its queue, and only the
+/// next write reports the failure.
 fn wait_for_room(pending: &AtomicUsize, is_over: impl Fn() -> bool) {
     let begun = Instant::now();
     while pending.load(Ordering::Relaxed) > PENDING && !is_over() && begun.elapsed() < ROOM {
@@ -374,7 +374,7 @@ impl Run<'_> {
         let total: u64 = jobs.iter().map(|job| self.catalog.entries[job.entry].stamp.size).sum();
         let mut done = 0;
         let mut rest = jobs;
-        // In portions, so that a long run is durable now and then.
+        // In portions, so that a long run commits now and then.
         while !rest.is_empty() && !self.is_late() {
             let begun = Instant::now();
             let next = AtomicUsize::new(0);
@@ -424,13 +424,13 @@ impl Run<'_> {
                                 false => helpers.insert(job.file, theirs),
                             };
                         }
-                        // What was read of it before stays, and its row, which tells that it is not up to date.
+                        // What was indexed before stays, and so does its row, which shows that it is out of date.
                         Err(unreadable) => updated.unreadable.push(unreadable),
                     }
                 }
             });
             if failed.load(Ordering::Relaxed) {
-                // Why a thread of tantivy gave up is told by the commit that needs it.
+                // The commit reports why a thread of tantivy failed.
                 writer.prepare_commit()?;
                 return Err(Trouble::Hindered(IndexTrouble::Other, "nothing more could be written into it".into()));
             }
@@ -460,12 +460,12 @@ impl Run<'_> {
         let unreadable = |kind| (summary.path.clone(), kind);
         let adapter = adapter.ok_or_else(|| unreadable(std::io::ErrorKind::Unsupported))?;
         let known = Known::of(summary);
-        // What has grown is read from its last turn on; a second pass replaces what the first one put in. A session
-        // whose tool text is still missing cannot have half of it.
+        // A transcript that has grown is read from its last known turn; a second pass replaces what the first one
+        // indexed. A session whose tool text is missing cannot have half of it.
         let from = row
             .filter(|row| !job.anew && !job.only_tools && row.level == level)
             .and_then(|row| Some(Mark { turn: row.turns, offset: row.last? }));
-        // As they are before they are read: what they say meanwhile is noticed the next time.
+        // Their state before they are read: later changes are noticed the next time.
         let helpers = helpers::look_up(adapter.as_ref(), &summary.path);
         let part = Part { from, until: None, prose_only: level == Level::Prose, tip: None };
         let mut blocks =
@@ -494,12 +494,12 @@ impl Run<'_> {
                 let part = Part { prose_only: level == Level::Prose, tip: Some(branch.tip), ..Part::default() };
                 let blocks = adapter.read_part(&summary.path, &part, None);
                 let mut blocks = blocks.map_err(|error| unreadable(error.kind()))?;
-                // A branch that shares all of its prompts has another answer to the last one.
+                // A branch that shares all prompts has a different answer to the last one.
                 let shared = shared.min(branch.summary.turns.saturating_sub(1));
                 read.complete &= maker.read_branch(blocks.as_mut(), number, shared);
             }
         }
-        // Where there was nothing to leave out for the second pass, there is none.
+        // If nothing was left out for the second pass, it is skipped.
         let level = if read.complete && !read.has_tools && !blocks.leaves_tools_out() { Level::All } else { level };
         let before = row.filter(|_| from.is_some()).map_or(0, |row| row.left_out.0);
         let row = Row {

@@ -1,5 +1,4 @@
-//! Keeping the index: one look at the sessions and at what is known of them, under the lock where something has to be
-//! written, and what there is to say of it.
+//! Keeps the index up to date: compares it with the catalog, updates it under the write lock, and reports its status.
 
 use std::path::Path;
 use std::thread;
@@ -16,36 +15,36 @@ use crate::sessions::catalog::{Catalog, Progress};
 use crate::sessions::session::Knowledge;
 use crate::{ctx::Ctx, private};
 
-/// How long a search waits for another process that works on the index.
+/// How long a search waits for another process that is writing the index.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What there is of an index.
+/// The state of the index.
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IndexStatus {
-    /// Where it is.
+    /// Its folder.
     pub path: String,
-    /// Sessions that are in it.
+    /// Sessions in it.
     pub sessions: usize,
-    /// Of these, those whose tool text is in it.
+    /// Those of them with tool text.
     pub with_tools: usize,
     /// Documents.
     pub documents: u64,
     /// Bytes on disk.
     pub bytes: u64,
-    /// What is not in it.
+    /// What is missing.
     pub missing: Missing,
-    /// The vectors; nothing, where this build has no search by meaning.
+    /// The vectors; `None` if this build has no search by meaning.
     pub vectors: Option<VectorStatus>,
-    /// Whether another process writes now.
+    /// Whether another process is writing it now.
     pub is_written: bool,
-    /// Lines of transcripts that are too long to be searched.
+    /// Lines of transcripts that are too long to index.
     pub left_out: u64,
-    /// Folders of agents that could not be looked into.
+    /// Folders of agents that could not be listed.
     pub unlisted: usize,
-    /// What is wrong.
+    /// Problems.
     pub notices: Vec<String>,
-    /// Why not everything could be kept.
+    /// Why some text could not be stored.
     #[serde(skip)]
     pub failed: Option<Error>,
 }
@@ -68,25 +67,25 @@ impl IndexStatus {
     }
 }
 
-/// The index and the world that it is about, in one look.
+/// The index and the catalog at one point in time.
 pub(super) struct Look {
     pub catalog: Catalog,
     pub knowledge: Knowledge,
     pub words: Option<Words>,
     pub notices: Vec<String>,
     pub missing: Missing,
-    /// Why the index could not be brought up to date.
+    /// Why the index could not be updated.
     pub failed: Option<Error>,
 }
 
-/// How the index is brought up to date.
+/// How to update the index.
 #[derive(Debug, Clone, Copy)]
 pub struct IndexRequest {
-    /// Which part of it.
+    /// The part to update.
     pub part: IndexPart,
-    /// For how long at most.
+    /// The time limit.
     pub time: Option<Duration>,
-    /// Whether to build that part again.
+    /// Whether to rebuild that part.
     pub rebuild: bool,
 }
 
@@ -95,11 +94,11 @@ pub struct IndexRequest {
 pub enum IndexPart {
     /// The words.
     Words,
-    /// The words as they are, then the vectors.
+    /// The vectors, for the words that are already indexed.
     Vectors,
 }
 
-/// Brings the index up to date, to its end or until time is up.
+/// Updates the index, completely or until time is up.
 pub(crate) fn update_index(
     ctx: &Ctx,
     request: IndexRequest,
@@ -130,7 +129,7 @@ fn update_words(
     Ok(status_of(ctx, look))
 }
 
-/// Makes the vectors that are missing, to the last or until time is up.
+/// Creates the missing vectors, all of them or until time is up.
 fn update_vectors(
     ctx: &Ctx,
     request: IndexRequest,
@@ -148,19 +147,19 @@ fn update_vectors(
     Ok(status_of(ctx, look))
 }
 
-/// What there is of the index, without changing it.
+/// The state of the index, without changing it.
 pub(crate) fn index_status(ctx: &Ctx, progress: &dyn Progress) -> Result<IndexStatus> {
     let (mut catalog, knowledge) = crate::sessions::survey::survey(ctx, progress)?;
     knowledge.title_all(&mut catalog.entries);
     let mut notices = Vec::new();
     let mut failed = None;
     let open = || Words::open(&ctx.context().paths.cache).and_then(Words::verified);
-    // Another process may replace files in this very moment.
+    // Another process may be replacing files right now.
     let words = match open().or_else(|_| open()) {
         Ok(words) => Some(words),
         Err(Trouble::Missing) => None,
         Err(Trouble::Damaged(why)) => {
-            notices.push(format!("the index is damaged and will be built anew: {why}"));
+            notices.push(format!("the index is damaged and will be rebuilt: {why}"));
             None
         }
         Err(trouble) => {
@@ -197,13 +196,13 @@ fn status_of(ctx: &Ctx, mut look: Look) -> IndexStatus {
     }
 }
 
-/// One look at the sessions and the index, which is brought up to date as far as the budget goes.
+/// Lists the sessions and opens the index, which is updated within the budget.
 pub(super) fn look(ctx: &Ctx, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
     look_and_ask(ctx, budget, progress, indexing, |_| ()).map(|(look, _)| look)
 }
 
-/// The same, and what the index says to a question. It is asked while the sessions are looked at; there is no answer
-/// where that was in vain, because the index had to be brought up to date first.
+/// The same, and queries the index while the sessions are listed. There is no answer if the index had to be updated
+/// first.
 pub(super) fn look_and_ask<T: Send>(
     ctx: &Ctx,
     budget: Budget,
@@ -213,7 +212,7 @@ pub(super) fn look_and_ask<T: Send>(
 ) -> Result<(Look, Option<T>)> {
     let cache = ctx.context().paths.cache.clone();
     let mut notices = Vec::new();
-    // Who builds it to its end wants to know that it is whole; a search has no time for that.
+    // A complete update verifies the index; a search has no time for that.
     let is_thorough = budget.until.is_none();
     let open = || Words::open(&cache).and_then(|words| if is_thorough { words.verified() } else { Ok(words) });
     let is_caught = stumble::is_panic_caught();
@@ -243,11 +242,11 @@ pub(super) fn look_and_ask<T: Send>(
         }
         other => other,
     };
-    // Who wants all of it waits for it; who asks something wants an answer.
+    // A complete update waits for the lock; a search wants to answer.
     let patience = if budget.until.is_some() { PATIENCE } else { Duration::MAX };
     let lock = match wait_for_lock(ctx, patience) {
         Ok(lock) => lock,
-        // What is there can be searched, also where nothing can be written.
+        // The existing index can be searched even if nothing can be written.
         Err(error) => {
             let Ok(words) = words else { return Err(error) };
             let missing = work.missing();
@@ -259,10 +258,10 @@ pub(super) fn look_and_ask<T: Send>(
         let words = words.ok().or_else(|| wait_for_first(&cache));
         let table = words.as_ref().map_or(&none, |words| &words.table);
         let missing = Work::find(&mut catalog, table).missing();
-        notices.push("another tine is at work on the index".to_owned());
+        notices.push("another tine is updating the index".to_owned());
         return Ok((Look { catalog, knowledge, words, notices, missing, failed: None }, answer));
     };
-    // Whoever had the lock before may have done the work.
+    // The previous owner of the lock may have done the work.
     let (opened, mut found) = match words {
         Ok(words) if words.is_current() => (Ok(words), Some(work)),
         _ => (open(), None),
@@ -273,8 +272,8 @@ pub(super) fn look_and_ask<T: Send>(
         Err(trouble) => {
             match trouble {
                 Trouble::Damaged(why) => notices.push(damaged(&why)),
-                // An index without its beginning is there no more than one that never was.
-                _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is gone")),
+                // An index without its first file is as good as missing.
+                _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is missing")),
                 _ => {}
             }
             tidy(&cache, &mut notices);
@@ -294,7 +293,7 @@ pub(super) fn look_and_ask<T: Send>(
         updated = bring(&mut words);
     }
     if updated.is_err() {
-        // What could not be finished would only take up room.
+        // Unfinished files would only take up space.
         words.sweep();
     }
     drop(lock);
@@ -307,7 +306,7 @@ pub(super) fn look_and_ask<T: Send>(
             missing
         }
         Err(trouble) => {
-            // What was committed before is still there.
+            // The last commit is still valid.
             let error = trouble_as_error(ctx, trouble);
             let Ok(before) = Words::open(&cache) else { return Err(error) };
             failed = Some(error);
@@ -318,18 +317,18 @@ pub(super) fn look_and_ask<T: Send>(
     Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, None))
 }
 
-/// Removes what older versions left; newer ones keep theirs.
+/// Removes indexes of older versions; newer versions keep theirs.
 fn tidy(cache: &Path, notices: &mut Vec<String>) {
     let (older, newer) = index::other_formats(cache);
     for folder in older {
         std::fs::remove_dir_all(&folder).or_log(format_args!("remove {}", folder.display()));
     }
     if !newer.is_empty() {
-        notices.push("there is an index of a newer tine; it is left alone, and this version keeps its own".into());
+        notices.push("found the index of a newer tine; this version uses its own".into());
     }
 }
 
-/// The right to write; most of those who have it are done in a moment.
+/// Acquires the write lock; most owners release it within a moment.
 fn wait_for_lock(ctx: &Ctx, patience: Duration) -> Result<Option<WriteLock>> {
     let begun = Instant::now();
     loop {
@@ -349,7 +348,7 @@ fn write_lock(ctx: &Ctx) -> Result<Option<WriteLock>> {
 
 pub(super) fn trouble_as_error(ctx: &Ctx, trouble: Trouble) -> Error {
     match trouble {
-        Trouble::Missing => index_error(ctx, IndexTrouble::Other, "it is gone"),
+        Trouble::Missing => index_error(ctx, IndexTrouble::Other, "it no longer exists"),
         Trouble::Damaged(why) => index_error(ctx, IndexTrouble::Damaged, &why),
         Trouble::Hindered(kind, why) => index_error(ctx, kind, &why),
     }
@@ -360,7 +359,7 @@ fn index_error(ctx: &Ctx, trouble: IndexTrouble, message: &str) -> Error {
     Error::Index { folder: ctx.context().paths.cache.join("index"), message, trouble }
 }
 
-/// Removes an index that could not be read, unless it is as it should be by now.
+/// Removes an unreadable index, unless it is intact by now.
 pub(super) fn remove_damaged(ctx: &Ctx, why: &str) -> Result<Option<String>> {
     let cache = &ctx.context().paths.cache;
     let Some(_lock) = wait_for_lock(ctx, PATIENCE)? else { return Ok(None) };
@@ -372,17 +371,17 @@ pub(super) fn remove_damaged(ctx: &Ctx, why: &str) -> Result<Option<String>> {
 }
 
 fn damaged(why: &str) -> String {
-    format!("the search index was damaged and is built anew: {}", transcript::text::one_line(why))
+    format!("the search index was damaged; rebuilding it: {}", transcript::text::one_line(why))
 }
 
-/// Whether there is what was written with an index, but not what everything begins with.
+/// Whether files of an index exist, but not the one that lists them.
 fn has_lost_its_beginning(cache: &Path) -> bool {
     let folder = index::folder(cache);
     let is_table = |entry: std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("table-");
     !folder.join("meta.json").exists() && std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(is_table))
 }
 
-/// Another process builds the very first index: wait for its first words.
+/// Another process is building the first index: wait for its first commit.
 fn wait_for_first(cache: &Path) -> Option<Words> {
     let begun = Instant::now();
     while begun.elapsed() < BEFORE {

@@ -1,9 +1,9 @@
-//! Keeping a vector for each chunk of what was said: a flat file, and a table of whose chunks are in it.
+//! Keeps a vector for each chunk of prose: a flat file, and a table of the sessions whose chunks are in it.
 //!
-//! A vector's key tells session and turn, and a fingerprint of the chunk. So whatever the table says, reading a transcript
-//! again tells which of its vectors are there, which are missing and which are of something that is not said any more. The
-//! table only saves that reading; it is written after the vectors, and one that promises more than there is counts for
-//! nothing. [`super::making`] writes both.
+//! A vector's key contains the session, the turn and a fingerprint of the chunk. So reading a transcript again shows
+//! which of its vectors exist, which are missing and which are obsolete, whatever the table says. The table only saves
+//! that reading; it is written after the vectors, and is ignored if it claims more vectors than exist.
+//! [`super::making`] writes both.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use super::index::{Row, Rows, read_table};
 use super::update::has_grown;
 use crate::sessions::catalog::Catalog;
 
-/// Changes with every change of what gets a vector.
+/// Changes whenever the selection of chunks changes.
 const FORMAT: u32 = 2;
-/// Turns beyond this number get no vectors; the other bits of a key tell the session.
+/// Turns beyond this number get no vectors; the other bits of a key identify the session.
 const LAST_TURN: u64 = (1 << 20) - 1;
 
-/// Where the vectors are, in the cache folder.
+/// The path of the vectors in the cache folder.
 pub fn path(cache: &Path) -> PathBuf {
     cache.join("index").join(format!("vectors-{FORMAT}"))
 }
 
-/// What older versions kept, which nobody reads any more.
+/// Files of older versions, which are no longer read.
 pub(super) fn outdated(cache: &Path) -> impl Iterator<Item = PathBuf> {
     let folder = cache.join("index");
     (1..FORMAT).flat_map(move |format| {
@@ -47,28 +47,28 @@ pub(super) fn key(file: u64, turn: u32, chunk: &str) -> Option<Key> {
     Some(Key { document: document(file, turn)?, part })
 }
 
-/// The part of a key that tells the turn.
+/// The part of a key that identifies the turn.
 pub(super) fn document(file: u64, turn: u32) -> Option<u64> {
     (u64::from(turn) <= LAST_TURN).then_some(short(file) | u64::from(turn))
 }
 
-/// The part of a key that tells the session.
+/// The part of a key that identifies the session.
 pub(super) fn short(file_or_document: u64) -> u64 {
     file_or_document & !LAST_TURN
 }
 
-/// The turn that a key tells.
+/// The turn in a key.
 pub(super) fn turn(document: u64) -> u32 {
     (document & LAST_TURN) as u32
 }
 
-/// Whose vectors are in the file.
+/// The sessions whose vectors are in the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct VectorTable {
-    /// How many vectors there were when it was written.
+    /// The number of vectors when it was written.
     pub records: u64,
     pub rows: Rows,
-    /// Vectors of what has grown since.
+    /// Obsolete vectors of turns that have grown since.
     pub dead: Vec<(u64, u32)>,
 }
 
@@ -76,22 +76,22 @@ pub(super) struct VectorTable {
 #[derive(Default)]
 pub(super) struct Vectors {
     pub file: Option<VectorFile>,
-    /// Why there are none, where there should be.
+    /// Why the vectors are missing, if they should exist.
     pub damage: Option<String>,
     rows: Rows,
 }
 
-/// The sessions whose vectors count, by the short form of their key, with the last turn for which they do.
+/// Sessions with valid vectors, by the short form of their key, each with the last turn that is covered.
 pub(super) struct VectorStanding {
     pub sessions: HashMap<u64, (u64, u32)>,
-    /// The sessions that have none, or not all: their places in the catalog, and their files.
+    /// Sessions without complete vectors: their positions in the catalog, and their files.
     pub missing: Vec<(usize, u64)>,
 }
 
 impl Vectors {
-    /// Opens what there is.
+    /// Opens the existing vectors.
     pub(super) fn open(cache: &Path) -> Vectors {
-        // A writer may be replacing both in this very moment.
+        // A writer may be replacing both files right now.
         let first = Vectors::try_open(cache);
         if first.file.is_some() || first.damage.is_some() { first } else { Vectors::try_open(cache) }
     }
@@ -100,25 +100,25 @@ impl Vectors {
         let table: VectorTable = read_table(&table_path(cache)).unwrap_or_default();
         match VectorFile::open(&path(cache)) {
             Ok(file) if file.lost() > 0 => {
-                Vectors { damage: Some("the end of the vectors is cut off".into()), ..Vectors::default() }
+                Vectors { damage: Some("the end of the vectors is missing".into()), ..Vectors::default() }
             }
             Ok(file) if file.len() as u64 >= table.records && !file.is_empty() => {
                 Vectors { file: Some(file), damage: None, rows: table.rows }
             }
             Err(error @ Error::Damaged { .. }) => Vectors { damage: Some(error.to_string()), ..Vectors::default() },
-            // Of sessions without a chunk there are no vectors, and yet nothing is missing.
+            // Sessions without chunks have no vectors, and yet nothing is missing.
             Ok(_) if table.records == 0 => Vectors { rows: table.rows, ..Vectors::default() },
             Ok(_) | Err(_) => Vectors::default(),
         }
     }
 
-    /// Which of the vectors are of what is said now.
+    /// Determines which vectors match the current text.
     pub(super) fn standing(&self, catalog: &mut Catalog, words: &Rows) -> VectorStanding {
         let mut standing = VectorStanding { sessions: HashMap::with_capacity(self.rows.len()), missing: Vec::new() };
         let mut grown = Vec::new();
         let mut twice = HashSet::new();
         let mut put = |file: u64, until: u32, standing: &mut VectorStanding| {
-            // Two sessions with one short key cannot be told apart.
+            // Two sessions with the same short key are indistinguishable.
             if let Some((other, _)) = standing.sessions.insert(short(file), (file, until))
                 && other != file
             {
@@ -132,7 +132,7 @@ impl Vectors {
             let row = words.get(&file).filter(is_now);
             match self.rows.get(&file) {
                 Some(own) if row.is_some_and(|row| is_same(own, row)) => put(file, u32::MAX, &mut standing),
-                // The gist of it is there.
+                // Its gist is embedded.
                 Some(own) if row.is_some_and(|row| is_of_same(own, row)) => {
                     put(file, u32::MAX, &mut standing);
                     standing.missing.push((index, file));
@@ -164,18 +164,18 @@ impl Vectors {
     }
 }
 
-/// Whether all vectors were made of what the words were read from.
+/// Whether all vectors were made from the same text as the words.
 pub(super) fn is_same(own: &Row, words: &Row) -> bool {
     own.complete && is_of_same(own, words)
 }
 
-/// The same, also where only those of the gist were made.
+/// The same, or only those of the gist were.
 pub(super) fn is_of_same(own: &Row, words: &Row) -> bool {
     (own.size, own.modified, own.inode) == (words.size, words.modified, words.inode)
         && (own.title, own.shared, own.owner) == (words.title, words.shared, words.owner)
 }
 
-/// What was said in one turn, in chunks.
+/// The prose of one turn, in chunks.
 pub(super) fn chunks_of_turn(
     adapter: &dyn Adapter,
     summary: &Summary,

@@ -32,7 +32,7 @@ pub struct ResultView {
     can_fork: bool,
     warning: Option<String>,
     forks: Vec<String>,
-    /// It wasn't found, but is there.
+    /// It did not match, but exists.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     recent: bool,
     /// The command that forks it as asked.
@@ -97,7 +97,7 @@ impl SuggestionsView {
     }
 }
 
-/// A session that stands in where nothing suits.
+/// A fallback session, listed if no session matches.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct RecentSession {

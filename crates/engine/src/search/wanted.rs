@@ -1,7 +1,7 @@
-//! What is looked for in a text: which of its words count, and where most of them stand together.
+//! The words to find in a text: which of them count, and where most of them are close together.
 //!
-//! An identifier that stands there as a whole is worth more than all of its parts, and those more than some. What is shown
-//! in the place of a secret is no word.
+//! A whole identifier scores higher than all of its parts, and those higher than some. The replacement of a secret is
+//! not a word.
 
 use std::ops::Range;
 
@@ -15,21 +15,21 @@ use super::words::{self, Run, Word};
 /// How long a snippet is, in bytes, about two lines.
 pub(super) const LENGTH: usize = 200;
 
-/// What a word is worth that is there as it was asked for,
+/// The score of a word that occurs as typed,
 const FULL: usize = 6;
 /// and an identifier of which all parts are there.
 const ALL_PARTS: usize = 4;
 /// Stands for the whole of a word.
 const WHOLE: usize = usize::MAX;
 
-/// What is looked for in a turn.
+/// The words to find in a turn.
 pub(super) struct Wanted<'a> {
     /// For each word that was asked, the terms that count as it,
     terms: &'a [Vec<String>],
-    /// and what it consists of, where it consists of several.
+    /// and its parts, if it has several.
     compounds: Vec<Option<Word>>,
     sieve: Option<Sieve>,
-    /// How many words were asked for, also those that are nowhere.
+    /// The number of words in the query, including those that occur nowhere.
     pub asked: usize,
     pub phrases: &'a [String],
     pub without: &'a [String],
@@ -40,7 +40,7 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Window {
     /// How many of the words are there,
     pub words: usize,
-    /// and how well.
+    /// and its score.
     pub worth: usize,
     pub place: Range<usize>,
 }
@@ -72,7 +72,8 @@ impl<'a> Wanted<'a> {
         Wanted { terms, compounds, sieve, asked: terms.len(), phrases: &[], without: &[] }
     }
 
-    /// How many words have to be there to show what it is about. Few words are meant together; of a sentence, half will do.
+    /// How many words must occur to show what the query is about. A few words belong together; half of a sentence is
+    /// enough.
     pub(super) fn enough(&self) -> usize {
         if self.terms.len() > 3 { self.terms.len().div_ceil(2) } else { self.terms.len() }
     }
@@ -185,7 +186,7 @@ impl<'a> Wanted<'a> {
         let mut at = start;
         for pair in run.parts() {
             self.each_of(pair, |word, part| found(word, part, at..at + pair.len()));
-            // One character alone is wanted wherever it stands.
+            // A single character matches anywhere.
             for (word, terms) in self.terms.iter().enumerate() {
                 for term in terms.iter().filter(|term| *term != pair && words::is_single(term)) {
                     if let Some(inside) = pair.find(term.as_str()) {
@@ -217,7 +218,7 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Whether a word is the one that stands for a secret.
+/// Whether a word is the replacement of a secret.
 fn is_masked(text: &str, range: &Range<usize>) -> bool {
     range.start > 0 && text.get(range.start - 1..range.end + 1) == Some(secrets::MARK)
 }

@@ -1,7 +1,7 @@
-//! What a word is: the one place that decides it, for the index, for queries and for marking hits in a snippet.
+//! Defines words: the only place that does, for the index, for queries and for marking matches in a snippet.
 //!
-//! Identifiers are found by their parts: `parseConfig` and `parse_config` are `parse`, `config` and `parseconfig`.
-//! Scripts without spaces are taken apart into pairs of characters.
+//! Identifiers are found by their parts: `parseConfig` and `parse_config` are `parse`, `config` and `parseconfig`. Text
+//! in scripts without spaces is split into pairs of characters.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -11,12 +11,12 @@ use std::ops::Range;
 use frostem::{Algorithm, Stemmer};
 use unicode_normalization::char::decompose_canonical;
 
-/// Longer words are no words that anybody types: hashes, keys, base64.
+/// Longer words are never typed: hashes, keys, base64.
 const LONGEST: usize = 64;
-/// How many stems each thread remembers.
+/// How many stems each thread caches.
 const REMEMBERED: usize = 20_000;
 
-/// Words that are in nearly every text; a query of nothing else says nothing.
+/// Words in almost every text; a query of only these is meaningless.
 const COMMON: &[&str] = &[
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "did", "do", "does", "for", "from", "had", "has", "have",
     "how", "i", "if", "in", "is", "it", "its", "me", "my", "not", "of", "on", "or", "our", "so", "that", "the", "then",
@@ -24,23 +24,23 @@ const COMMON: &[&str] = &[
     "you", "your",
 ];
 
-/// Whether a word says nothing by itself.
+/// Whether a word is meaningless by itself.
 pub(super) fn is_common(word: &str) -> bool {
     COMMON.binary_search(&word).is_ok()
 }
 
-/// A word of a text: its parts, and how it is written there.
+/// A word of a text: its parts, and its spelling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// The parts in lower case, in order; one for most words.
+    /// The parts in lower case, in order; most words have one.
     pub parts: Vec<String>,
-    /// All parts together, where there are several.
+    /// All parts joined, if there are several.
     pub whole: Option<String>,
-    /// As it stands in the text.
+    /// As it is in the text.
     pub said: String,
 }
 
-/// Takes a text apart into words.
+/// Splits a text into words.
 pub(super) fn words(text: &str) -> Vec<Word> {
     let mut found = Vec::new();
     each_word(text, |run, range| {
@@ -51,12 +51,12 @@ pub(super) fn words(text: &str) -> Vec<Word> {
     found
 }
 
-/// Calls `found` with every word of a text and its place.
+/// Calls `found` with every word of a text and its position.
 pub(super) fn each_word(text: &str, mut found: impl FnMut(&Run, Range<usize>)) {
     runs(text, &mut Run::default(), &mut found);
 }
 
-/// Calls `found` with every term of a text: the parts of its words, and words of several parts as a whole.
+/// Calls `found` with every term of a text: the parts of its words, and compound words as a whole.
 pub(super) fn each_term(text: &str, mut found: impl FnMut(&str)) {
     thread_local! {
         static RUN: RefCell<Run> = RefCell::default();
@@ -79,11 +79,11 @@ pub(super) fn with_stem<T>(word: &str, found: impl FnOnce(&str) -> T) -> T {
         static STEMMER: Stemmer = Stemmer::new(Algorithm::English);
         static KNOWN: RefCell<HashMap<u64, String, BuildHasherDefault<Same>>> = RefCell::default();
     }
-    // Snowball's English knows nothing of digits or of other scripts.
+    // Snowball's English stemmer does not handle digits or other scripts.
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         return found(word);
     }
-    // People use few words, and finding a stem takes ten times as long as remembering it.
+    // Texts have few distinct words, and stemming takes ten times as long as a cache lookup.
     KNOWN.with_borrow_mut(|known| {
         if known.len() >= REMEMBERED {
             known.clear();
@@ -102,9 +102,9 @@ pub(super) fn stem(word: &str) -> String {
 #[derive(Default)]
 pub(super) struct Run {
     text: String,
-    /// Where each part but the first begins in `text`.
+    /// The start of each part but the first in `text`.
     cuts: Vec<usize>,
-    /// Pairs of characters overlap, so they are kept as they are.
+    /// Pairs of characters overlap, so they are stored as they are.
     pairs: Vec<String>,
 }
 
@@ -116,14 +116,14 @@ impl Run {
         cut.filter(|part| !part.is_empty() && part.len() <= LONGEST).chain(self.pairs.iter().map(String::as_str))
     }
 
-    /// Nobody leaves out what stands before a number: `test_7880` is found by its parts alone.
+    /// Queries include the text before a number: `test_7880` is found by its parts alone.
     pub(super) fn whole(&self) -> Option<&str> {
         let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
         let is_whole = !self.cuts.is_empty() && self.text.len() <= LONGEST && !self.parts().any(is_number);
         is_whole.then_some(self.text.as_str())
     }
 
-    /// Whether it is of a script without spaces: its parts are pairs of characters, each a character further.
+    /// Whether it is in a script without spaces: its parts are overlapping pairs of characters.
     pub(super) fn is_unspaced(&self) -> bool {
         !self.pairs.is_empty()
     }
@@ -141,7 +141,7 @@ impl Run {
     }
 }
 
-/// What kind of character came last in a run.
+/// The kind of the previous character in a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Nothing,
@@ -154,7 +154,7 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
-        // Between words: most bytes of tool output are no letters.
+        // Between words: most bytes of tool output are not letters.
         let byte = bytes[at];
         if byte < 0x80 && !byte.is_ascii_alphanumeric() {
             at += 1;
@@ -167,7 +167,7 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
         while at < bytes.len() {
             let byte = bytes[at];
             if byte.is_ascii_lowercase() {
-                // `HTTPServer`: the last capital begins the word that follows.
+                // `HTTPServer`: the last capital starts the next part.
                 if last == Last::Upper && run.text.len() > 1 + run.cuts.last().copied().unwrap_or(0) {
                     let begin = run.text.len() - 1;
                     run.cuts.push(begin);
@@ -191,7 +191,7 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
             } else {
                 let Some(c) = text[at..].chars().next() else { break };
                 if is_unspaced(c) {
-                    // A run of its own.
+                    // A separate run.
                     if at == start {
                         at = pairs(text, at, run);
                     }
@@ -229,7 +229,7 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
     }
 }
 
-/// Takes a run of a script without spaces apart into pairs; returns where it ends.
+/// Splits a run in a script without spaces into pairs; returns its end.
 fn pairs(text: &str, start: usize, run: &mut Run) -> usize {
     let mut before: Option<char> = None;
     let mut end = start;
@@ -246,7 +246,7 @@ fn pairs(text: &str, start: usize, run: &mut Run) -> usize {
     end
 }
 
-/// Whether a word is one character of a script without spaces, which is a part of the pairs that such words are indexed by.
+/// Whether a word is a single character in a script without spaces, which is part of the indexed pairs.
 pub(super) fn is_single(word: &str) -> bool {
     let mut chars = word.chars();
     chars.next().is_some_and(is_unspaced) && chars.next().is_none()
@@ -257,15 +257,15 @@ fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{ac00}'..='\u{d7a3}' | '\u{4e00}'..='\u{9fff}' | '\u{20000}'..='\u{2fa1f}')
 }
 
-/// Adds a character as it is compared: in lower case, and without accents, which people leave out and which there are two ways
-/// to write.
+/// Appends a character in its comparison form: in lower case, and without accents, which users leave out and which have
+/// two encodings.
 pub(super) fn fold(c: char, out: &mut String) {
     if c.is_ascii() {
         return out.push(c.to_ascii_lowercase());
     }
     for lower in c.to_lowercase() {
         match lower {
-            // These are no other letter with an accent.
+            // These are not letters with an accent.
             'ß' => out.push_str("ss"),
             'æ' => out.push_str("ae"),
             'œ' => out.push_str("oe"),
@@ -283,28 +283,28 @@ pub(super) fn fold(c: char, out: &mut String) {
     }
 }
 
-/// Accents that are characters of their own.
+/// Combining accents.
 fn is_accent(c: char) -> bool {
     matches!(c, '\u{0300}'..='\u{036f}')
 }
 
-/// Vowels and joiners that are characters of their own inside a word.
+/// Combining vowels and joiners inside a word.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{0900}'..='\u{0dff}' | '\u{200c}' | '\u{200d}')
 }
 
-/// Terms put together for the index, separated by spaces.
+/// Terms for the index, joined by spaces.
 #[derive(Default)]
 pub(super) struct Terms {
     pub text: String,
     seen: Seen,
-    /// Runs of letters that were taken apart already.
+    /// Runs that were split already.
     runs: Seen,
 }
 
 type Seen = HashSet<u64, BuildHasherDefault<Same>>;
 
-/// The values are hashes already.
+/// The values are already hashes.
 #[derive(Debug, Default)]
 pub(super) struct Same(u64);
 
@@ -321,7 +321,7 @@ impl std::hash::Hasher for Same {
 }
 
 impl Terms {
-    /// Adds every term, as often as it occurs, and to `stems` the stems that are not terms already.
+    /// Adds every occurrence of every term, and to `stems` the stems that differ from the terms.
     pub(super) fn add(&mut self, text: &str, stems: &mut Terms) {
         each_term(text, |term| {
             push(&mut self.text, term);
@@ -333,7 +333,7 @@ impl Terms {
         });
     }
 
-    /// Adds every term that is not there yet: of tool output only this is kept.
+    /// Adds every distinct term: for tool output, only these are kept.
     pub(super) fn add_new(&mut self, text: &str) {
         let (out, seen) = (&mut self.text, &mut self.seen);
         let is_inside = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
@@ -343,7 +343,7 @@ impl Terms {
             let start = at + skipped;
             let length = bytes[start..].iter().position(|byte| !is_inside(byte)).unwrap_or(bytes.len() - start);
             at = start + length;
-            // Tools repeat themselves: most runs were there before and are not taken apart again.
+            // Tool output repeats itself: most runs have been split before.
             if self.runs.insert(hash(&bytes[start..at])) {
                 each_term(&text[start..at], |term| {
                     if seen.insert(hash(term.as_bytes())) {
@@ -354,7 +354,7 @@ impl Terms {
         }
     }
 
-    /// Adds one term as it is, once.
+    /// Adds one exact term, once.
     pub(super) fn add_exact(&mut self, term: &str) {
         if !term.is_empty() && term.len() < 1000 && self.seen.insert(hash(term.as_bytes())) {
             if !self.text.is_empty() {
@@ -365,7 +365,7 @@ impl Terms {
         }
     }
 
-    /// Takes what was put together and begins anew.
+    /// Takes the collected terms and resets the collection.
     pub(super) fn take(&mut self) -> String {
         self.seen.clear();
         self.runs.clear();
@@ -373,7 +373,7 @@ impl Terms {
     }
 }
 
-/// One term as it stands in a field of exact terms.
+/// A term as stored in a field of exact terms.
 pub(super) fn exact(term: &str) -> String {
     term.chars().map(|c| if c.is_whitespace() { '\u{a0}' } else { c }).collect()
 }

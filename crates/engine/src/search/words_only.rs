@@ -1,4 +1,4 @@
-//! Stands in for search by meaning in a build without the feature `semantic`.
+//! Replaces search by meaning in a build without the feature `semantic`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::sessions::catalog::Catalog;
 /// Whether this build has it.
 pub(super) const IS_THERE: bool = false;
 
-/// There is none.
+/// It does not exist.
 pub(super) enum Question {}
 
 impl Question {
@@ -48,7 +48,7 @@ pub(super) fn rank(
     match asked.question {}
 }
 
-/// Without a vocabulary, nobody knows.
+/// Unknown without a vocabulary.
 pub(super) fn is_proper_word(_: &str) -> bool {
     false
 }

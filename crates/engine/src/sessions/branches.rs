@@ -1,4 +1,4 @@
-//! The branches of a transcript beside its history: what was given up by a rewind, or said by a second process.
+//! Branches of a transcript besides its main history: abandoned by a rewind, or written by a second process.
 //!
 //! `SESSION@HANDLE` selects one. The handle is the beginning of the id of its last record, or of a fingerprint of that where
 //! the id could be the number of a turn. Such a session is read and forked like any other.
@@ -12,9 +12,9 @@ use crate::ctx::Ctx;
 use crate::sessions::session::Session;
 use crate::sessions::{Error, Result};
 
-/// How long a handle is, unless it looks like the number of a turn or another branch has the same.
+/// The length of a handle, unless it looks like a turn number or another branch has the same.
 const HANDLE: usize = 8;
-/// How much of a prompt is told.
+/// How much of a prompt is shown.
 const PROMPT: usize = 200;
 
 /// A branch of a session that is not its history.
@@ -33,7 +33,7 @@ pub struct BranchView {
     pub prompt: Option<String>,
 }
 
-/// The branches of a session that are not its history, the latest first.
+/// The branches of a session outside its main history, newest first.
 pub(crate) fn branches(ctx: &Ctx, session: &Session) -> Result<Vec<BranchView>> {
     if session.details.branches == 0 {
         return Ok(Vec::new());
@@ -103,11 +103,11 @@ fn prompt_of(ctx: &Ctx, session: &Session, tip: u64, turn: u32) -> Result<Option
     Ok(prompt.map(|prompt| text::clip(&text::one_line(&secrets::mask(&prompt).0), PROMPT)))
 }
 
-/// The session as it is along a branch.
+/// The session along a branch.
 fn along(mut session: Session, mut branches: Vec<Branch>, mut handles: Vec<String>, index: usize) -> Session {
     let (branch, handle) = (branches.swap_remove(index), handles.swap_remove(index));
     let summary = *branch.summary;
-    // Nobody works on what was given up.
+    // An abandoned branch is not open.
     (session.live, session.view.state, session.is_settled) = (None, State::Stopped, true);
     session.view.turns = summary.turns;
     let details = &mut session.details;
@@ -120,8 +120,8 @@ fn along(mut session: Session, mut branches: Vec<Branch>, mut handles: Vec<Strin
     session
 }
 
-/// What the handle of a branch is the beginning of: a word of hexadecimal digits and dashes, as point notation knows
-/// branches by. Ids that are no UUIDs may be numbers, or words of another kind.
+/// The full name of a branch, of which its handle is a prefix: hexadecimal digits and dashes, as in point notation. Ids
+/// that are not UUIDs may be numbers or other words.
 fn name(branch: &Branch) -> String {
     let is_uuid = branch.id.len() == 36 && branch.id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
     match is_uuid {
@@ -130,7 +130,7 @@ fn name(branch: &Branch) -> String {
     }
 }
 
-/// How people name each of a session's branches: by as much as tells it from the others and from the number of a turn.
+/// The shortest prefix for each branch of a session that differs from the others and from turn numbers.
 fn handles(branches: &[Branch]) -> Vec<String> {
     let names: Vec<String> = branches.iter().map(name).collect();
     let handle = |own: &String| {

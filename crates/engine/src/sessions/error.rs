@@ -1,4 +1,4 @@
-//! What can go wrong while a session is looked up or read.
+//! Errors of finding and reading sessions.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,21 +18,21 @@ pub enum Error {
     /// No session has that name, id, start of an id or path.
     #[error("session `{}` not found", one_line(.spec))]
     Unknown {
-        /// What was asked for.
+        /// The argument.
         spec: String,
         /// Names that are close to it.
         similar: Vec<String>,
     },
     /// It may be a name, but the names cannot be read.
-    #[error("cannot look up `{}`: the registry, which holds the names, cannot be read", one_line(.spec))]
+    #[error("cannot look up the name `{}`: the registry cannot be read", one_line(.spec))]
     UnreadNames {
-        /// What was asked for.
+        /// The argument.
         spec: String,
     },
     /// Several sessions match.
     #[error("`{}` matches {} sessions", one_line(.spec), .matches.len())]
     Ambiguous {
-        /// What was asked for.
+        /// The argument.
         spec: String,
         /// All that match, newest first.
         matches: Vec<SessionView>,
@@ -48,7 +48,7 @@ pub enum Error {
     NoTurn {
         /// The session.
         session: String,
-        /// What was asked for.
+        /// The argument.
         source: PointError,
     },
     /// The session has no such branch.
@@ -56,7 +56,7 @@ pub enum Error {
     NoBranch {
         /// The session.
         session: String,
-        /// What was asked for.
+        /// The requested branch.
         branch: String,
     },
     /// Several branches of the session begin that way.
@@ -94,7 +94,7 @@ pub enum Error {
     TranscriptGone {
         /// The session.
         name: SessionName,
-        /// Where it was.
+        /// Its old path.
         path: PathBuf,
     },
     /// The directory of the session was deleted or moved.
@@ -102,7 +102,7 @@ pub enum Error {
     DirectoryGone {
         /// The session.
         session: String,
-        /// Where it was.
+        /// Its old path.
         path: PathBuf,
         /// Where its repository is now.
         now: Option<PathBuf>,
@@ -138,9 +138,7 @@ impl Error {
             Error::Unknown { similar, .. } => Advice::new(
                 "unknown_session",
                 match similar.is_empty() {
-                    true => {
-                        "use a name, an id, the start of an id or a path; `tine list --all` lists every session".into()
-                    }
+                    true => "use a name, an id, an id prefix or a path; `tine list --all` lists every session".into(),
                     false => format!("did you mean {}?", similar.join(" or ")),
                 },
             ),
@@ -244,7 +242,7 @@ pub(crate) fn samples() -> Vec<Error> {
     let session = || "auth-fix".to_owned();
     let path = || PathBuf::from("/home/kim/.claude/projects/-work-app/1f3a.jsonl");
     let beyond = |turns| PointError::OutOfRange { asked: "40".into(), turns };
-    let failed = |kind: io::ErrorKind| io::Error::from(kind);
+    let failed = io::Error::from_raw_os_error;
     let view = |id: &str| SessionView {
         agent: Agent::Claude,
         id: transcript::SessionId::new(id.to_owned()).expect("an id"),
@@ -278,16 +276,16 @@ pub(crate) fn samples() -> Vec<Error> {
         },
         BadPoint(PointError::NotATurn("x".into())),
         BadName(SessionName::new("Auth fix".to_owned()).expect_err("a bad name")),
-        Unreadable { path: "./auth-fix".into(), source: failed(io::ErrorKind::NotFound) },
-        Unreadable { path: path(), source: failed(io::ErrorKind::PermissionDenied) },
+        Unreadable { path: "./auth-fix".into(), source: failed(2) },
+        Unreadable { path: path(), source: failed(13) },
         NotASession("/work/app/notes.jsonl".into()),
         Unbegun(name()),
         TranscriptGone { name: name(), path: path() },
         DirectoryGone { session: session(), path: "/work/app".into(), now: Some("/work/web".into()) },
         DirectoryGone { session: session(), path: "/work/app".into(), now: None },
-        Export { folder: "/work/notes".into(), source: failed(io::ErrorKind::NotADirectory) },
-        Export { folder: "/work/notes".into(), source: failed(io::ErrorKind::PermissionDenied) },
-        Export { folder: "/work/notes".into(), source: failed(io::ErrorKind::StorageFull) };
+        Export { folder: "/work/notes".into(), source: failed(20) },
+        Export { folder: "/work/notes".into(), source: failed(13) },
+        Export { folder: "/work/notes".into(), source: failed(28) };
         wraps File, Config, Workspace, Registry
     ]
 }

@@ -1,7 +1,7 @@
 //! Sessions as Markdown files, for other tools to read: one file per session, written again only when it changed.
 //!
-//! What is in the folder tells everything: each file begins with a mark of what it was made from. Nothing else in the
-//! folder is ever touched, and secrets of known shapes are masked unless the person wants them.
+//! The folder contains all state: each file starts with a mark of its source. Other files in the folder are never
+//! touched, and recognized secrets are redacted unless the user wants to keep them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -22,10 +22,10 @@ use crate::sessions::{Error, Result};
 
 /// Changes with every change of what is written.
 const FORMAT: u32 = 2;
-/// How the line begins that tells what a file was made from.
+/// The prefix of the line that records the source of a file.
 const MARK: &str = "tine: ";
 
-/// What is to be exported, and where to.
+/// What to export, and where to.
 #[derive(Debug, Clone)]
 pub struct ExportRequest {
     /// The folder of the files.
@@ -38,7 +38,7 @@ pub struct ExportRequest {
     pub tools: Tools,
     /// Whether secrets of known shapes stay.
     pub keep_secrets: bool,
-    /// Whether files of sessions that are gone are removed.
+    /// Whether to remove files of sessions that no longer exist.
     pub prune: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Exported {
     pub written: usize,
     /// Files that were up to date.
     pub unchanged: usize,
-    /// Files of sessions that are gone, and that were removed.
+    /// Files removed because their sessions no longer exist.
     pub removed: usize,
     /// Secrets that were masked in the files that were written.
     pub masked: usize,
@@ -97,7 +97,7 @@ fn export_one(ctx: &Ctx, session: &Session, path: &Path, request: &ExportRequest
     match written_mark(path) {
         Ok(Some(written)) if written == mark => return Ok(None),
         Ok(Some(_)) => {}
-        Ok(None) => return Err(failed(io::Error::other("a file of this name was not written by tine"))),
+        Ok(None) => return Err(failed(io::Error::other("a file with this name exists and was not written by tine"))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
@@ -128,10 +128,10 @@ fn export_one(ctx: &Ctx, session: &Session, path: &Path, request: &ExportRequest
     })
 }
 
-/// Removes the files of sessions that are gone. Where an agent's folder could not be looked into, nothing is.
+/// Removes the files of sessions that no longer exist. If an agent's folder could not be read, removes nothing.
 fn prune(ctx: &Ctx, folder: &Path, kept: &HashSet<&str>, errors: &mut Vec<String>) -> io::Result<usize> {
     if !ctx.warnings.borrow().is_empty() {
-        errors.push("nothing was removed, because not every session could be looked at".to_owned());
+        errors.push("removed nothing, because some sessions could not be read".to_owned());
         return Ok(0);
     }
     let mut removed = 0;
@@ -156,7 +156,7 @@ fn is_asked(request: &ExportRequest, session: &Session) -> bool {
         && project.is_none_or(|project| view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd)))
 }
 
-/// The name of each session's file: its agent and id, and something of its path where an id is there twice.
+/// The name of each session's file: its agent and id, and part of its path if the id is not unique.
 fn file_names(sessions: &[Session]) -> Vec<String> {
     let mut counts: HashMap<String, usize> = HashMap::new();
     let plain = |session: &Session| format!("{}-{}", session.view.agent, session.view.id);
@@ -176,12 +176,12 @@ fn mark(session: &Session, request: &ExportRequest) -> String {
     let (tools, keep_secrets) = (request.tools, request.keep_secrets);
     let modified = fs::metadata(&view.path).map_or(0, |metadata| agents::stamp(&metadata).modified);
     let made_from = format!("{FORMAT} {tools:?} {keep_secrets} {} {modified} {view:?}", session.size);
-    // Whether somebody is at work in it is no part of the file.
+    // The state of the session is not part of the file.
     let made_from = made_from.replace(&format!("state: {:?}", view.state), "");
     format!("{:016x}", hash(made_from.as_bytes()))
 }
 
-/// The mark of a file that is there; nothing where it is somebody else's.
+/// The mark of an existing file; `None` if it was not written by tine.
 fn written_mark(path: &Path) -> io::Result<Option<String>> {
     let mut head = [0; 64];
     let mut length = 0;
@@ -197,7 +197,7 @@ fn written_mark(path: &Path) -> io::Result<Option<String>> {
     Ok(mark.map(str::to_owned))
 }
 
-/// What stands at the top, for programs: YAML, in which every text is quoted as in JSON.
+/// The header for programs: YAML, with every text quoted as in JSON.
 fn header(out: &mut impl Write, view: &SessionView, mark: &str) -> io::Result<()> {
     let quoted = |value: &str| serde_json::Value::from(text::one_line(value)).to_string();
     writeln!(out, "---\n{MARK}{mark}\nsession: {}\nagent: {}", quoted(view.id.as_str()), view.agent)?;

@@ -1,4 +1,4 @@
-//! Who was forked from whom, as far as the agents' files tell.
+//! Finds out which session was forked from which, from the agents' files.
 //!
 //! Where an agent recorded a pointer, it is taken. Where it did not, sessions that hold the same turns are related, and
 //! the one whose file is older is the parent. A pointer can be out of date: Claude Code's `--fork-session` of a branch
@@ -31,7 +31,7 @@ pub(crate) fn infer(
     children.iter().copied().filter_map(parent_of).collect()
 }
 
-/// After which of their parents' turns forks were made whose parents were told without that.
+/// Finds the turn at which forks were made whose parents were recorded without one.
 pub(crate) fn turns(
     entries: &[Entry],
     known: &HashMap<(Agent, SessionId), Lineage>,
@@ -51,7 +51,7 @@ pub(crate) fn turns(
     asked.filter_map(turn).collect()
 }
 
-/// Sessions by the turns that they hold. What is not asked for of a session is not taken apart.
+/// Sessions by the turns that they contain. Only the required facts are decoded.
 struct Family<'a> {
     entries: &'a [Entry],
     /// Those that hold a turn which one of the children begins with.
@@ -119,7 +119,7 @@ impl<'a> Family<'a> {
         })
     }
 
-    /// Of the older sessions that hold the child's first turn, the one that shares most; of several, the oldest.
+    /// Of the older sessions that contain the child's first turn, the one that shares most; of several, the oldest.
     fn oldest_with_most(&self, child: usize) -> Option<(usize, Shared)> {
         let (summary, first) = (&self.entries[child].summary, *self.entries[child].turn_keys().first()?);
         let candidates = self.by_turn.get(&(summary.agent, first))?;
@@ -162,7 +162,7 @@ impl<'a> Family<'a> {
     }
 }
 
-/// Sorts sessions by creation. Where the id doesn't carry the time, the file system tells.
+/// Sorts sessions by creation. If the id doesn't contain the time, the file system's is used.
 pub(crate) fn age(entry: &Entry) -> (i64, &str) {
     let born = agents::time_in_id(&entry.summary.id).or(entry.stamp.born).unwrap_or(entry.stamp.modified);
     (born, entry.summary.id.as_str())

@@ -1,5 +1,5 @@
-//! Where a directory that is gone is now. A repository is known again by its commits, never by the name of its folder:
-//! those that tine remembers, and those that the agents wrote down.
+//! Finds where a missing directory is now. A repository is recognized by its commits, never by the name of its folder:
+//! by those that tine recorded, and those that the agents wrote down.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::sessions::{Error, Result};
 use crate::workspace;
 use crate::workspace::git::Git;
 
-/// How deep a repository is looked for below a folder, and in how many folders at most.
+/// How deep below a folder repositories are searched, and in how many folders at most.
 const DEPTH: usize = 3;
 const MOST_FOLDERS: usize = 4_000;
 
@@ -36,7 +36,7 @@ pub(crate) fn note_repository(ctx: &Ctx, directory: &Path) {
         .or_log("record where the repository is");
 }
 
-/// Whether a session can go on in a directory. One that is gone is looked for.
+/// Checks that a session can continue in its directory. A missing directory is searched for.
 pub(crate) fn check_directory(ctx: &Ctx, session: &Session, directory: &Path) -> Result<()> {
     if directory.is_dir() {
         note_repository(ctx, directory);
@@ -49,8 +49,8 @@ pub(crate) fn check_directory(ctx: &Ctx, session: &Session, directory: &Path) ->
     Err(Error::DirectoryGone { session: session.view.label().to_owned(), path: directory.to_owned(), now })
 }
 
-/// Where the repository of a directory that is gone is now: the working tree of the session's branch, else any that
-/// is found. Nothing that cannot be told to be the same repository.
+/// Where the repository of a missing directory is now: the working tree of the session's branch, otherwise any that is
+/// found. Only repositories that are certainly the same count.
 fn where_now(ctx: &Ctx, session: &Session, gone: &Path) -> Result<Option<PathBuf>> {
     let Ok(git) = ctx.git() else {
         return Ok(None);
@@ -76,7 +76,7 @@ fn where_now(ctx: &Ctx, session: &Session, gone: &Path) -> Result<Option<PathBuf
     let tree = best.map(|top| tree_of(&git, top, branch));
     Ok(tree.map(|tree| {
         let inner = tree.join(below.unwrap_or_default());
-        // Joined with nothing, a path gets a slash behind it.
+        // Joined with an empty path, a path would get a trailing slash.
         if inner.is_dir() { inner.components().collect() } else { tree }
     }))
 }
@@ -87,7 +87,7 @@ fn tree_of(git: &Git, top: &Path, branch: Option<&str>) -> PathBuf {
     tree.unwrap_or_else(|| top.to_owned())
 }
 
-/// The repositories below a folder, as far as they are not hidden and not too many folders away.
+/// The repositories below a folder, except in hidden folders and within the limits.
 fn repositories_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = VecDeque::from([(folder.to_owned(), 0)]);

@@ -1,5 +1,5 @@
-//! Which directories belong together: a directory, and where it lies in a git repository, that repository with all
-//! of its worktrees. git's own files are read, because starting git costs more than a whole listing.
+//! Which directories belong together: a directory or, in a git repository, the repository with all its worktrees. git's
+//! own files are read, because starting git costs more than a whole listing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// The project that `directory` lies in.
+    /// The project of `directory`.
     pub fn of(directory: &Path) -> Self {
         let resolved = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let mut roots = vec![directory.to_owned()];
@@ -49,7 +49,7 @@ impl Project {
     }
 }
 
-/// The branch that is checked out in `directory`; nothing outside of a repository or where none is.
+/// The branch checked out in `directory`; `None` without a repository or a branch.
 pub(crate) fn current_branch(directory: &Path) -> Option<String> {
     let folder = git_folder(directory.ancestors().find(|top| top.join(".git").exists())?)?;
     let head = fs::read_to_string(folder.join("HEAD")).ok()?;
@@ -70,7 +70,7 @@ pub(crate) fn current_commit(directory: &Path) -> Option<String> {
     packed.lines().find_map(|line| line.strip_suffix(reference)?.strip_suffix(' ').map(str::to_owned))
 }
 
-/// The top of the working tree around `directory`; nothing outside of a repository.
+/// The top of the working tree that contains `directory`; `None` without a repository.
 pub(crate) fn top(directory: &Path) -> Option<PathBuf> {
     repository(directory).map(|(top, _)| top)
 }

@@ -13,7 +13,7 @@ use crate::sessions::session::{Knowledge, Session};
 use crate::sessions::survey;
 use crate::sessions::{Error, Result};
 
-/// A session as it is now.
+/// The current state of a session.
 pub(crate) fn refresh(ctx: &Ctx, session: &Session) -> Result<Session> {
     let path = &session.view.path;
     let metadata = match fs::metadata(path) {

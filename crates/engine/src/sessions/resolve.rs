@@ -1,4 +1,4 @@
-//! `SESSION`, wherever it stands on the command line: a name, an id, a unique beginning of one, a path, `.` or `-`.
+//! Resolves `SESSION` on the command line: a name, an id, a unique id prefix, a path, `.` or `-`.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ pub(crate) fn resolve(ctx: &Ctx, sessions: &[Session], spec: &str) -> Result<Sel
         session = branches::on_branch(ctx, session, branch)?;
     }
     let turns = match at {
-        // Whoever wants a whole session must not be given a branch of it.
+        // A command for a whole session must not get a branch of it.
         At::End => branch.map(|_| session.view.turns),
         at => Some(
             at.resolve(session.view.turns)

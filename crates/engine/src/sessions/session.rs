@@ -1,4 +1,4 @@
-//! A session as the engine sees it: the agent's facts, tine's knowledge, and whether a process has it open.
+//! A session as the engine sees it: the agent's facts, tine's records, and the process that has it open.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -14,39 +14,39 @@ use crate::registry::{Lineage, MadeFork, Registry, SessionKey, UnstartedFork};
 use crate::sessions::catalog::Entry;
 use crate::sessions::project;
 
-/// One session with everything known of it.
+/// A session with everything known about it.
 #[derive(Debug, Clone)]
 pub struct Session {
-    /// What people and programs see.
+    /// What users and programs see.
     pub view: SessionView,
-    /// What else the agent's files say.
+    /// Other facts from the agent's files.
     pub details: Details,
     /// The process that has it open.
     pub live: Option<LiveSession>,
     /// The transcript's size in bytes.
     pub size: u64,
-    /// What the transcript looked like when it was read.
+    /// The state of the file when it was read.
     pub(crate) stamp: Stamp,
-    /// Whether nothing more of its last turn is to come: it is complete, or was cut off before anybody opened it again.
+    /// Whether its last turn is final: complete, or interrupted before the session was last opened.
     pub is_settled: bool,
-    /// Its place in the order in which forks were registered, where it is one.
+    /// Its position in the order in which forks were registered, if it is a fork.
     pub(crate) number: Option<i64>,
 }
 
-/// What the agent's files say of a session beyond its view.
+/// Facts from the agent's files beyond the view.
 #[derive(Debug, Clone, Default)]
 pub struct Details {
-    /// The title that a person gave inside the agent.
+    /// The title that the user gave it inside the agent.
     pub custom_title: Option<String>,
-    /// The title that the agent made up.
+    /// The title that the agent generated.
     pub agent_title: Option<String>,
-    /// The first thing that was asked.
+    /// The first prompt.
     pub first_prompt: Option<String>,
-    /// The model that answered last.
+    /// The model of the last answer.
     pub model: Option<String>,
-    /// The agent's version that wrote last.
+    /// The version of the agent that wrote last.
     pub version: Option<String>,
-    /// Other branches that it was on before, as far as the agent says.
+    /// Other branches that it worked on before, if the agent records them.
     pub earlier_branches: Vec<String>,
     /// The token use that the agent last reported.
     pub tokens: Option<TokenUse>,
@@ -54,70 +54,70 @@ pub struct Details {
     pub largest_context: u64,
     /// Whether the last record leaves a turn unfinished.
     pub mid_turn: bool,
-    /// Whether a part of the history was replaced by a summary for the model.
+    /// Whether part of the history was replaced by a summary.
     pub compacted: bool,
-    /// What makes reading and copying it quick, where its file is its own history in its own order.
+    /// What speeds up reading and copying, if the file is in history order.
     pub known: Option<Known>,
-    /// Whether records stand before others that they follow.
+    /// Whether records precede others that they follow.
     pub disordered: bool,
     /// Whether the agent itself would go on from another record than the history's last, and not find what was said.
     pub tip_differs: bool,
     /// The turn of each record on the history that names a missing parent and follows another record instead.
     pub gaps: Vec<u32>,
-    /// How many other branches of the transcript say something.
+    /// How many other branches of the transcript have text.
     pub branches: u32,
-    /// The last record of the branch that is meant, where that is not the one that the agent would resume.
+    /// The last record of the selected branch, if the agent would resume another one.
     pub tip: Option<u64>,
-    /// How people name that branch: [`crate::BranchView::handle`].
+    /// The label of that branch: [`crate::BranchView::handle`].
     pub branch: Option<String>,
-    /// What was wrong in the files.
+    /// Defects found in the files.
     pub defects: Defects,
 }
 
 impl Session {
-    /// How the registry knows it.
+    /// Its key in the registry.
     pub fn key(&self) -> SessionKey {
         SessionKey { agent: self.view.agent, id: self.view.id.clone(), path: self.view.path.clone() }
     }
 
-    /// Whether a process has it open for somebody. What a daemon keeps for later can be opened by anybody.
+    /// Whether a process has it open for a user. A session that only a daemon keeps can be opened.
     pub fn is_open(&self) -> bool {
         self.live.is_some() && self.view.state != State::Stopped
     }
 
-    /// What has it open.
+    /// The process that has it open.
     pub fn holder(&self) -> Option<Holder> {
         self.live.as_ref().map(|live| live.holder)
     }
 
-    /// What orders a listing: the last record, else the file's own time.
+    /// The sort key of a listing: the time of the last record, otherwise of the file.
     pub fn updated(&self) -> Timestamp {
         self.view.updated.unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }
 
-/// Everything beside the session files that a session's view is made from.
+/// Everything besides the session files that goes into a session's view.
 pub(crate) struct Knowledge {
-    /// Names by id; sessions that share one are told apart by agent and path.
+    /// Names by id; sessions with the same id are distinguished by agent and path.
     names: HashMap<SessionId, Vec<(SessionKey, SessionName)>>,
     /// The sessions that had another id before they were cleared.
     holders: HashMap<(Agent, SessionId), SessionId>,
     lineage: HashMap<SessionId, Vec<(Agent, Lineage)>>,
-    /// Forks whose making is known.
+    /// Forks whose origin is known.
     made: HashMap<SessionId, Vec<(SessionKey, MadeFork)>>,
     /// Forks that have not started.
     unstarted: Vec<UnstartedFork>,
     notes: HashMap<Agent, Notes>,
     live: HashMap<Agent, Live>,
-    /// Sessions of which was heard last that they wait for a permission, and when, in nanoseconds since 1970.
+    /// Sessions whose last event was a permission request, with its time in nanoseconds since 1970.
     asks: HashMap<(Agent, SessionId), i64>,
-    /// The terminals of a daemon, where one has sessions open.
+    /// The terminals of a daemon that has sessions open.
     terminals: Vec<Terminal>,
     /// In nanoseconds since 1970.
     now: i64,
 }
 
-/// The facts of a session that decide what the process that has it open is doing.
+/// The facts that determine what the process that has a session open is doing.
 struct ActivityFacts<'a> {
     agent: Agent,
     id: &'a SessionId,
@@ -129,7 +129,7 @@ struct ActivityFacts<'a> {
     written: i64,
 }
 
-/// Who has a session open, and what it does there.
+/// The process that has a session open, and what it does.
 struct Activity {
     live: Option<LiveSession>,
     state: State,
@@ -137,7 +137,7 @@ struct Activity {
 }
 
 impl Knowledge {
-    /// What is known of one session that was read before, looked up by its key alone.
+    /// The knowledge about one session that was read before, looked up by its key.
     pub(super) fn of_one(ctx: &Ctx, session: &Session) -> registry::Result<Self> {
         let (key, registry) = (session.key(), ctx.registry());
         let live = ctx.adapter(key.agent).live_session(&key.id);
@@ -192,7 +192,7 @@ impl Knowledge {
         Ok(Knowledge { names, holders, lineage, made, unstarted, notes, live, asks, terminals, now })
     }
 
-    /// The forks that have not started, as if they were in the agents' files. Those in the trash aren't there.
+    /// Forks that have not started, as entries like those from the agents' files. Forks in the trash are left out.
     pub(crate) fn unstarted_entries(&self) -> impl Iterator<Item = Entry> {
         self.unstarted.iter().filter_map(|fork| {
             let metadata = std::fs::metadata(&fork.key.path).ok()?;
@@ -220,7 +220,7 @@ impl Knowledge {
     }
 
     /// Whether a daemon keeps a session that no terminal shows. A terminal that tine opened shows its own session; any
-    /// other one may show any session of its directory.
+    /// other may show any session of its directory.
     fn is_left(&self, live: &LiveSession, facts: &ActivityFacts<'_>) -> bool {
         let name = facts.name.map(SessionName::as_str);
         let shows = |terminal: &Terminal| match terminal.mark.as_deref() {
@@ -236,7 +236,7 @@ impl Knowledge {
         Some(&own.1)
     }
 
-    /// How the ids of sessions begin that have names.
+    /// The first characters of the ids of sessions with names.
     pub(crate) fn who_may_be_named(&self) -> HashSet<u64> {
         self.names.keys().map(|id| beginning(id.as_str())).collect()
     }
@@ -248,7 +248,7 @@ impl Knowledge {
         }
     }
 
-    /// Gives all sessions such titles. Of most nothing is looked at but how their ids begin.
+    /// Does this for all sessions. For most, only the first characters of the id are compared.
     pub(crate) fn title_all(&self, entries: &mut [Entry]) {
         let titles = self.notes.iter().flat_map(|(agent, notes)| notes.titles.keys().map(move |id| (*agent, id)));
         let titled: HashSet<(Agent, u64)> = titles.map(|(agent, id)| (agent, beginning(id.as_str()))).collect();
@@ -260,15 +260,15 @@ impl Knowledge {
         }
     }
 
-    /// What is known of the making of a session.
+    /// What is known about the origin of a session.
     fn made(&self, summary: &Summary) -> Option<&MadeFork> {
         let mut made = self.made.get(&summary.id)?.iter();
         let own = made.find(|(key, _)| key.agent == summary.agent && key.path == summary.path)?;
         Some(&own.1)
     }
 
-    /// Gives forks the time and the directory of their own where their records still tell those of their sources. Of most
-    /// sessions nothing is looked at but how their ids begin.
+    /// Gives forks their own time and directory if their records still have those of the source. For most sessions,
+    /// only the first characters of the id are compared.
     pub(crate) fn correct_forks(&self, entries: &mut [Entry]) {
         let forks: HashSet<u64> =
             self.made.keys().chain(self.lineage.keys()).map(|id| beginning(id.as_str())).collect();
@@ -283,7 +283,7 @@ impl Knowledge {
         if let Some((cwd, turns)) = made.and_then(|made| made.cwd.as_ref().zip(made.turns))
             && summary.turns <= turns
         {
-            // Nobody has asked anything in the fork, so every record of a directory comes from the source.
+            // The fork has no prompts yet, so every record of a directory comes from the source.
             summary.cwd = Some(cwd.clone());
         }
         let made = made.and_then(|made| Timestamp::from_millisecond(made.at).ok());
@@ -294,8 +294,8 @@ impl Knowledge {
         summary.updated = summary.updated.max(Some(born));
     }
 
-    /// When the agent itself made a fork whose records keep the times of the source: its file was created then. A file
-    /// that was restored from a backup is younger than what was said in the fork.
+    /// When the agent itself created a fork whose records keep the times of the source: the creation time of its file.
+    /// A file restored from a backup is newer than the messages in the fork.
     fn file_of_fork_began(&self, stamp: &agents::Stamp, summary: &Summary) -> Option<Timestamp> {
         if !agents::about(summary.agent).native_fork.keeps_times {
             return None;
@@ -308,24 +308,24 @@ impl Knowledge {
         (is_of_source(summary.created) && (is_unused || !is_of_source(summary.updated))).then_some(born)
     }
 
-    /// The name of a session, of whose path nothing is known.
+    /// The name of a session whose path is unknown.
     fn name_of(&self, agent: Agent, id: &SessionId) -> Option<SessionName> {
         let named = |id: &SessionId| self.names.get(id)?.iter().find(|(key, _)| key.agent == agent);
         let named = named(id).or_else(|| named(self.holders.get(&(agent, id.clone()))?))?;
         Some(named.1.clone())
     }
 
-    /// Who has a session open, and what it does there.
+    /// The process that has a session open, and what it does.
     fn activity(&self, facts: &ActivityFacts<'_>) -> Activity {
         let live = self.live.get(&facts.agent).and_then(|live| live.sessions.get(facts.id));
         let live = live.filter(|live| live.is_of_project(facts.path, facts.cwd)).cloned();
         let written = facts.written;
         let mut state = state_of(live.as_ref(), facts.mid_turn, written, self.now);
-        // What a daemon keeps for later is at rest; what it still works on is not.
+        // A session that only a daemon keeps is at rest, unless it is still busy.
         if state == State::Idle && live.as_ref().is_some_and(|live| self.is_left(live, facts)) {
             state = State::Stopped;
         }
-        // An agent that keeps no state file reports by its hooks that it waits. When it writes again, it doesn't wait.
+        // An agent without a state file reports by its hooks that it is waiting. Once it writes again, it no longer is.
         let asked = self.asks.get(&(facts.agent, facts.id.clone()));
         if state == State::Busy && asked.is_some_and(|asked| *asked >= written - JUST_BEFORE) {
             state = State::Waiting;
@@ -338,7 +338,7 @@ impl Knowledge {
         Activity { live, state, is_settled }
     }
 
-    /// The same session with its state as it is now, if its transcript has not changed.
+    /// The same session with its current state, if its transcript has not changed.
     pub(super) fn with_state_now(&self, session: &Session) -> Session {
         let names = self.names.get(&session.view.id).and_then(|names| names.first());
         let name = names.map(|(_, name)| name.clone());
@@ -356,7 +356,7 @@ impl Knowledge {
         session
     }
 
-    /// Puts one session together.
+    /// Assembles one session.
     pub(crate) fn session(&self, entry: Entry) -> Session {
         let mut summary = entry.summary.into_summary();
         self.title(&mut summary);
@@ -428,16 +428,16 @@ impl Knowledge {
     }
 }
 
-/// What a fork that has not started is about: what its agent will be handed.
+/// The title of a fork that has not started, from the transcript that its agent will receive.
 fn title_of_unstarted(parent: &ParentView) -> String {
     let label = parent.name.as_ref().map_or_else(|| parent.id.short(), SessionName::as_str);
     let turn = parent.turn.map(|turn| format!(" up to turn {turn}")).unwrap_or_default();
     format!("transcript of {label}{turn}")
 }
 
-/// Sessions, newest first, put together as they are asked for.
+/// Sessions, newest first, assembled on demand.
 pub struct Listing {
-    /// The newest last, so that each is given away once it is done with.
+    /// The newest last, so that each can be popped.
     entries: Vec<Entry>,
     knowledge: Knowledge,
     handles: HashMap<SessionId, String>,
@@ -453,7 +453,7 @@ impl Listing {
         Listing { entries, knowledge, handles }
     }
 
-    /// The longest name or beginning of an id among them, in characters.
+    /// The length of the longest name or id prefix among them, in characters.
     pub fn label_width(&self) -> usize {
         let label = |entry: &Entry| match self.knowledge.name(&entry.summary) {
             Some(name) => name.as_str().len(),
@@ -490,17 +490,17 @@ fn updated(stamp: &agents::Stamp, summary: &Summary) -> Option<Timestamp> {
     summary.updated.or_else(|| Timestamp::from_nanosecond(i128::from(stamp.modified)).ok())
 }
 
-/// How many nanoseconds an agent may take to say that it is at work on what it has written down.
+/// How many nanoseconds an agent may take to report that it is busy with what it has written.
 const SAYS_SO_WITHIN: i64 = 5_000_000_000;
 
-/// An agent that said that it is idle so many nanoseconds after something was written said it of what came before, or is
+/// If an agent reported idle within this many nanoseconds after a write, the report is about earlier work, or it is
 /// still writing.
 const JUST_BEFORE: i64 = 2_000_000_000;
-/// By how many nanoseconds the start of a process may be off.
+/// The recorded start of a process may be off by this many nanoseconds.
 const CLOCKS_DIFFER: i64 = 100_000_000;
 
-/// The agent's own word counts; where it gives none, the transcript tells. A prompt is in the transcript a moment before
-/// the agent says that it is at work on it, and the end of a turn a moment after it says that it is idle.
+/// The agent's own report counts; without one, the transcript decides. A prompt is in the transcript a moment before
+/// the agent reports that it is busy, and the end of a turn a moment after it reports that it is idle.
 fn state_of(live: Option<&LiveSession>, is_mid_turn: bool, written: i64, now: i64) -> State {
     let is_new = |since: i64| since < written + JUST_BEFORE && now - written < SAYS_SO_WITHIN;
     match live {
@@ -509,7 +509,7 @@ fn state_of(live: Option<&LiveSession>, is_mid_turn: bool, written: i64, now: i6
             State::Busy
         }
         Some(LiveSession { state: Some(state), .. }) => *state,
-        // What was cut off before this process began is not what it is at work on. Clocks are not that exact.
+        // A turn that was interrupted before this process started is not its current work. Clocks are not that exact.
         Some(live) if is_mid_turn && live.since.is_none_or(|began| written >= began - CLOCKS_DIFFER) => State::Busy,
         Some(_) => State::Idle,
     }
@@ -519,11 +519,11 @@ fn nanoseconds_now() -> i64 {
     i64::try_from(Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX)
 }
 
-/// The shortest beginnings of ids that tell all of them apart, at least eight characters long.
+/// The shortest id prefixes that are unique, at least eight characters long.
 ///
 /// Codex's ids begin with the time, so those of one minute share their first eight characters.
 pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<SessionId, String> {
-    // Nearly all differ in their first eight characters; only those that do not are looked at closer.
+    // Almost all ids differ in their first eight characters; only the others are compared further.
     let mut all: Vec<(u64, &SessionId)> = ids.map(|id| (beginning(id.as_str()), id)).collect();
     all.sort_unstable_by_key(|(beginning, _)| *beginning);
     let alike = all.chunk_by(|(a, _), (b, _)| a == b).filter(|alike| alike.len() > 1);
@@ -537,7 +537,7 @@ pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<S
     for (index, id) in sorted.iter().enumerate() {
         let after = sorted.get(index + 1).map_or(0, |next| shared(id, next));
         let needed = (before.max(after) + 1).max(8).min(id.as_str().len());
-        // Only those that differ from the usual are worth keeping.
+        // Only exceptional lengths are kept.
         if needed > 8 {
             handles.insert((*id).clone(), id.as_str()[..needed].to_owned());
         }

@@ -1,4 +1,4 @@
-//! Settling what a look at the files shows: sessions that were started have begun, and forks have names.
+//! Updates the records after a listing: sessions that were started have begun, and new forks get names.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::registry::Result;
 use crate::registry::{Lineage, SessionKey, StartedRow};
 use crate::sessions::catalog::Catalog;
 
-/// Settles sessions that were started: those that began are like any other from now on, and those that were given
-/// up before anything was said leave nothing behind.
+/// Resolves pending starts: sessions that have begun become ordinary ones, and starts that were abandoned without a
+/// message are forgotten.
 pub(crate) fn settle_starts(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
     let started = ctx.registry().starts()?;
     let now = ctx.context().clock.now();
@@ -35,8 +35,8 @@ pub(crate) fn settle_starts(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
     Ok(())
 }
 
-/// The session of a start whose id was the agent's to choose: the one that its process has open, else the first one
-/// that began in its directory since, before somebody was started there again.
+/// The session of a start whose id the agent chose: the one that its process has open, otherwise the first one created
+/// in its directory since then and before the next start there.
 fn find_started(
     ctx: &Ctx,
     row: &StartedRow,
@@ -50,12 +50,12 @@ fn find_started(
     let cwd = row.cwd.as_deref().map(Path::new);
     let next = started.iter().filter(|other| (other.agent, &other.cwd) == (row.agent, &row.cwd));
     let next = next.map(|other| other.created).filter(|created| *created > row.created).min();
-    // A daemon does not tell which of several terminals in one directory a session belongs to.
+    // A daemon does not reveal which of several terminals in a directory shows a session.
     let is_alone = started.iter().filter(|other| (other.agent, &other.cwd) == (row.agent, &row.cwd)).count() == 1;
     let is_kept = |id: &SessionId| live.sessions.get(id).is_some_and(|session| session.holder == Holder::Daemon);
     let fits = |entry: &&crate::sessions::catalog::Entry| {
         let summary = &entry.summary;
-        // Some write down whole seconds; what may have begun with either of two began with the first.
+        // Some agents record whole seconds; a session that fits two starts belongs to the first.
         let began = summary.created.map(|created| created.as_millisecond());
         let began = began.is_some_and(|began| began + 1000 >= row.created && next.is_none_or(|next| began < next));
         summary.agent == row.agent
@@ -70,14 +70,14 @@ fn find_started(
                             && (is_alone || !is_kept(&summary.id))
                     }
                 }
-                // Whoever was told to start it by hand starts it in a terminal.
+                // A start that the user runs by hand runs in a terminal.
                 && (row.launcher.pid().is_some() || adapter.client(&summary.path) != Some(Client::Headless))
     };
     let first = catalog.entries.iter().filter(fits).min_by_key(|entry| entry.summary.created);
     Ok(first.map(|entry| (entry.summary.id.clone(), entry.summary.path.clone())))
 }
 
-/// Names forks that were made inside the agents and that no hook told of.
+/// Names forks that were created inside the agents and not reported by a hook.
 pub(crate) fn name_forks(ctx: &Ctx, found: &[((Agent, SessionId), Lineage)], catalog: &Catalog) -> Result<()> {
     let named = ctx.registry().names_with_times()?;
     if named.is_empty() {
@@ -96,19 +96,19 @@ pub(crate) fn name_forks(ctx: &Ctx, found: &[((Agent, SessionId), Lineage)], cat
         let Some(entry) = catalog.with_id(*agent, id).next().filter(|entry| entry.is_shown()) else {
             continue;
         };
-        // Of sessions that share an id, a relative is the one in the same project.
+        // Of sessions with the same id, the parent is the one in the same project.
         let near = |key: &SessionKey| key.path.parent() == entry.summary.path.parent();
         let holds = |agent: Agent, id: &SessionId| {
             let same = || named.iter().filter(|(key, _, _)| key.agent == agent && key.id == *id);
             same().find(|(key, _, _)| near(key)).or_else(|| same().next())
         };
-        // What was said before a `/clear` is the same session to people.
+        // For users, the transcript before a `/clear` is the same session.
         let holder = holders.get(&parent_id);
         let parent_row = holds(parent.agent, &parent.id).or_else(|| holds(parent.agent, holder?));
         let Some((parent_key, parent_name, since)) = parent_row else {
             continue;
         };
-        // What was there before the parent had a name keeps to itself.
+        // Forks that are older than the parent's name don't get a name from it.
         let born = entry.stamp.born.unwrap_or(entry.stamp.modified) / 1_000_000;
         if holds(*agent, id).is_some_and(|(key, _, _)| key.path == entry.summary.path) || born + 1000 < *since {
             continue;
@@ -117,7 +117,7 @@ pub(crate) fn name_forks(ctx: &Ctx, found: &[((Agent, SessionId), Lineage)], cat
         let profile = ctx.registry().profile(parent_key.agent, &parent_key.id)?.unwrap_or_default();
         let name = ctx.registry().name_fork(&key, parent_name, &profile, ctx.context().clock.now())?;
         if let Some(name) = name {
-            ctx.warn(format!("noticed a fork of {parent_name}: it is called {name}"));
+            ctx.warn(format!("found a fork of {parent_name} and named it {name}"));
         }
     }
     Ok(())

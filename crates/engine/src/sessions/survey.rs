@@ -20,21 +20,21 @@ use crate::sessions::session::{Knowledge, Listing, Session};
 use crate::sessions::settle;
 use crate::sessions::{Error, Result};
 
-/// Which sessions are asked for.
+/// Selects sessions.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    /// Only this agent's.
+    /// Only sessions of this agent.
     pub agent: Option<Agent>,
-    /// Only those of the project around this directory.
+    /// Only sessions of the project that contains this directory.
     pub directory: Option<PathBuf>,
 }
 
-/// The sessions that are asked for, newest first. Subagents' threads and empty files are left out.
+/// The selected sessions, newest first, without subagents' threads and empty files.
 pub(crate) fn sessions(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Result<Vec<Session>> {
     Ok(listing(ctx, filter, progress)?.collect())
 }
 
-/// The same, put together one by one: of ten thousand sessions, most are printed and forgotten.
+/// Like `sessions`, but lazily, so that long listings need little memory.
 pub(crate) fn listing(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Result<Listing> {
     let (mut catalog, knowledge) = survey(ctx, progress)?;
     catalog.entries.extend(knowledge.unstarted_entries());
@@ -52,7 +52,7 @@ pub(crate) fn listing(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Re
     Ok(Listing::new(entries, knowledge, handles))
 }
 
-/// One look at the disk, and everything that is known beside the session files.
+/// Lists the session files and adds everything else known about them.
 pub(crate) fn survey(ctx: &Ctx, progress: &dyn Progress) -> Result<(crate::sessions::catalog::Catalog, Knowledge)> {
     let mut catalog = crate::sessions::catalog::refresh(&ctx.adapters, &ctx.context.paths.cache, progress);
     for warning in catalog.unlisted() {
@@ -63,7 +63,7 @@ pub(crate) fn survey(ctx: &Ctx, progress: &dyn Progress) -> Result<(crate::sessi
         }
     }
     let notes: HashMap<_, _> = ctx.adapters.iter().map(|adapter| (adapter.agent(), adapter.notes())).collect();
-    // What was learned is noted, but a registry that cannot be written now does not keep a listing from its work.
+    // What was found is recorded, but a registry that is not writable does not prevent a listing.
     let is_kept = ctx.registry().is_kept();
     let noted = match is_kept {
         true => follow(ctx, &catalog).and_then(|()| settle::settle_starts(ctx, &catalog)),
@@ -94,13 +94,13 @@ pub(crate) fn all_sessions(ctx: &Ctx, progress: &dyn Progress) -> Result<Vec<Ses
     sessions(ctx, &Filter::default(), progress)
 }
 
-/// Finds the session that `spec` means, among all.
+/// Finds the session that `spec` refers to, among all sessions.
 pub(crate) fn resolve(ctx: &Ctx, spec: &str, progress: &dyn Progress) -> Result<Selection> {
     let sessions = all_sessions(ctx, progress)?;
     resolve_among(ctx, &sessions, spec)
 }
 
-/// Finds the session that `spec` means, among `sessions`.
+/// Finds the session that `spec` refers to, among `sessions`.
 pub(crate) fn resolve_among(ctx: &Ctx, sessions: &[Session], spec: &str) -> Result<Selection> {
     crate::sessions::resolve::resolve(ctx, sessions, spec)
 }
@@ -124,7 +124,7 @@ pub(crate) fn read(ctx: &Ctx, session: &Session, until: Option<u32>, seed: SeedT
     Ok(Box::new(FoldedSeed::new(blocks, note.as_ref(), session.view.parent.as_ref())))
 }
 
-/// The conversation as the agent keeps it, with the seed that it may begin with.
+/// The conversation as the agent keeps it, including a seed at its beginning.
 pub(crate) fn read_all(ctx: &Ctx, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
     let path = &session.view.path;
     if session.view.unstarted {
@@ -136,7 +136,7 @@ pub(crate) fn read_all(ctx: &Ctx, session: &Session, until: Option<u32>) -> Resu
     Ok(adapter.read_part(path, &part, known).map_err(|source| FileError::Read { path: path.clone(), source })?)
 }
 
-/// Remembers that a session was used, so that `-` means it.
+/// Records that a session was used, so that `-` refers to it.
 pub(crate) fn remember_use(ctx: &Ctx, session: &Session) {
     let key = session.key();
     let value = serde_json::json!({ "agent": key.agent, "id": key.id, "path": key.path }).to_string();
@@ -158,7 +158,7 @@ pub(crate) fn last_used(ctx: &Ctx) -> Result<Option<SessionKey>> {
     Ok(used.map(|used| SessionKey { agent: used.agent, id: used.id, path: used.path }))
 }
 
-/// A session file that lies outside of the agents' folders.
+/// A session file in a folder that is not the agent's.
 pub(crate) fn outside_session(ctx: &Ctx, path: &Path) -> Result<Session> {
     let unreadable = |source| FileError::Read { path: path.to_owned(), source };
     let metadata = std::fs::metadata(path).map_err(unreadable)?;
@@ -174,7 +174,7 @@ pub(crate) fn outside_session(ctx: &Ctx, path: &Path) -> Result<Session> {
     Ok(knowledge.session(crate::sessions::catalog::Entry::fresh(summary, stamp)))
 }
 
-/// Follows transcripts that were moved: a named session whose file is gone, and whose id turned up elsewhere.
+/// Follows moved transcripts: a named session whose file is missing, and whose id has appeared elsewhere.
 fn follow(ctx: &Ctx, catalog: &crate::sessions::catalog::Catalog) -> registry::Result<()> {
     if catalog.scanned == 0 {
         return Ok(());
@@ -192,13 +192,13 @@ fn follow(ctx: &Ctx, catalog: &crate::sessions::catalog::Catalog) -> registry::R
     Ok(())
 }
 
-/// Reads into the registry what new files tell of their origin.
+/// Records the origins of new files in the registry.
 fn note_lineage(
     ctx: &Ctx,
     catalog: &mut crate::sessions::catalog::Catalog,
     notes: &HashMap<Agent, agents::Notes>,
 ) -> registry::Result<()> {
-    // A registry that has not seen this cache's sessions has to look at all of them once.
+    // A registry that has not seen this cache's sessions must process all of them once.
     let seen = ctx.registry.borrow().recall("catalog")?;
     let all = seen.as_deref() != Some(&catalog.generation);
     if !all && catalog.scanned == 0 {

@@ -10,7 +10,7 @@ use crate::sessions::Result;
 use crate::sessions::project::Project;
 use crate::sessions::session::Session;
 
-/// Which trees of forks are asked for.
+/// Which trees of forks to show.
 #[derive(Debug, Clone, Copy)]
 pub enum Trees<'a> {
     /// The one that holds this session.
@@ -25,7 +25,7 @@ pub enum Trees<'a> {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Node {
-    /// The session, or what is known of one whose file is gone.
+    /// The session, or what is known about it if its file is missing.
     #[serde(flatten)]
     #[cfg_attr(feature = "schema", schemars(with = "KnownView<'static>"))]
     pub session: Known,
@@ -39,7 +39,7 @@ pub struct Node {
 /// A session, or the trace of one.
 #[derive(Debug, Clone)]
 pub enum Known {
-    /// Its file is there.
+    /// Its file exists.
     Here(Box<Session>),
     /// Only its forks remember it.
     Gone(ParentView),
@@ -87,8 +87,8 @@ impl Node {
     }
 }
 
-/// The trees of forks among `sessions`, the one that was used last first. A session without forks is a tree only where it
-/// is asked for.
+/// The trees of forks among `sessions`, the most recently used first. A session without forks is only included if it
+/// was requested.
 pub(crate) fn trees(ctx: &Ctx, sessions: &[Session], asked: Trees<'_>) -> Result<Vec<Node>> {
     let mut trees = forest(sessions, &ctx.registry().holders()?);
     match asked {
@@ -129,7 +129,7 @@ fn forks_among<'a>(
     sessions.iter().filter(is_fork).collect()
 }
 
-/// The session that an id belongs to now, if that is there.
+/// The session that an id belongs to now, if it exists.
 fn present(id: Identity, holders: &HashMap<Identity, SessionId>, is_here: &dyn Fn(&Identity) -> bool) -> Identity {
     let holder = holders.get(&id).map(|holder| (id.0, holder.clone()));
     holder.filter(is_here).unwrap_or(id)
@@ -196,7 +196,7 @@ impl Growth<'_> {
             None => Known::Gone(self.gone.get(root)?.clone()),
         };
         let mut forks = self.children.remove(root).unwrap_or_default();
-        // Forks that were made at once have the same time; ids of Claude Code are random.
+        // Forks created together have the same time; ids of Claude Code are random.
         forks.sort_by(|a, b| {
             let key = |fork: &Session| (fork.view.created, fork.number);
             key(a).cmp(&key(b)).then_with(|| a.view.id.cmp(&b.view.id))

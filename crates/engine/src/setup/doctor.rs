@@ -1,4 +1,4 @@
-//! A look at everything that tine depends on, with a hint for whatever is not as it should be.
+//! Checks everything that tine depends on, with a hint for every problem.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::setup::Result;
 use crate::setup::leftovers;
 use crate::setup::repair;
 
-/// How one thing stands.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -31,13 +31,13 @@ pub enum Verdict {
     Bad,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// What it is about.
     pub subject: String,
-    /// How it stands.
+    /// Its result.
     pub verdict: Verdict,
     /// What was found.
     pub found: String,
@@ -46,7 +46,7 @@ pub struct Check {
     pub hint: Option<String>,
 }
 
-/// Everything that was looked at.
+/// The results of all checks.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
@@ -75,11 +75,11 @@ pub(crate) fn doctor(ctx: &Ctx, repairs: bool, progress: &dyn Progress) -> Resul
         let said = sessions.iter().filter(|entry| !entry.summary.is_empty).count();
         let mut found = format!("{said} in {}", adapter.home().display());
         if !helpers.is_empty() {
-            found.push_str(&format!(", and {} threads of subagents", helpers.len()));
+            found.push_str(&format!(" and {} subagents", helpers.len()));
         }
         let variable = agents::about(agent).variables.locations[0];
         let hint = (!adapter.home().exists())
-            .then(|| format!("start {} once, or point {variable} to its folder", agent.product_name()));
+            .then(|| format!("start {} once, or set {variable} to its folder", agent.product_name()));
         let verdict = if hint.is_some() { Verdict::Note } else { Verdict::Good };
         checks.push(Check { subject: format!("{agent} sessions"), verdict, found, hint });
         let mut defects = Defects::default();
@@ -90,7 +90,7 @@ pub(crate) fn doctor(ctx: &Ctx, repairs: bool, progress: &dyn Progress) -> Resul
             subject: format!("{agent} files"),
             verdict: Verdict::Note,
             found: format!("{count} × {}", kind.describe()),
-            hint: Some("`tine info SESSION` tells which; nothing needs to be done".into()),
+            hint: Some("`tine info SESSION` shows which; no action needed".into()),
         }));
         let live = adapter.live();
         if let Some(weak) = live.weak {
@@ -103,8 +103,8 @@ pub(crate) fn doctor(ctx: &Ctx, repairs: bool, progress: &dyn Progress) -> Resul
         checks.push(Check {
             subject: format!("{agent} files"),
             verdict: Verdict::Bad,
-            found: format!("cannot look into {}: {kind}", path.display()),
-            hint: Some("give yourself the right to read it".into()),
+            found: format!("cannot read {}: {kind}", path.display()),
+            hint: Some("make it readable".into()),
         });
     }
     checks.push(config_check(ctx));
@@ -139,7 +139,7 @@ fn program_check(ctx: &Ctx, agent: Agent) -> Check {
     };
     let found = match program::version_of(&path) {
         Some(version) => format!("{version} at {}", path.display()),
-        None => format!("{} does not tell its version", path.display()),
+        None => format!("{} does not report its version", path.display()),
     };
     Check { subject, verdict: Verdict::Good, found, hint: None }
 }
@@ -148,7 +148,7 @@ fn is_configured(ctx: &Ctx, agent: Agent) -> bool {
     ctx.config().is_ok_and(|config| config.agents.names_program(agent))
 }
 
-/// Whether tine is told by the agent's hooks, so that forks made inside the agent are noticed at once.
+/// Whether the agent's hooks report to tine, so that forks made inside the agent are noticed immediately.
 fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
     let subject = format!("{agent} hooks");
     // A doctor does not start agents, which would write to their homes.
@@ -163,11 +163,12 @@ fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
         (Some(place), _) => (Verdict::Good, format!("installed in {}", place.path.display()), None),
         (None, Some(place)) => {
             let found = format!("installed in {}, but not working", place.path.display());
-            (Verdict::Bad, found, Some("`tine setup --status` tells why".into()))
+            (Verdict::Bad, found, Some("`tine setup --status` shows why".into()))
         }
         (None, None) => {
             let hint = format!(
-                "`tine setup {agent}` installs them; without them tine notices forks made inside the agent when it next looks"
+                "`tine setup {agent}` installs them; without hooks, tine notices forks made inside the agent when it \
+                 next lists the sessions"
             );
             (Verdict::Note, "not installed".into(), Some(hint))
         }
@@ -175,7 +176,7 @@ fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
     Check { subject, verdict, found, hint }
 }
 
-/// Whether the configuration can be read, says only what tine knows, and names files that are there.
+/// Whether the configuration is readable, has only known keys, and names existing files.
 fn config_check(ctx: &Ctx) -> Check {
     let subject = "configuration".to_owned();
     let path = &ctx.context().paths.config;
@@ -209,7 +210,7 @@ fn cache_check(ctx: &Ctx, missing: bool) -> Check {
         true => Check {
             subject,
             verdict: Verdict::Note,
-            found: format!("{} cannot be written, so every listing reads everything", path.display()),
+            found: format!("{} is not writable, so every listing reads all transcripts", path.display()),
             hint: Some("make the folder writable".into()),
         },
         false => Check { subject, verdict: Verdict::Good, found: path.display().to_string(), hint: None },
@@ -228,16 +229,14 @@ fn index_check(ctx: &Ctx, progress: &dyn Progress, is_writable: bool) -> Check {
     let vectors = status.vectors.as_ref().map_or(0, |vectors| vectors.missing);
     let known = format!("{} sessions", status.sessions);
     let (found, hint) = match status.notices.first() {
-        Some(notice) => (notice.clone(), "`tine index` does that"),
+        Some(notice) => (notice.clone(), "run `tine index`"),
         None if status.sessions == 0 && missing > 0 => {
-            ("not built yet".to_owned(), "the first search builds it, or `tine index`")
+            ("not built yet".to_owned(), "run `tine index`, or let the first search build it")
         }
         None if missing > 0 => {
-            (format!("{known}, {missing} not up to date"), "the next search reads them, or `tine index`")
+            (format!("{known}, {missing} out of date"), "run `tine index`, or let the next search update them")
         }
-        None if vectors > 0 => {
-            (format!("{known}, the meaning of {vectors} not known yet"), "`tine index` makes all vectors")
-        }
+        None if vectors > 0 => (format!("{known}, {vectors} not embedded yet"), "`tine index` embeds them"),
         None => return Check { subject, verdict: Verdict::Good, found: known, hint: None },
     };
     let hint = if is_writable { hint } else { "make the cache folder writable" };

@@ -40,7 +40,7 @@ pub enum Error {
     #[error(transparent)]
     SetupProgram(ProgramError),
     /// None is installed, and none was named.
-    #[error("no agent was found")]
+    #[error("no agent found")]
     NoAgent,
     /// The agent does not report its hooks.
     #[error("cannot ask {} for its hooks: {source}", .agent.product_name())]
@@ -58,7 +58,7 @@ pub enum Error {
     NoSuchScope {
         /// The agent.
         agent: Agent,
-        /// What was asked for.
+        /// The requested scope.
         scope: &'static str,
     },
     /// A file cannot be read or written.
@@ -104,7 +104,7 @@ impl Error {
             }
             Error::OwnPath(_) => Advice::new("cannot_write", "install tine in another directory"),
             Error::SetupProgram(_) => Advice::new("agent_failed", "`tine setup --status` shows what is installed"),
-            Error::NoAgent => Advice::new("no_agent", "install one, or name it: `tine setup claude`"),
+            Error::NoAgent => Advice::new("no_agent", "install an agent, or name it: `tine setup claude`"),
             Error::NoHooks { .. } => Advice::new(
                 "no_hooks",
                 "older versions have no hooks; without them, tine notices forks when it next lists the sessions",
@@ -133,11 +133,14 @@ pub(crate) fn samples() -> Vec<Error> {
     let failed = || ProgramError::Failed { program: "claude".into(), message: "unknown command 'plugin'".into() };
     crate::advice::samples![
         BadSettings { path: settings(), line: 7, message: "expected a comma".into() },
-        NotSetUp { path: settings(), source: io::Error::from(io::ErrorKind::PermissionDenied) },
+        NotSetUp { path: settings(), source: io::Error::from_raw_os_error(13) },
         OwnPath("/opt/caf\u{fffd}/tine".into()),
         SetupProgram(failed()),
         NoAgent,
-        NoHooks { agent: Agent::Codex, source: failed() },
+        NoHooks {
+            agent: Agent::Codex,
+            source: ProgramError::TooSlow { program: "codex".into(), patience: std::time::Duration::from_secs(60) },
+        },
         ChangedMeanwhile(settings()),
         NoSuchScope { agent: Agent::Codex, scope: "for a project" };
         wraps File, Config, Workspace, Registry, Program, Sessions, Operations, Search

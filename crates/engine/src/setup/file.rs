@@ -1,7 +1,7 @@
-//! A person's file that tine edits: read, backed up, written beside and put in place, and put back as it was.
+//! Edits a configuration file of the user: reads, backs up, writes and renames, and restores it later.
 //!
-//! What tine wrote is remembered in the registry as a receipt. A file that nobody else has changed since becomes again
-//! what it was, byte for byte.
+//! The registry remembers what tine wrote as a receipt. If a file has not been changed since, it is restored byte for
+//! byte.
 
 use std::fs;
 use std::io::{self, Write};
@@ -17,52 +17,52 @@ use crate::registry;
 use crate::registry::Registry;
 use crate::setup::{Error, Result};
 
-/// What is remembered of a file that tine changed.
+/// The receipt for a file that tine changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Receipt {
-    /// The hash of what was there before tine came; nothing where there was no file.
+    /// The hash of the content before tine's first change; `None` if there was no file.
     pub before: Option<String>,
-    /// The hash of what tine wrote.
+    /// The hash of the content that tine wrote.
     pub after: String,
-    /// Where the file as it was is kept.
+    /// The path of the backup.
     pub backup: Option<PathBuf>,
-    /// What was there before tine came, though it may be empty.
+    /// Objects that existed before tine's first change, although they may be empty.
     pub kept: Vec<String>,
-    /// Whether tine made the file.
+    /// Whether tine created the file.
     #[serde(default)]
     pub is_ours: bool,
-    /// Folders that tine made for it, the outermost first.
+    /// Folders that tine created for it, outermost first.
     #[serde(default)]
     pub folders: Vec<PathBuf>,
-    /// A change that was begun. Where it is still here, the run that began it was killed.
+    /// An unfinished change. If it is still here, the run that started it was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begun: Option<Begun>,
 }
 
-/// A change of a file that was begun and may not have happened.
+/// A change of a file that was started and may not have happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Begun {
-    /// The hash of what the file will hold; nothing where another program decides that.
+    /// The hash of the intended content; `None` if another program decides it.
     pub after: Option<String>,
-    /// Whether nothing of tine's is left in the file afterwards.
+    /// Whether the change removes everything of tine's from the file.
     pub is_removal: bool,
 }
 
-/// A change of one file that is decided.
+/// A planned change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edit {
-    /// The file as it is named; a link is followed and stays.
+    /// The path as given; a symbolic link is followed and kept.
     pub path: PathBuf,
     pub before: Option<String>,
-    /// Nothing to remove the file.
+    /// The new content; `None` removes the file.
     pub after: Option<String>,
-    /// What of the file's own was there before tine came, for the receipt; nothing where tine goes.
+    /// For the receipt: the file's own objects that existed before; `None` if tine's entries are removed.
     pub kept: Option<Vec<String>>,
-    /// Whether others on the machine may read a new file.
+    /// Whether other users may read a new file.
     pub is_shared: bool,
 }
 
-/// A file's text; nothing where there is no file.
+/// A file's text; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|error| {
@@ -75,13 +75,13 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// A text without the mark that some editors put before it, and that mark.
+/// Splits off the byte order mark that some editors write.
 pub(super) fn split_mark(text: &str) -> (&str, &str) {
     text.split_at(if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 })
 }
 
 impl Registry {
-    /// What is remembered of a file, if the file is known.
+    /// The receipt of a file, if it has one.
     pub(super) fn receipt(&self, path: &Path) -> registry::Result<Option<Receipt>> {
         Ok(self.recall_value::<Option<Receipt>>(&key(path))?.flatten())
     }
@@ -106,8 +106,8 @@ pub(super) fn is_under_way(registry: &Registry) -> registry::Result<bool> {
     Ok(registry.recall_all(KEY)?.iter().any(has_begun))
 }
 
-/// Finishes or forgets what a killed run had begun, and removes the copies of people's files that it left behind. They
-/// may hold keys.
+/// Finishes or discards what a killed run had started, and removes temporary copies of users' files that it left. They
+/// may contain keys.
 pub(super) fn settle(registry: &mut Registry) -> Result<()> {
     for (key, value) in registry.recall_all(KEY)? {
         let path = PathBuf::from(&key[KEY.len()..]);
@@ -133,13 +133,13 @@ pub(super) fn settle(registry: &mut Registry) -> Result<()> {
     Ok(())
 }
 
-/// Forgets a file that is what it was before tine came. It is its own backup again.
+/// Drops the receipt of a file that has its original content. Its backup is no longer needed.
 fn forget(registry: &mut Registry, path: &Path, receipt: &Receipt) -> Result<()> {
     if let Some(backup) = &receipt.backup {
         fs::remove_file(backup).or_log(format_args!("remove {}", backup.display()));
     }
     if receipt.before.is_none() {
-        // They go only if they are empty.
+        // Only empty folders are removed.
         receipt.folders.iter().rev().for_each(|folder| {
             fs::remove_dir(folder).or_log(format_args!("remove {}", folder.display()));
         });
@@ -147,7 +147,7 @@ fn forget(registry: &mut Registry, path: &Path, receipt: &Receipt) -> Result<()>
     Ok(registry.keep_receipt(path, None)?)
 }
 
-/// Removes what [`put`] had written beside a file in processes that no longer run.
+/// Removes temporary files that [`put`] wrote next to a file in processes that no longer run.
 fn remove_strays(path: &Path) {
     let prefix = stray_prefix(path);
     for entry in path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
@@ -160,13 +160,13 @@ fn remove_strays(path: &Path) {
     }
 }
 
-/// What the names begin with under which a file is written beside its place; the number of the process follows.
+/// The prefix of temporary names next to a file; the process id follows.
 fn stray_prefix(path: &Path) -> String {
     format!(".{}.tine-", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
-/// What the file was before tine came, if nobody else has changed it since and it is still known: the text, or that there
-/// was none.
+/// The original content of a file, if it has not been changed since and is still known: the text, or that there was
+/// none.
 pub(super) fn as_it_was(registry: &Registry, path: &Path, now: &str) -> Option<Option<String>> {
     let receipt = registry.receipt(path).or_log("read the receipt").flatten();
     let receipt = receipt.filter(|receipt| receipt.after == hash(now))?;
@@ -177,7 +177,7 @@ pub(super) fn as_it_was(registry: &Registry, path: &Path, now: &str) -> Option<O
     (hash(&kept) == before).then_some(Some(kept))
 }
 
-/// Refuses a file that is read-only. A rename would not mind, but whoever made it so does.
+/// Refuses a read-only file. A rename would work, but it is read-only on purpose.
 pub(super) fn check_writable(path: &Path) -> Result<()> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.permissions().readonly() => {
@@ -188,7 +188,7 @@ pub(super) fn check_writable(path: &Path) -> Result<()> {
     }
 }
 
-/// Applies an edit. A backup is beside the file before anything is changed.
+/// Applies an edit. The backup is written before anything is changed.
 pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Result<()> {
     let path = real(&edit.path);
     let failed = |source| Error::NotSetUp { path: edit.path.clone(), source };
@@ -212,7 +212,7 @@ pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Res
     if let Some(kept) = &edit.kept {
         receipt.kept.clone_from(kept);
     }
-    // Known before anything is written, so that the next run can go on from wherever this one is killed.
+    // Recorded before anything is written, so that the next run can continue wherever this one is killed.
     receipt.begun = Some(Begun { after: Some(after.unwrap_or_default()), is_removal: edit.kept.is_none() });
     registry.keep_receipt(&path, Some(&receipt))?;
     receipt.begun = None;
@@ -231,7 +231,7 @@ pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Res
     }
 }
 
-/// Makes the backup and changes the file.
+/// Writes the backup and changes the file.
 fn change(
     path: &Path,
     edit: &Edit,
@@ -257,8 +257,8 @@ fn change(
     }
 }
 
-/// Notes that a program is about to change a file on tine's behalf, and keeps the file as it is: the text and its backup.
-/// `kept` is what was in it that may be empty.
+/// Records that a program is about to change a file on tine's behalf, and keeps the file's text and a backup. `kept`
+/// lists existing objects that may be empty.
 pub(super) fn begin_change(
     registry: &mut Registry,
     path: &Path,
@@ -277,7 +277,7 @@ pub(super) fn begin_change(
     Ok(before.zip(backup))
 }
 
-/// Where a file will be kept as it is: beside itself, under a name that nobody has.
+/// The path of the backup: next to the file, under an unused name.
 fn backup_of(path: &Path, now: Timestamp) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let time = now.strftime("%Y%m%dT%H%M%SZ");
@@ -288,7 +288,7 @@ fn backup_of(path: &Path, now: Timestamp) -> PathBuf {
     names.map(|name| path.with_file_name(name)).find(|backup| !backup.exists()).unwrap_or_default()
 }
 
-/// Writes a text beside its place, flushes it and renames it.
+/// Writes a text to a temporary file, flushes it and renames it.
 pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_shared: bool) -> io::Result<()> {
     let beside = path.with_file_name(format!("{}{}", stray_prefix(path), std::process::id()));
     let write = || {
@@ -309,13 +309,13 @@ pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_sh
     written
 }
 
-/// Writes a file that is there anew, as it is: a link stays, and so does its mode.
+/// Rewrites an existing file; symbolic links and permissions are kept.
 pub(super) fn put_again(path: &Path, text: &str) -> Result<()> {
     let mode = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
     put(&real(path), text, mode.as_ref(), false).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })
 }
 
-/// The folders above a file that aren't there, the outermost first.
+/// The missing folders above a file, outermost first.
 fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1).take_while(|above| !above.exists());
     let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
@@ -331,7 +331,7 @@ fn create_folders(path: &Path, is_shared: bool) -> io::Result<()> {
     }
 }
 
-/// Where a file really is. A link to a file that is not there yet leads to where it will be.
+/// The real path of a file. A link to a file that does not exist yet resolves to its future path.
 pub(super) fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;

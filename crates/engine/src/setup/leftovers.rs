@@ -1,4 +1,4 @@
-//! Worktrees and copies of directories that tine made and no session uses any more.
+//! Worktrees and copies of directories that tine created and no session uses.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::registry::operations::CreatedWorkspace;
 use crate::setup::Result;
 use crate::setup::doctor::{Check, Verdict};
 
-/// Worktrees and copies in which no session works any more.
+/// Worktrees and copies without a session.
 pub(crate) fn leftover_checks(ctx: &Ctx) -> Result<Vec<Check>> {
     let made = own_workspaces(ctx)?;
     if made.is_empty() {
@@ -32,16 +32,16 @@ fn check(what: &str, made: &CreatedWorkspace) -> Check {
             let hint = format!(
                 "`git -C {repository} worktree remove {path}` and `git -C {repository} branch -d {branch}` remove it"
             );
-            ("worktree", format!("{path} (branch `{branch}`) is left from `{what}`"), hint)
+            ("worktree", format!("{path} (branch `{branch}`), created by `{what}`"), hint)
         }
         CreatedWorkspace::Copy(copy) => {
             let hint = match copy.is_untouched() {
                 true => format!("it has not changed since it was copied; `rm -r {path}` removes it"),
                 false => "it has changed since it was copied; save what you need before you remove it".into(),
             };
-            ("copy", format!("{path} (copy of {}) is left from `{what}`", copy.source.display()), hint)
+            ("copy", format!("{path} (copy of {}), created by `{what}`", copy.source.display()), hint)
         }
     };
-    let found = format!("{found}; no session works there");
+    let found = format!("{found}, is no longer used by a session");
     Check { subject: subject.into(), verdict: Verdict::Note, found, hint: Some(hint) }
 }

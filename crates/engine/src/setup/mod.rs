@@ -1,7 +1,7 @@
-//! Installing tine in the agents: hooks that report what happens, the MCP server, and plugins. Plan, then apply.
+//! Installs tine in the agents: hooks that report events, the MCP server, and plugins. Plan, then apply.
 //!
-//! A plan is a list of steps, each of which changes one file and can be shown to the user. Where an agent keeps its files
-//! and how their texts are edited is up to `agents`; how a file is changed safely is up to `file`.
+//! A plan is a list of steps, each of which changes one file and can be shown to the user. `agents` knows where an
+//! agent keeps its files and how to edit them; `file` changes a file safely.
 
 pub(crate) mod doctor;
 pub(crate) mod error;
@@ -29,47 +29,47 @@ use crate::private;
 use crate::program;
 use file::Edit;
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct SetupRequest {
-    /// In which agents; if there are none, in those that have the scope, or whose program or folder exists.
+    /// The agents to set up; if empty, those that support the scope, otherwise those whose program or folder exists.
     pub agents: Vec<Agent>,
-    /// For whom; nothing for wherever it is, or else the person.
+    /// The scope; `None` for the existing one, otherwise the user's.
     pub scope: Option<Scope>,
-    /// Whether tine's things are to be taken out.
+    /// Whether to remove tine's entries.
     pub uninstall: bool,
 }
 
-/// What will be changed. Making it changes nothing.
+/// The planned changes. Planning changes nothing.
 #[derive(Debug)]
 pub struct SetupPlan {
     request: SetupRequest,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What is worth knowing.
+    /// Notes for the user.
     pub notes: Vec<(Agent, String)>,
 }
 
-/// One change, and how it is made.
+/// A change, and how to make it.
 #[derive(Debug)]
 pub struct Step {
-    /// What a person is told.
+    /// The change as shown to the user.
     pub change: Change,
     action: Action,
 }
 
-/// What happens to one file or folder.
+/// The change of one file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// Whose it is.
+    /// Its agent.
     pub agent: Agent,
-    /// For whom.
+    /// Its scope.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file or folder.
     pub path: PathBuf,
-    /// What is put in (`+`), put right (`~`) and taken out (`-`).
+    /// What is added (`+`), corrected (`~`) and removed (`-`).
     pub what: Vec<String>,
 }
 
@@ -82,23 +82,23 @@ enum Action {
     AddServer,
 }
 
-/// How things stand in one agent.
+/// The state of the setup in one agent.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupStatus {
     /// The agent.
     pub agent: Agent,
-    /// Whether tine is told of everything that it wants to know, by a program that is there.
+    /// Whether all events are reported to an existing program.
     pub installed: bool,
-    /// Where entries are.
+    /// The files with tine's hooks.
     pub places: Vec<SetupPlace>,
-    /// Where the MCP server is.
+    /// The files with tine's MCP server.
     pub servers: Vec<SetupServer>,
-    /// What the agent has told so far.
+    /// The events received so far.
     pub events: Vec<SetupEvent>,
 }
 
-/// How things stand in all agents that were asked for, and what was changed.
+/// The state of the setup in the requested agents, and the changes.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupView<'a> {
@@ -109,7 +109,7 @@ pub struct SetupView<'a> {
     notes: Option<Vec<SetupNote<'a>>>,
 }
 
-/// What is worth knowing about an agent.
+/// A note about an agent.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SetupNote<'a> {
@@ -118,7 +118,7 @@ struct SetupNote<'a> {
 }
 
 impl<'a> SetupView<'a> {
-    /// The JSON of these agents, after `plan` was carried out if there is one.
+    /// The JSON for these agents, after the changes of `plan` if there is one.
     pub fn new(agents: &'a [SetupStatus], plan: Option<&'a SetupPlan>) -> Self {
         let changes = plan.map(|plan| plan.steps.iter().map(|step| &step.change).collect());
         let note = |(agent, note): &'a (Agent, String)| SetupNote { agent: *agent, note };
@@ -126,69 +126,69 @@ impl<'a> SetupView<'a> {
     }
 }
 
-/// Entries in one place.
+/// tine's hooks in one file.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupPlace {
-    /// For whom.
+    /// Its scope.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
     /// The program that they call.
     pub program: PathBuf,
-    /// Whether it is there and can be run.
+    /// Whether it exists and is executable.
     pub exists: bool,
-    /// Whether it is this very program.
+    /// Whether it is the current program.
     pub is_this: bool,
-    /// What tine should be told of, and is not.
+    /// Events without a hook.
     pub missing: Vec<&'static str>,
-    /// Whether the agent runs the entries; nothing where that is no question or cannot be asked.
+    /// Whether the agent trusts the hooks; `None` if that is not required or not known.
     pub trusted: Option<bool>,
-    /// What else keeps the agent from running them.
+    /// Other reasons why the agent does not run them.
     pub obstacles: Vec<String>,
 }
 
 impl SetupPlace {
-    /// Whether tine is told of everything by these entries, as far as is known.
+    /// Whether these hooks report all events, as far as tine knows.
     pub(crate) fn works(&self) -> bool {
         self.exists && self.missing.is_empty() && self.trusted != Some(false) && self.obstacles.is_empty()
     }
 }
 
-/// The MCP server in one place.
+/// The MCP server in one file.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupServer {
-    /// For whom.
+    /// Its scope.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub scope: Scope,
     /// The file.
     pub path: PathBuf,
-    /// The program that is called.
+    /// The program that it calls.
     pub program: PathBuf,
-    /// Whether it is there and can be run.
+    /// Whether it exists and is executable.
     pub exists: bool,
 }
 
-/// One thing that an agent tells.
+/// An event.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetupEvent {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub event: &'static str,
-    /// When it was told last.
+    /// When it was last received.
     pub last: Option<Timestamp>,
 }
 
 impl SetupPlan {
-    /// The agents that it is for.
+    /// Its agents.
     pub fn agents(&self) -> &[Agent] {
         &self.request.agents
     }
 }
 
-/// The agents that were named, or if there are none, those that have the scope or whose program or folder exists.
+/// The named agents, or if there are none, those that support the scope or whose program or folder exists.
 fn agents_for_setup(ctx: &Ctx, named: &[Agent], scope: Option<Scope>) -> Result<Vec<Agent>> {
     if !named.is_empty() {
         return Ok(named.to_vec());
@@ -202,7 +202,7 @@ fn agents_for_setup(ctx: &Ctx, named: &[Agent], scope: Option<Scope>) -> Result<
     if meant.is_empty() { Err(Error::NoAgent) } else { Ok(meant) }
 }
 
-/// Decides what has to be changed.
+/// Decides what to change.
 pub(crate) fn plan_setup(ctx: &Ctx, request: &SetupRequest) -> Result<SetupPlan> {
     let request = SetupRequest { agents: agents_for_setup(ctx, &request.agents, request.scope)?, ..request.clone() };
     let mut plan = SetupPlan { request: request.clone(), steps: Vec::new(), notes: Vec::new() };
@@ -212,13 +212,13 @@ pub(crate) fn plan_setup(ctx: &Ctx, request: &SetupRequest) -> Result<SetupPlan>
     Ok(plan)
 }
 
-/// Does what was planned; another tine that does the same at the same time is waited for.
+/// Makes the planned changes; waits for another tine that is doing the same.
 pub(crate) fn apply_setup(ctx: &Ctx, plan: &SetupPlan) -> Result<()> {
-    // What was put into a file could not be taken out exactly without a receipt.
+    // Without a receipt, entries could not be removed exactly.
     ctx.registry().check_writable()?;
     let _lock = setup_lock(ctx);
     file::settle(&mut ctx.registry())?;
-    // What the other one has done needs not be done again; anything else was not agreed to.
+    // Steps that another process has done are skipped; other changes were not confirmed.
     let fresh = plan_setup(ctx, &plan.request)?;
     for step in &fresh.steps {
         if !plan.steps.iter().any(|shown| shown.change == step.change) {
@@ -269,7 +269,7 @@ fn add_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     file::apply(&mut ctx.registry(), &edit, ctx.context().clock.now())
 }
 
-/// How things stand in these agents, or if there are none, in those whose program or folder exists.
+/// The state of the setup in these agents, or if there are none, in those whose program or folder exists.
 pub(crate) fn setup_status(ctx: &Ctx, agents: &[Agent]) -> Result<Vec<SetupStatus>> {
     agents_for_setup(ctx, agents, None)?.into_iter().map(|agent| status_of(ctx, agent)).collect()
 }
@@ -288,7 +288,7 @@ fn status_of(ctx: &Ctx, agent: Agent) -> Result<SetupStatus> {
     Ok(SetupStatus { agent, installed, places, servers, events })
 }
 
-/// Where an agent has entries of tine. Whether it trusts them is found out by starting it.
+/// The files with tine's hooks for an agent. To find out whether it trusts them, tine has to start it.
 pub(crate) fn setup_places(ctx: &Ctx, agent: Agent, asks_agent: bool) -> Result<Vec<SetupPlace>> {
     let adapter = ctx.adapter(agent);
     let user = adapter.hook_file();
@@ -314,8 +314,8 @@ pub(crate) fn setup_places(ctx: &Ctx, agent: Agent, asks_agent: bool) -> Result<
     Ok(places)
 }
 
-/// The path that entries call: the one on the PATH that leads to this program, because it stays when the program is
-/// replaced by another version; else the program's own.
+/// The path that hooks call: the one in PATH that resolves to this program, because it stays valid after an update;
+/// otherwise the program's own path.
 fn hook_program(ctx: &Ctx) -> Result<String> {
     let own = &ctx.context().program;
     let own = own.canonicalize().unwrap_or_else(|_| own.clone());
@@ -325,7 +325,7 @@ fn hook_program(ctx: &Ctx) -> Result<String> {
     program.into_os_string().into_string().map_err(|program| Error::OwnPath(program.into()))
 }
 
-/// Where an agent has tine's MCP server.
+/// The files with tine's MCP server for an agent.
 fn servers(ctx: &Ctx, adapter: &dyn Adapter) -> Result<Vec<SetupServer>> {
     let plugin = plan::enabled_plugin(adapter)?.map(|plugin| plugin.server_file(&plan::plugin_folder(ctx, plugin)));
     let mut found = Vec::new();
@@ -340,14 +340,14 @@ fn servers(ctx: &Ctx, adapter: &dyn Adapter) -> Result<Vec<SetupServer>> {
     Ok(found)
 }
 
-/// tine's hooks in a file. A file that can't be understood is an error.
+/// tine's hooks in a file. An unreadable file is an error.
 fn hooks_of_tine(adapter: &dyn Adapter, path: &Path) -> Result<Vec<HookEntry>> {
     let text = file::read(path)?.unwrap_or_default();
     let hooks = adapter.hooks_in(file::split_mark(&text).1).map_err(|problem| bad(path, problem))?;
     Ok(hooks.into_iter().filter(|hook| hook.program.is_some()).collect())
 }
 
-/// What keeps an agent from running the hooks in a file.
+/// Reasons why an agent does not run the hooks in a file.
 fn obstacles(adapter: &dyn Adapter, path: &Path) -> Result<Vec<String>> {
     let mut obstacles = Vec::new();
     let text = file::read(path)?.unwrap_or_default();
@@ -362,12 +362,12 @@ fn obstacles(adapter: &dyn Adapter, path: &Path) -> Result<Vec<String>> {
     let HookSwitch { path, key, is_off } = adapter.hook_switch(path);
     let settings = file::read(&path)?.unwrap_or_default();
     if is_off(file::split_mark(&settings).1).map_err(|problem| bad(&path, problem))? {
-        obstacles.push(format!("hooks are switched off in {}: `{key}`", path.display()));
+        obstacles.push(format!("hooks are disabled in {}: `{key}`", path.display()));
     }
     Ok(obstacles)
 }
 
-/// Held while files are changed. Where it cannot be had, one goes on without it.
+/// Held while files are changed. Without it, setup continues.
 fn setup_lock(ctx: &Ctx) -> Option<fs::File> {
     let file = lock_file(ctx)?;
     file.lock().or_log("take the setup lock")?;

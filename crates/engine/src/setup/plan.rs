@@ -62,7 +62,7 @@ pub(super) fn project_hook_file(ctx: &Ctx, adapter: &dyn Adapter) -> Option<Path
     adapter.project_hook_file(&project::top(cwd).unwrap_or_else(|| cwd.clone()))
 }
 
-/// The folder of the plugin, which is beside the registry.
+/// The plugin's folder, next to the registry.
 pub(super) fn plugin_folder(ctx: &Ctx, plugin: &dyn Plugin) -> PathBuf {
     plugin.folder(ctx.context().paths.registry.parent().unwrap_or(Path::new("/")))
 }
@@ -99,7 +99,8 @@ fn plan_user(ctx: &Ctx, adapter: &dyn Adapter, plan: &mut SetupPlan) -> Result<(
     if adapter.trust().is_some() && program::program(ctx, agent).is_err() {
         let agent_name = agent.product_name();
         let note = format!(
-            "{agent_name} was not found, so its trust in the hooks cannot be noted; run this again when it is there"
+            "{agent_name} not found, so tine cannot make it trust the hooks; run this command again after you \
+             install it"
         );
         plan.notes.push((agent, note));
     }
@@ -108,7 +109,11 @@ fn plan_user(ctx: &Ctx, adapter: &dyn Adapter, plan: &mut SetupPlan) -> Result<(
     match server {
         PlannedServer::Change(step) => plan.steps.push(step),
         PlannedServer::Foreign(path) => {
-            let note = format!("{} has a server `{}` that is not tine's, and stays", path.display(), BY_NAME);
+            let note = format!(
+                "{} already has a server named `{}` that isn't tine's; left unchanged",
+                path.display(),
+                BY_NAME
+            );
             plan.notes.push((agent, note));
         }
         PlannedServer::UpToDate => {}
@@ -121,7 +126,7 @@ fn plan_project(ctx: &Ctx, adapter: &dyn Adapter, enabled: Option<&dyn Plugin>, 
     let has_own = !setup::hooks_of_tine(adapter, &user)?.is_empty();
     let broader = has_own.then_some(user).or_else(|| enabled.map(|plugin| plugin_folder(ctx, plugin)));
     if let Some(broader) = broader {
-        let note = format!("{} has the hooks for all projects; nothing is needed here", broader.display());
+        let note = format!("{} already has the hooks for all projects", broader.display());
         plan.notes.push((agent, note));
         return Ok(());
     }
@@ -129,7 +134,7 @@ fn plan_project(ctx: &Ctx, adapter: &dyn Adapter, enabled: Option<&dyn Plugin>, 
         plan.add_hooks(agent, Some(plan_hooks(ctx, agent, Scope::Project, &path, false)?));
     }
     if ctx.context().find_program(BY_NAME).is_none() {
-        plan.notes.push((agent, "tine is not on the PATH, so a project's hooks do nothing here".into()));
+        plan.notes.push((agent, "tine is not in PATH, so project hooks have no effect on this machine".into()));
     }
     Ok(())
 }
@@ -190,7 +195,7 @@ pub(super) fn plan_hooks(ctx: &Ctx, agent: Agent, scope: Scope, path: &Path, uni
         tell("-", &edited.removed.join(", "), "");
         if !edited.left.is_empty() {
             let left = edited.left.join(", ");
-            notes.push(format!("{}: {left} calls tine in a way of your own, and stays", path.display()));
+            notes.push(format!("{}: kept your own hook for {left}", path.display()));
         }
         notes.extend(setup::obstacles(adapter, path)?);
         let after = Some(format!("{mark}{}", edited.text));
@@ -202,8 +207,8 @@ pub(super) fn plan_hooks(ctx: &Ctx, agent: Agent, scope: Scope, path: &Path, uni
     Ok(PlannedHooks { step, notes })
 }
 
-/// Decides whether the agent has to be told to trust the hooks. Asking it makes it write to its home, so that is left for
-/// later where it is clear what to do.
+/// Decides whether to make the agent trust the hooks. Querying it makes it write to its home, so this is postponed if
+/// the plan is clear without it.
 fn plan_trust(ctx: &Ctx, adapter: &dyn Adapter, path: &Path, hooks: &PlannedHooks) -> Result<Option<Step>> {
     let agent = adapter.agent();
     let (Some(trust), Ok(_)) = (adapter.trust(), program::program(ctx, agent)) else {
@@ -226,8 +231,8 @@ enum PlannedServer {
     Foreign(PathBuf),
 }
 
-/// Decides how the MCP server gets into the agent's list. The text is computed when the step is applied, because trust in
-/// hooks may be noted in the same file before.
+/// Plans how the MCP server gets into the agent's list. The text is computed when the step is applied, because trust in
+/// hooks may be recorded in the same file before.
 fn plan_server(ctx: &Ctx, adapter: &dyn Adapter) -> Result<PlannedServer> {
     let (agent, path) = (adapter.agent(), adapter.server_file());
     let program = setup::hook_program(ctx)?;
@@ -311,7 +316,7 @@ fn note_project_hooks(ctx: &Ctx, adapter: &dyn Adapter, plan: &mut SetupPlan) ->
     let gives_way = |entry: &HookEntry| entry.program.as_deref() == Some(Path::new(BY_NAME));
     if !entries.iter().all(gives_way) {
         let path = path.display();
-        let note = format!("{path} has hooks of tine, too; `tine setup {agent} --project --uninstall` takes them out");
+        let note = format!("{path} also has tine's hooks; `tine setup {agent} --project --uninstall` removes them");
         plan.notes.push((agent, note));
     }
     Ok(())

@@ -75,7 +75,7 @@ pub(super) fn remove(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
             fs::remove_dir_all(folder).or_log(format_args!("remove {}", folder.display()));
         }
     }
-    // The agent leaves traces of removed plugins. If nobody else has changed the file, it becomes what it was.
+    // The agent leaves traces of removed plugins. If the file has not been changed otherwise, it is restored.
     match was {
         Some(was) => put_back(&settings, was.zip(receipt.backup))?,
         None => edit(&settings, |text| plugin.without_notes(text, &receipt.kept))?,
@@ -87,7 +87,7 @@ pub(super) fn remove(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     }
 }
 
-/// Restores the settings from a backup, which is not needed any more then.
+/// Restores the settings from a backup, which is then no longer needed.
 fn put_back(settings: &Path, was: Option<(String, PathBuf)>) -> Result<()> {
     let path = file::real(settings);
     let failed = |source| Error::NotSetUp { path: settings.to_owned(), source };

@@ -1,4 +1,4 @@
-//! A registry that can't be used: going on without it, and rebuilding it from a backup.
+//! A registry that can't be used: continuing without it, and restoring it from a backup.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::setup::Result;
 use crate::setup::doctor::{Check, Verdict};
 use crate::{ctx::Ctx, setup::doctor};
 
-/// Rebuilds a damaged or lost registry from a backup, and puts what lies in the trash back into the log. Returns what
+/// Restores a damaged or lost registry from a backup, and adds deletions found in the trash to the log. Returns what
 /// was done, one sentence each.
 pub(crate) fn repair(ctx: &Ctx) -> Result<Vec<String>> {
     let path = &ctx.context().paths.registry;
@@ -32,8 +32,8 @@ pub(crate) fn repair(ctx: &Ctx) -> Result<Vec<String>> {
         done.push(match rebuilt.from {
             Source::Itself => format!("rebuilt the registry; nothing was lost; the damaged file is {aside}"),
             Source::Backup(at) => format!(
-                "restored the registry from the backup of {}; names and operations since then are lost; the file \
-                     that it replaces is {aside}",
+                "restored the registry from the backup of {}; names and operations since then are lost; the old file \
+                 is at {aside}",
                 at.strftime("%Y-%m-%d %H:%M UTC")
             ),
             Source::Nothing => format!(
@@ -45,7 +45,7 @@ pub(crate) fn repair(ctx: &Ctx) -> Result<Vec<String>> {
     for stranded in trash::stranded_trash(ctx)? {
         let label = stranded.label.what.clone();
         let operation = log_stranded(ctx, stranded)?;
-        done.push(format!("put `{label}` back into the log; `tine undo {operation}` restores the session"));
+        done.push(format!("added `{label}` to the log again; `tine undo {operation}` restores the session"));
     }
     Ok(done)
 }
@@ -58,12 +58,12 @@ pub(crate) fn registry_checks(ctx: &Ctx) -> Vec<Check> {
     let since = |at: jiff::Timestamp| at.strftime("%Y-%m-%d %H:%M UTC").to_string();
     let repair = match backups.first() {
         Some(backup) => format!("`tine doctor --repair` restores the backup of {}", since(backup.at)),
-        None => "there is no backup; `tine doctor --repair` saves what can be read".to_owned(),
+        None => "no backup found; `tine doctor --repair` saves what can be read".to_owned(),
     };
     let unusable = ctx.registry().check_writable();
     let mut checks = vec![match unusable {
         _ if ctx.registry().is_damaged() => {
-            check(Verdict::Bad, format!("{} is damaged; tine changes nothing", path.display()), Some(repair))
+            check(Verdict::Bad, format!("{} is damaged; tine works read-only", path.display()), Some(repair))
         }
         Err(error) => check(Verdict::Bad, error.to_string(), error.advice().hint),
         Ok(()) if doctor::readable_by_others(path) => check(

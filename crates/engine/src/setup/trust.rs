@@ -55,7 +55,7 @@ fn grant(ctx: &Ctx, adapter: &dyn Adapter, path: &Path, moves: &HookMoves) -> Re
         let unknown = commands.iter().filter(|(_, command)| !ours.iter().any(|hook| hook.command == *command));
         let unknown: Vec<&str> = unknown.map(|(event, _)| event.as_str()).collect();
         if !unknown.is_empty() {
-            ctx.warn(format!("this version of {} does not know {}", agent.product_name(), unknown.join(", ")));
+            ctx.warn(format!("this version of {} does not support {}", agent.product_name(), unknown.join(", ")));
         }
     }
     let before = file::read(&config)?;

@@ -24,7 +24,7 @@ pub enum Error {
     Git {
         /// Where it ran.
         directory: PathBuf,
-        /// What it printed.
+        /// Its output.
         message: String,
     },
     /// git could not create a worktree.
@@ -219,12 +219,11 @@ impl Error {
                 Advice::new("setup_failed", "`worktree.setup` in the configuration file sets this command")
             }
             Error::StillThere(_) => {
-                Advice::new("not_removed", "check its permissions; tine tries again with its next command")
+                Advice::new("not_removed", "check its permissions; tine retries the next time you run it")
             }
-            Error::BranchStays { .. } => Advice::new(
-                "branch_stays",
-                "if git left a lock file, delete it; tine tries again with its next command",
-            ),
+            Error::BranchStays { .. } => {
+                Advice::new("branch_stays", "if git left a lock file, delete it; tine retries the next time you run it")
+            }
             Error::File(error) => error.advice(),
         }
     }
@@ -234,7 +233,7 @@ impl Error {
 pub(crate) fn samples() -> Vec<Error> {
     let app = || PathBuf::from("/work/app");
     let tree = || PathBuf::from("/work/app.worktrees/try");
-    let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+    let denied = || io::Error::from_raw_os_error(13);
     let branch = || "try/cookies".to_owned();
     crate::advice::samples![
         NoDirectory(app()),

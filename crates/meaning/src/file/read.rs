@@ -22,7 +22,7 @@ pub struct VectorFile {
     pub(super) counted_in_second: bool,
 }
 
-/// A vector that is near to what was asked for.
+/// A vector near the requested one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     /// What it is of.
@@ -36,13 +36,14 @@ pub struct Hit {
 pub struct Nearest {
     /// The nearest first; equals in the order of their keys.
     pub hits: Vec<Hit>,
-    /// So many seemed near and were left out, because they are not as they were written. More than none calls for a rebuild.
+    /// How many near records were skipped because they have changed since they were written. Any of them calls for a
+    /// rebuild.
     pub damaged: usize,
 }
 
 impl VectorFile {
-    /// Opens a file. One that is not there is an error of the kind `NotFound`; one that is cut off gives what is left of it,
-    /// and [`VectorFile::lost`] tells.
+    /// Opens a file. A missing file is an error of the kind `NotFound`; a truncated one gives its remaining records,
+    /// and [`VectorFile::lost`] counts the others.
     pub fn open(path: &Path) -> Result<VectorFile, Error> {
         let file = File::open(path).map_err(Error::io("open", path))?;
         VectorFile::of(&file, path)
@@ -57,25 +58,25 @@ impl VectorFile {
         }
         let mut header = [0; HEADER];
         if length < HEADER as u64 {
-            return Err(Error::damaged(path, "its header is cut off"));
+            return Err(Error::damaged(path, "its header is incomplete"));
         }
         // The header is read and not mapped, because a writer changes it.
         file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut header)).map_err(Error::io("read", path))?;
         let (records, counted_in_second) = match read_header(&header) {
             Header::Counts { records, in_second } => (records, in_second),
             Header::Foreign => return Err(Error::Foreign(path.to_owned())),
-            Header::Damaged => return Err(Error::damaged(path, "its header is not one")),
+            Header::Damaged => return Err(Error::damaged(path, "its header is invalid")),
         };
-        // Looked at after the header: what a writer has added since the first look is counted in there.
+        // Read after the header, so that it includes what a writer has added since.
         let length = file.metadata().map_err(Error::io("read", path))?.len();
         let there = records.min(length.saturating_sub(HEADER as u64) / RECORD as u64);
         let lost = records - there;
         let size = usize::try_from(there).ok().and_then(|there| there.checked_mul(RECORD));
-        let size = size.ok_or_else(|| Error::damaged(path, "it is larger than memory can be"))?;
+        let size = size.ok_or_else(|| Error::damaged(path, "it does not fit into memory"))?;
         if there == 0 {
             return Ok(VectorFile { lost, counted_in_second, ..empty });
         }
-        #[expect(unsafe_code, reason = "mapping a file is unsafe, because somebody could change it")]
+        #[expect(unsafe_code, reason = "mapping a file is unsafe, because another process could change it")]
         // SAFETY: what is mapped must not change or go away while it is. The file is private to its owner (0600), all its
         // writers are in `write.rs`, and they never write below the end of the records that count nor cut a file, but
         // replace it by another. The header, which they do change, is not part of the map.
@@ -89,12 +90,12 @@ impl VectorFile {
         self.records().len()
     }
 
-    /// Whether there is none.
+    /// Whether it has no vectors.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many vectors were there once and are cut off. More than none calls for a rebuild.
+    /// How many vectors were lost by truncation. Any of them calls for a rebuild.
     pub fn lost(&self) -> u64 {
         self.lost
     }
@@ -149,11 +150,11 @@ impl VectorFile {
     /// Looks at every record. A search does so only for those that it finds.
     pub fn verify(&self) -> Result<(), Error> {
         if self.lost > 0 {
-            return Err(Error::damaged(&self.path, "its end is cut off"));
+            return Err(Error::damaged(&self.path, "its end is missing"));
         }
         match self.records().iter().all(|record| Record(record).is_intact()) {
             true => Ok(()),
-            false => Err(Error::damaged(&self.path, "a vector is not as it was written")),
+            false => Err(Error::damaged(&self.path, "a vector has changed since it was written")),
         }
     }
 
@@ -194,7 +195,7 @@ impl Best {
     }
 }
 
-/// Hits by score, and by key where that is equal: the smaller key is better.
+/// Hits by score; for equal scores, the smaller key is better.
 struct Ranked(Hit);
 
 impl Ord for Ranked {

@@ -27,7 +27,8 @@ pub struct VectorWriter {
 }
 
 impl VectorWriter {
-    /// Opens a file to append to it, or makes it. All that is in it is looked at first, so that nothing is built on damage.
+    /// Opens or creates a file to append to. Existing records are verified first, so that nothing is added to a damaged
+    /// file.
     pub fn open(path: &Path) -> Result<VectorWriter, Error> {
         let file = lock(path)?;
         if file.metadata().map_err(Error::io("read", path))?.len() == 0 {
@@ -39,7 +40,7 @@ impl VectorWriter {
         Ok(VectorWriter { path: path.to_owned(), file, records, second_is_next })
     }
 
-    /// Begins a file anew, whatever is there. Who reads the old one goes on doing so.
+    /// Creates a new file, replacing an existing one. Processes that read the old file can continue.
     pub fn anew(path: &Path) -> Result<VectorWriter, Error> {
         let _locked = lock(path)?;
         VectorWriter::replace(path, |_| Ok(()))
@@ -50,13 +51,13 @@ impl VectorWriter {
         self.records
     }
 
-    /// Whether there is none.
+    /// Whether it has no vectors.
     pub fn is_empty(&self) -> bool {
         self.records == 0
     }
 
-    /// Appends vectors, all of them or, if it fails, none. Readers that open the file from now on see them. Each call waits for
-    /// the disk, so many at once are better than few.
+    /// Appends vectors, all of them or, if it fails, none. Readers that open the file from now on see them. Each call
+    /// waits for the disk, so large batches are better.
     pub fn append<V: Borrow<Vector>>(&mut self, vectors: impl IntoIterator<Item = (Key, V)>) -> Result<(), Error> {
         let mut vectors = vectors.into_iter().peekable();
         let (mut records, mut bytes) = (self.records, Vec::new());
@@ -65,7 +66,7 @@ impl VectorWriter {
             for (key, vector) in vectors.by_ref().take(BUFFERED) {
                 write_record(key, vector.borrow(), &mut bytes);
             }
-            let at = end(records).ok_or_else(|| Error::damaged(&self.path, "it is larger than a file can be"))?;
+            let at = end(records).ok_or_else(|| Error::damaged(&self.path, "it exceeds the maximum size of a file"))?;
             self.write_at(at, &bytes)?;
             records += (bytes.len() / RECORD) as u64;
         }
@@ -76,7 +77,8 @@ impl VectorWriter {
         self.count(records)
     }
 
-    /// Leaves out all vectors whose key is not wanted any more, by writing the others to a new file. Gives how many went.
+    /// Removes all vectors whose key is no longer wanted, by writing the others to a new file. Returns how many were
+    /// removed.
     pub fn retain(&mut self, is_wanted: impl Fn(Key) -> bool) -> Result<u64, Error> {
         let old = VectorFile::of(&self.file, &self.path)?;
         if old.keys().all(&is_wanted) {
@@ -88,15 +90,15 @@ impl VectorWriter {
         Ok(before - self.records)
     }
 
-    /// Writes a new file beside the one at `path`, whose lock is held, and puts it in its place.
+    /// Writes a new file next to the one at `path`, whose lock is held, and renames it.
     fn replace(path: &Path, fill: impl FnOnce(&mut VectorWriter) -> Result<(), Error>) -> Result<VectorWriter, Error> {
         let mut beside = path.as_os_str().to_owned();
         beside.push(".new");
         let beside = PathBuf::from(beside);
-        // Left by a writer that was killed: nobody else could be at it, since the lock is ours.
+        // Left by a killed writer: no other process can be using it, since we hold the lock.
         fs::remove_file(&beside).or_log(format_args!("remove {}", beside.display()));
         let put = || {
-            // Locked before it is in place, so that there is no moment in which another writer could take it.
+            // Locked before the rename, so that no other writer can take it in between.
             let mut writer = VectorWriter::begin(&beside, lock(&beside)?)?;
             fill(&mut writer)?;
             fs::rename(&beside, path).map_err(Error::io("replace", path))?;
@@ -115,7 +117,7 @@ impl VectorWriter {
         Ok(writer)
     }
 
-    /// Makes so many records count.
+    /// Makes this many records count.
     fn count(&mut self, records: u64) -> Result<(), Error> {
         let at = if self.second_is_next { FIXED + 16 } else { FIXED };
         self.write_at(at as u64, &slot(records))?;

@@ -1,4 +1,4 @@
-//! `tine adopt`: give a name to a session that an agent began by itself.
+//! `tine adopt`: name a session that was started without tine.
 
 use std::collections::HashSet;
 use std::io::Write;

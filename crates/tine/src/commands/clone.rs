@@ -24,8 +24,8 @@ Waits until the session is idle, then copies its directory and its conversation.
 `tine fork SESSION --copy-to DIR --wait`.
 
 Examples:
-  tine clone auth-fix                    into DIRECTORY.clones/auth-fix-fork-1
-  tine clone auth-fix again --to ~/try   into a directory of your choice")]
+  tine clone auth-fix                      into DIRECTORY.clones/auth-fix-fork-1
+  tine clone auth-fix auth-try --to ~/try  into a directory of your choice")]
 pub(crate) struct Args {
     #[arg(value_name = "SESSION[@TURN]", help = POINT, add = complete::points())]
     pub session: String,
@@ -45,7 +45,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             let target = args.to.clone().unwrap_or_default();
             match desk.tine.plan_empty_clone(&args.session, args.name.clone(), &target)? {
                 Some(plan) => return clone_empty(desk, args, plan, &target),
-                // Nobody was started under that name, either; the first answer says so best.
+                // No pending start has that name either; the first error fits best.
                 None => desk.select(&args.session)?,
             }
         }
@@ -61,7 +61,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     })
 }
 
-/// Clones a session in which nothing was said yet, or says how.
+/// Clones a session without messages, or prints the plan.
 fn clone_empty(desk: &Desk, args: &Args, plan: EmptyClone, target: &Path) -> Outcome {
     let options = &args.options;
     if options.plan {

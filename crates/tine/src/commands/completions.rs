@@ -39,8 +39,8 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let own = environment::own_path();
     let own = own.to_str().ok_or_else(|| Failure::Other {
         kind: "own_path",
-        message: "tine's own path is not UTF-8".into(),
-        hint: Some("install it under another path".into()),
+        message: "the path of tine is not valid UTF-8".into(),
+        hint: Some("install tine in another directory".into()),
     })?;
     let shell: &dyn EnvCompleter = match args.shell {
         Shell::Bash => {

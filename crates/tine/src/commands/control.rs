@@ -91,7 +91,7 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends one, and says who it was.
+/// Stops one, and returns its label.
 fn end(desk: &Desk, target: &Target) -> Result<(String, TargetView), Failure> {
     desk.tine.stop(target)?;
     let (label, now) = match target {

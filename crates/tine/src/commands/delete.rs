@@ -36,12 +36,12 @@ pub(crate) struct Args {
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let sessions = desk.tine.all_sessions(&Bar::new())?;
     let session = match desk.select_whole(&sessions, &args.session) {
-        // There is no conversation behind the name, so there is nothing to lose.
+        // The name has no conversation, so nothing can be lost.
         Err(Failure::Engine(Error::Sessions(
             SessionsError::Unbegun(name) | SessionsError::TranscriptGone { name, .. },
         ))) => {
             desk.tine.forget(&name)?;
-            ui::say(&format!("removed the name {name}, which had no conversation"));
+            ui::say(&format!("removed the name {name}; it had no conversation"));
             return Ok(ExitCode::SUCCESS);
         }
         session => session?,
@@ -50,7 +50,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let plan = desk.tine.plan_deletion(&session)?;
     let before = match plan.previous as u64 {
         0 => String::new(),
-        count => format!(" and {} from before it was cleared", ui::count(count, "conversation")),
+        count => format!(" and {} from before `/clear`", ui::count(count, "conversation")),
     };
     let workspace = plan.workspace;
     let along = match &workspace {
@@ -95,7 +95,7 @@ fn fate_of(workspace: &OwnWorkspace, is_gone: bool) -> String {
     let and_branch = branch.map(|(branch, _)| format!(" and the branch `{branch}`")).unwrap_or_default();
     match (is_gone, &workspace.obstacle, branch) {
         (true, _, Some((branch, _))) if workspace.has_commits => {
-            format!("removed its {kind} {path}; kept the branch `{branch}`, which has commits of its own")
+            format!("removed its {kind} {path}; kept the branch `{branch}`, which has new commits")
         }
         (true, ..) => format!("removed its {kind} {path}{and_branch}"),
         (false, Some(why), _) => format!("kept its {kind} {path}{and_branch}: {why}"),

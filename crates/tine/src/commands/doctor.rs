@@ -21,7 +21,7 @@ Examples:
   tine doctor --repair    restore a damaged registry from its backup
   tine doctor --json | jq '.checks[] | select(.verdict == \"bad\")'")]
 pub(crate) struct Args {
-    /// Restore a damaged or lost registry, and deletions that only the trash remembers
+    /// Restore a damaged or lost registry, and the records of deletions that are in the trash
     #[arg(long)]
     pub repair: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! `tine editor`: the editor of the agents that tine runs. It brings them what is to be said; people get their own editor.
+//! `tine editor`: the editor of the agents that tine runs. It hands them messages; users get their own editor.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

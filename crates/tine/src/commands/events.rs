@@ -1,4 +1,4 @@
-//! `tine events`: what happened in the agents, as their hooks told it.
+//! `tine events`: events that the agents' hooks reported.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use super::Desk;
 use crate::Outcome;
 use crate::ui::{self, Paint};
 
-/// Show what happened in the agents
+/// Show events that the agents reported
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Agents report events through hooks; `tine setup` installs them.
@@ -32,7 +32,7 @@ pub(crate) struct Args {
     pub json: bool,
 }
 
-/// How often new events are looked for.
+/// How often to check for new events.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     pub options: Options,
 }
 
-/// What a fork is to be, whichever session it is of.
+/// The properties of a fork, independent of its source.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Shape {
     /// Agent for the fork; a different agent receives the transcript
@@ -91,7 +91,7 @@ pub(crate) struct Shape {
     pub no_start: bool,
 }
 
-/// What `fork`, `smart-fork` and `clone` share.
+/// Options of `fork`, `smart-fork` and `clone`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// First prompt for the fork; `-` reads it from standard input
@@ -118,7 +118,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Adds what these options say to a request.
+    /// Adds these options to a request.
     pub(crate) fn complete(&self, desk: &Desk, request: &mut Request) -> Result<(), Failure> {
         request.now = self.now;
         request.prompt = self.prompt.as_deref().map(prompt).transpose()?;
@@ -126,7 +126,7 @@ impl Options {
         Ok(())
     }
 
-    /// Those of these options that say what the fork is to be, as they are typed.
+    /// The options that define the fork, as typed.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         words.extend(self.prompt.iter().map(|prompt| format!("--prompt={prompt}")));
@@ -148,18 +148,18 @@ pub(crate) enum MethodChoice {
     Seed,
 }
 
-/// The methods that there are; one that is still to come is told from one that nobody knows.
+/// Parses a method; a planned method gets a different error from an unknown one.
 fn method_parser() -> impl TypedValueParser<Value = MethodChoice> {
     const TO_COME: &str = "translate";
     let known = MethodChoice::value_variants().iter().filter_map(ValueEnum::to_possible_value);
     let words = known.chain([PossibleValue::new(TO_COME).hide(true)]);
     PossibleValuesParser::new(words).try_map(|word| match word.as_str() {
-        TO_COME => Err("it is not there yet; `--method seed` tells the agent what was said".to_owned()),
+        TO_COME => Err("`translate` is not available yet; `--method seed` gives the agent the transcript".to_owned()),
         word => MethodChoice::from_str(word, false),
     })
 }
 
-/// How long to wait; nothing for as long as it takes.
+/// A time limit; `None` waits without limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeout(pub Option<Duration>);
 
@@ -172,7 +172,9 @@ pub(crate) fn timeout(text: &str) -> Result<Timeout, String> {
     }
     let duration: Option<jiff::SignedDuration> = text.parse().ok();
     let duration = duration.and_then(|duration| Duration::try_from(duration).ok());
-    duration.map(|duration| Timeout(Some(duration))).ok_or_else(|| "for example `30s`, `5m` or `1h`".to_owned())
+    duration
+        .map(|duration| Timeout(Some(duration)))
+        .ok_or_else(|| "use a duration such as `30s`, `5m` or `1h`".to_owned())
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
@@ -185,14 +187,14 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 }
 
 impl Args {
-    /// What is asked for, of the session that is meant.
+    /// The request for the selected session.
     pub(crate) fn request(&self, selection: Selection) -> Request {
         self.shape.request(selection, self.name.as_ref())
     }
 }
 
 impl Shape {
-    /// A fork of this shape, of the session that is meant.
+    /// A fork with these properties of the selected session.
     pub(crate) fn request(&self, selection: Selection, name: Option<&SessionName>) -> Request {
         let workspace = match (&self.to, &self.worktree, &self.copy_to) {
             (Some(directory), _, _) => Where::Directory(directory.clone()),
@@ -219,7 +221,7 @@ impl Shape {
         request
     }
 
-    /// These options as they are typed.
+    /// These options as typed.
     pub(crate) fn words(&self) -> Vec<String> {
         let mut words = Vec::new();
         let mut option = |name: &str, value: &str| words.push(format!("--{name}={value}"));
@@ -245,13 +247,13 @@ impl Shape {
         words
     }
 
-    /// How long a source that is at work is waited for: a directory is copied when nobody works in it.
+    /// How long to wait for a busy source: a directory is only copied while its session is idle.
     pub(crate) fn wait(&self, options: &Options) -> Option<Timeout> {
         options.wait.or(self.copy_to.as_ref().filter(|_| !options.now).map(|_| Timeout(None)))
     }
 }
 
-/// Waits if asked to, plans, asks, forks, and opens the fork where it belongs.
+/// Waits if requested, plans, asks, forks, and opens the fork.
 pub(crate) fn fork(
     desk: &Desk,
     selection: Selection,
@@ -262,7 +264,7 @@ pub(crate) fn fork(
     fork_as(desk, selection, options, wait, request, &|fork| json!(fork))
 }
 
-/// The same; `tell` puts what programs are told of the fork into what else they are told.
+/// The same; `tell` adds the fork's JSON to a larger result.
 pub(crate) fn fork_as(
     desk: &Desk,
     mut selection: Selection,
@@ -271,7 +273,7 @@ pub(crate) fn fork_as(
     request: impl FnOnce(Selection) -> Request,
     tell: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
-    // Who only asks what would be done waits for nobody.
+    // A plan alone does not wait.
     let waits = options.plan && wait.is_some() && matches!(selection.session.view.state, State::Busy | State::Waiting);
     if !options.plan {
         selection.session = when_idle(desk, selection.session, wait)?;
@@ -307,7 +309,7 @@ pub(crate) fn fork_as(
     make(desk, &source, &plan, options, asks, tell)
 }
 
-/// Makes the fork and opens it where it belongs. Warnings that were `shown` before are not repeated.
+/// Creates the fork and opens it. Warnings that were `shown` before are not repeated.
 pub(crate) fn make(
     desk: &Desk,
     source: &Session,
@@ -317,13 +319,13 @@ pub(crate) fn make(
     tell: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     if plan.place == Place::Headless && plan.prompt.is_none() && !options.json {
-        ui::warn("without a terminal and without `--prompt` nothing is said");
+        ui::warn("no message was sent: a headless fork needs `--prompt`");
     }
     if plan.method == Method::Seed && !shown && !options.json {
         plan.requests.iter().for_each(|request| ui::say(request));
     }
     let agent = plan.agent.product_name();
-    // A model that cannot be reached is waited for long; who sees that can end it.
+    // An agent retries an unreachable model for a long time; the message lets the user interrupt it.
     let busy = match plan.method {
         Method::Seed if plan.keeps_seed => None,
         Method::Seed => Some(format!("waiting for {agent} to read the transcript…")),
@@ -335,7 +337,7 @@ pub(crate) fn make(
     drop(busy);
     desk.tine.remember_use(source);
     if !options.json {
-        // What was shown before the question is not said again.
+        // Warnings shown before the question are not repeated.
         let shown = if shown { plan.warnings.as_slice() } else { &[] };
         for warning in forked.plan.warnings.iter().filter(|warning| !shown.contains(warning)) {
             ui::warn(warning);
@@ -344,7 +346,7 @@ pub(crate) fn make(
     open(desk, &forked, options, tell)
 }
 
-/// The source, once it is idle where that is waited for.
+/// The source, once it is idle if requested.
 pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> Result<Session, Failure> {
     let Some(Timeout(timeout)) = wait else {
         return Ok(source);
@@ -354,7 +356,7 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
     Ok(desk.tine.wait_for(vec![source], Until::AllIdle, timeout, &tell)?.swap_remove(0))
 }
 
-/// Runs the agent where the plan says, and prints what there is to print.
+/// Runs the agent where the plan says, and prints the result.
 fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
     let plan = &forked.plan;
     let mut out = ui::out();
@@ -396,7 +398,7 @@ fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(ForkView)
     }
 }
 
-/// What is to be said first; `-` stands for standard input.
+/// The first prompt; `-` reads standard input.
 pub(crate) fn prompt(text: &str) -> Result<String, Failure> {
     let mut prompt = text.to_owned();
     if text == "-" {
@@ -411,7 +413,7 @@ pub(crate) fn prompt(text: &str) -> Result<String, Failure> {
         return Err(Failure::Other {
             kind: "no_prompt",
             message: "the prompt is empty".into(),
-            hint: Some("say something with `--prompt`, or leave it out".into()),
+            hint: Some("pass some text, or leave out `--prompt`".into()),
         });
     }
     Ok(prompt)
@@ -427,7 +429,7 @@ pub(crate) enum Answer {
     Cancel,
 }
 
-/// Shows the plan of forks that leave uncommitted changes behind, and asks.
+/// Shows the plan of forks that would leave uncommitted changes, and asks.
 pub(crate) fn ask_about_changes(desk: &Desk, json: bool, plans: &[Plan]) -> Result<Answer, Failure> {
     confirm::require_terminal(
         &desk.surface,
@@ -436,7 +438,7 @@ pub(crate) fn ask_about_changes(desk: &Desk, json: bool, plans: &[Plan]) -> Resu
         "pass `--carry` to copy the changes into the worktree, or `--yes` to fork without them",
     )?;
     show::show_all(&mut io::stderr().lock(), &desk.surface, plans)?;
-    let answer = confirm::ask("Fork without the uncommitted changes? [y] yes, [c] carry them along, [N] no:")?;
+    let answer = confirm::ask("Fork without the uncommitted changes? [y] yes, [c] copy them to the worktree, [N] no:")?;
     Ok(match answer.as_str() {
         "y" | "yes" => Answer::Leave,
         "c" | "carry" => Answer::Carry,

@@ -150,7 +150,7 @@ fn parse(words: &[String]) -> Result<(HookEvent, Agent), String> {
     event.zip(agent).ok_or_else(|| "no such event or agent".to_owned())
 }
 
-/// Writes an error of our own to the log file beside the registry.
+/// Writes an internal error to the log file next to the registry.
 fn log(message: &str) {
     let Ok(context) = environment::context() else {
         return;

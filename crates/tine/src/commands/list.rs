@@ -15,7 +15,7 @@ use crate::environment::Surface;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
-/// What a person is told who has none.
+/// The message if no session exists.
 pub(crate) const NO_SESSIONS: &str = "no sessions yet; start an agent or try `tine demo`";
 
 /// List sessions, newest first
@@ -55,8 +55,8 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if let Some(missing) = directory.as_deref().filter(|directory| args.dir.is_some() && !directory.is_dir()) {
         return Err(Failure::Other {
             kind: "no_directory",
-            message: format!("there is no directory {}", text::one_line(&missing.to_string_lossy())),
-            hint: Some("`tine list --all` shows sessions whose directories are gone, too".into()),
+            message: format!("directory {} not found", text::one_line(&missing.to_string_lossy())),
+            hint: Some("`tine list --all` includes sessions whose directories no longer exist".into()),
         });
     }
     let filter = Filter { agent: args.agent, directory };
@@ -106,7 +106,7 @@ pub(crate) struct Table<'a> {
 impl<'a> Table<'a> {
     pub(crate) fn new(surface: &'a Surface, now: jiff::Timestamp, folders: bool, label: usize, live: bool) -> Self {
         let label = label.clamp(8, 28);
-        // What is left of the line is shared by the title and, where it says something, the directory.
+        // The rest of the line is shared by the title and the directory, if it is shown.
         let fixed = label + 2 + 6 + 2 + 10 + 2 + 9 + 2 + if live { 9 } else { 0 };
         let left = surface.width.map(|width| width.saturating_sub(fixed).max(20));
         let folder = folders.then(|| left.map_or(usize::MAX, |left| left * 2 / 5));
@@ -176,7 +176,7 @@ impl Trees {
         if all.len() < 2 { Trees::default() } else { Trees { here, all } }
     }
 
-    /// The name of the tree that a directory lies in, unless it is the one that the listing is made in.
+    /// The name of a directory's working tree, unless it is the current one.
     fn name_of(&self, directory: &Path) -> Option<String> {
         let tree = innermost(&self.all, directory).filter(|tree| Some(*tree) != self.here.as_ref())?;
         Some(tree.file_name()?.to_string_lossy().into_owned())
@@ -189,7 +189,7 @@ fn innermost<'a>(trees: &'a [PathBuf], directory: &Path) -> Option<&'a PathBuf> 
     around.max_by_key(|tree| tree.as_os_str().len())
 }
 
-/// Below this, the columns do not fit beside each other and rows are cut.
+/// Below this width, the columns do not fit and rows are cut.
 const NARROW: usize = 100;
 
 fn fill(row: &mut String, columns: usize) {

@@ -46,16 +46,16 @@ use crate::environment::{self, Surface};
 use crate::failure::{self, Failure};
 use crate::ui::{Bar, picker};
 
-/// What every command gets: the engine and the way to the person.
+/// What every command gets: the engine and the user interface.
 pub(crate) struct Desk {
     pub tine: Tine,
     pub surface: Surface,
 }
 
-/// Runs the command that was asked for.
+/// Runs the command.
 pub(crate) fn run(cli: Cli) -> Outcome {
     let surface = environment::surface(cli.color);
-    // These two need no registry, and must work where none can be opened.
+    // These two need no registry, and must work if none can be opened.
     let command = match cli.command {
         Command::Completions(args) => return completions::run(&args),
         Command::Demo(args) => return demo::run(&args, &surface),
@@ -114,7 +114,7 @@ pub(crate) fn at_desk(desk: &Desk, command: Command) -> Outcome {
     }
 }
 
-/// Becomes another program, in this terminal. It only returns where that fails.
+/// Replaces this process with another program. It only returns on failure.
 fn become_program(mut command: std::process::Command) -> Outcome {
     #[cfg(unix)]
     let error = std::os::unix::process::CommandExt::exec(&mut command);
@@ -131,13 +131,13 @@ fn become_program(mut command: std::process::Command) -> Outcome {
     };
     Err(Failure::Other {
         kind: "agent_failed",
-        message: format!("{} cannot be started: {error}", command.get_program().to_string_lossy()),
-        hint: Some("`tine doctor` looks at the agents".into()),
+        message: format!("cannot start {}: {error}", command.get_program().to_string_lossy()),
+        hint: Some("`tine doctor` checks the agents".into()),
     })
 }
 
 impl Desk {
-    /// Where an agent runs unless it is said: in this terminal, if it is one.
+    /// The default place for an agent: this terminal, if it is one.
     pub(crate) fn default_place(&self, json: bool) -> Place {
         match self.surface.is_interactive && self.surface.is_terminal && !json {
             true => Place::Here,
@@ -145,21 +145,21 @@ impl Desk {
         }
     }
 
-    /// Finds the session that `spec` means; a person is asked where it could be several.
+    /// Finds the session that `spec` refers to; if several match, the user is asked.
     pub(crate) fn select(&self, spec: &str) -> Result<Selection, Failure> {
         let sessions = self.tine.all_sessions(&Bar::new())?;
         self.select_among(&sessions, spec)
     }
 
-    /// The same for a command to which a point means nothing.
+    /// The same for a command that takes no turn.
     pub(crate) fn select_whole(&self, sessions: &[Session], spec: &str) -> Result<Session, Failure> {
         let selection = self.select_among(sessions, spec)?;
         match selection.turns {
             None => Ok(selection.session),
             Some(_) => Err(Failure::Other {
                 kind: "no_point_here",
-                message: format!("`{}` is a point in a session, and this speaks of whole ones", text::one_line(spec)),
-                hint: Some("leave out what stands behind the `@`".into()),
+                message: format!("`{}` names a turn, but this command works on whole sessions", text::one_line(spec)),
+                hint: Some("leave out the `@` and what follows it".into()),
             }),
         }
     }

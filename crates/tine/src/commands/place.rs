@@ -16,7 +16,7 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Where and how long an agent is started.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PlaceArgs {
-    /// Where to run the agent: here, auto, headless, none, or in tmux, wezterm, kitty or zellij, as in `tmux:window`
+    /// Where to run the agent: here, auto, headless, none, tmux, wezterm, kitty or zellij; tmux:window opens a window
     /// [default: here on a terminal, otherwise none]
     #[arg(long = "in", value_name = "PLACE", value_parser = clap::value_parser!(Place), add = complete::places(), help_heading = RUNNING)]
     pub place: Option<Place>,
@@ -26,7 +26,7 @@ pub(crate) struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// What was said, or what is usual; a terminal that is not there is told before anything is done.
+    /// The given place or the default; a missing terminal is reported before anything is done.
     pub(crate) fn choice(&self, desk: &Desk, json: bool) -> Result<Place, Failure> {
         let place = self.place.unwrap_or_else(|| desk.default_place(json));
         if let Place::In(spot) = place {
@@ -43,5 +43,5 @@ impl PlaceArgs {
 
 /// A pane in words.
 pub(crate) fn told(pane: Option<&Pane>) -> String {
-    pane.map(|pane| format!("pane {} of {}", pane.pane, pane.terminal.as_str())).unwrap_or_default()
+    pane.map(|pane| format!("{} pane {}", pane.terminal.as_str(), pane.pane)).unwrap_or_default()
 }

@@ -55,15 +55,14 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 fn no_answer(session: &engine::Session, answer: &LastAnswer) -> Failure {
     let label = session.view.label();
     let (message, hint) = match answer {
-        LastAnswer::NotAsked => (
-            format!("`{label}` is ready, but nothing was asked in it yet"),
-            format!("`tine send {label} TEXT` asks it"),
-        ),
+        LastAnswer::NotAsked => {
+            (format!("`{label}` is ready and has no messages yet"), format!("`tine send {label} TEXT` sends one"))
+        }
         LastAnswer::Failed(failure) => {
             let why = failure.as_ref().map(|failure| format!(": {}", transcript::text::one_line(&failure.message)));
             (
                 format!("the last turn of `{label}` ended without an answer{}", why.unwrap_or_default()),
-                format!("`tine show {label}` shows how far it came"),
+                format!("`tine show {label}` shows how far it got"),
             )
         }
         LastAnswer::Pending | LastAnswer::Answer { .. } => {

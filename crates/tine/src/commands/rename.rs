@@ -13,7 +13,7 @@ use crate::ui::{self, Bar, Paint};
 /// Rename a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The agent's own session list shows the new name, too. `tine undo` restores the old name.
+The agent's own session list shows the new name too. `tine undo` restores the old name.
 
 Examples:
   tine rename auth-fix auth-cookies

@@ -1,4 +1,4 @@
-//! `tine resume`: go on in a session, where it works and as it was launched.
+//! `tine resume`: continue a session in its directory, with its launch profile.
 
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};

@@ -84,7 +84,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn at_least_one(word: &str) -> Result<usize, String> {
-    word.parse().ok().filter(|count| *count > 0).ok_or_else(|| "a number from 1".to_owned())
+    word.parse().ok().filter(|count| *count > 0).ok_or_else(|| "use a number of 1 or more".to_owned())
 }
 
 /// What answers a search.
@@ -130,7 +130,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     out.flush()?;
     drop(out);
-    // The answer is out; what tools did is read as far as a person may wait for the next prompt.
+    // The answer is printed; tool output is indexed for as long as the user can wait for the next prompt.
     if answer.missing != Missing::default() {
         let request = IndexRequest { part: IndexPart::Words, time: Some(AFTERWARDS), rebuild: false };
         desk.tine.update_index(request, &Bar::new(), &IndexBar::new()).or_log("complete the index");
@@ -177,7 +177,7 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
     say_beside(answer);
     if answer.engine == RECENT {
         ui::say(
-            "qmd didn't answer, so these are the most recent sessions; without `--engine qmd`, tine searches by itself",
+            "qmd didn't answer; showing the most recent sessions. Leave out `--engine qmd` to use tine's own search",
         );
     }
     if answer.results.is_empty() {
@@ -186,7 +186,7 @@ fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<(
     Ok(())
 }
 
-/// Everything that stands beside the results, for people.
+/// The notices next to the results.
 pub(crate) fn say_beside(answer: &Answer) {
     for error in &answer.errors {
         ui::say(&format!("{}: {}", error.engine, error.message));
@@ -196,7 +196,7 @@ pub(crate) fn say_beside(answer: &Answer) {
     }
 }
 
-/// A result for people: what it is, why it was found, and what else there is to say. So many columns stand before it.
+/// A result as text: what it is, why it matched, and notes. This many columns precede it.
 pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
     let width = desk.surface.width.map(|width| width.saturating_sub(before));
     let paint = Paint(desk.surface.color);
@@ -213,7 +213,7 @@ pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
     if view.name.is_none() {
         middle.insert(0, ui::label(view).to_owned());
     }
-    // What is long gives way to what is short and says how well it fits.
+    // Long parts are shortened in favour of short ones and the score.
     let short: usize = middle.iter().chain(&ends).map(|fact| text::width(fact) + 3).sum();
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(short + 3));
     let title = match &view.name {
@@ -242,7 +242,7 @@ pub(crate) fn lines(desk: &Desk, found: &Found, before: usize) -> Vec<String> {
     lines
 }
 
-/// The snippet with its words marked: by colour, or by stars where there is none.
+/// The snippet with its words marked: by colour, or by asterisks without colour.
 fn marked(snippet: &Snippet, paint: Paint) -> String {
     let mut line = String::new();
     let mut at = 0;

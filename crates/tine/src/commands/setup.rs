@@ -1,4 +1,4 @@
-//! `tine setup`: let the agents tell tine what happens in them.
+//! `tine setup`: make the agents report to tine.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -69,13 +69,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         ui::say("cancelled");
         return Ok(ExitCode::FAILURE);
     }
-    // Even without a step: what a killed run left behind is cleaned up.
+    // Even without a step: this cleans up after a killed run.
     desk.tine.apply_setup(&plan)?;
     if args.json {
         return status(desk, plan.agents(), true, Some(&plan));
     }
     let mut stderr = io::stderr().lock();
-    // Who was asked has seen them.
+    // The question has already shown them.
     if args.yes {
         show(&mut stderr, desk, &plan)?;
     }
@@ -140,7 +140,7 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
         writeln!(out, "  {}  {}", text::pad(place.scope.as_str(), 8), ui::path(&desk.surface, &place.path))?;
         let which = match (place.exists, place.is_this) {
             (false, _) => paint.bad("not found"),
-            (true, false) => paint.note("a different tine"),
+            (true, false) => paint.note("another copy of tine"),
             (true, true) => "this tine".to_owned(),
         };
         writeln!(out, "  {}  {} ({which})", text::pad("calls", 8), ui::path(&desk.surface, &place.program))?;
@@ -150,7 +150,7 @@ fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()
         match place.trusted {
             Some(true) => writeln!(out, "  {}  yes", text::pad("trusted", 8))?,
             Some(false) => {
-                writeln!(out, "  {}  {}", text::pad("trusted", 8), paint.bad("no, so the agent ignores it"))?;
+                writeln!(out, "  {}  {}", text::pad("trusted", 8), paint.bad("no: the agent ignores them"))?;
             }
             None => {}
         }

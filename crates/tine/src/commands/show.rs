@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// Include tool calls and results, thinking and subagents
     #[arg(long, short)]
     pub tools: bool,
-    /// Show the full transcript that a seeded fork started from
+    /// Show the full transcript that a seeded fork was given
     #[arg(long)]
     pub seed: bool,
     /// Don't redact secrets in Markdown and HTML
@@ -116,7 +116,7 @@ fn branches(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Which turns are asked for. A single one has to be within the point that is named.
+/// The requested turns. A single one must not be after the given point.
 fn part(session: &engine::Session, until: Option<u32>, only: Option<u32>) -> Result<Part, engine::Error> {
     let Some(turn) = only else {
         return Ok(until.map_or(Part::Whole, Part::Until));

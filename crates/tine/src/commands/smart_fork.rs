@@ -1,4 +1,4 @@
-//! `tine smart-fork`: find the past session that suits what is to be built, and fork it.
+//! `tine smart-fork`: find the past session that fits an intent, and fork it.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Only sessions of this directory, its repository and its worktrees
     #[arg(long, value_name = "DIR", alias = "project", help_heading = MATCHES)]
     pub dir: Option<PathBuf>,
-    /// Leave out matches with a lower score, from 0 to 1
+    /// Hide matches that score below SCORE, from 0 to 1
     #[arg(long, value_name = "SCORE", value_parser = score, help_heading = MATCHES)]
     pub min_score: Option<f32>,
     /// Fork match number K
@@ -70,7 +70,7 @@ pub(crate) struct Args {
 
 fn score(word: &str) -> Result<f32, String> {
     let score = word.parse::<f32>().ok().filter(|score| (0.0..=1.0).contains(score));
-    score.ok_or_else(|| "a number from 0 to 1, for example `0.4`".to_owned())
+    score.ok_or_else(|| "use a number from 0 to 1, such as `0.4`".to_owned())
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
@@ -86,7 +86,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let asks = !is_decided && desk.surface.is_interactive && !args.options.json;
     let place = match args.options.place.choice(desk, args.options.json) {
         Err(failure) if is_decided || asks => return Err(failure),
-        // A list is worth having where nothing can run, too.
+        // A list is useful even if no agent can run.
         place => place.unwrap_or(Place::None),
     };
     let results = std::mem::take(&mut suggestions.answer.results);
@@ -111,7 +111,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let view = suggestions.view(&choices, |choice| command(args, &choice.found, choice.found.session.view.id.as_str()));
     let told = json!(view);
-    // From here on, programs get the results beside an error: they can choose another one.
+    // From here on, programs get the results with an error, so that they can choose another one.
     let Some(at) = chosen.map_err(|failure| failure.beside(&told))? else {
         return list(desk, args, &suggestions, &choices, &told);
     };
@@ -126,7 +126,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 /// Forks the session that was chosen.
 fn make(desk: &Desk, args: &Args, found: &Found, asks: bool, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
     if let Err(error) = desk.tine.check_start(args.shape.agent.unwrap_or(found.session.view.agent), None) {
-        ui::warn(&format!("{error}: the fork will be created, but it can't be opened here"));
+        ui::warn(&format!("{error}; the fork will be created but not opened"));
     }
     let wait = args.shape.wait(&args.options);
     let mut selection = selection(args, found);
@@ -144,7 +144,7 @@ fn make(desk: &Desk, args: &Args, found: &Found, asks: bool, tell: &dyn Fn(ForkV
     }
 }
 
-/// The person left.
+/// The user cancelled.
 fn left() -> Outcome {
     ui::say("cancelled");
     Ok(ExitCode::FAILURE)
@@ -157,7 +157,7 @@ fn selection(args: &Args, found: &Found) -> Selection {
     Selection { session, turns }
 }
 
-/// The fork of this session that is asked for, as far as it can be checked before it is made.
+/// The requested fork of this session, checked as far as possible in advance.
 fn wanted(args: &Args, place: Place, found: &Found) -> Request {
     let mut request = args.shape.request(selection(args, found), args.name.as_ref());
     let is_at_work = matches!(found.session.view.state, State::Busy | State::Waiting);
@@ -181,16 +181,17 @@ fn command(args: &Args, found: &Found, session: &str) -> Vec<String> {
 fn picked(number: usize, count: usize, limit: usize) -> Result<usize, Failure> {
     number.checked_sub(1).filter(|at| *at < count).ok_or_else(|| Failure::Other {
         kind: "no_such_result",
-        message: format!("there is no result {number}"),
+        message: format!("match {number} not found"),
         hint: Some(match count {
-            1 => "there is one, `--pick 1`".to_owned(),
+            1 => "there is only one match: `--pick 1`".to_owned(),
             _ if count < limit => format!("there are {count}"),
-            _ => format!("there are {count}; `--limit` asks for more"),
+            _ => format!("there are {count} matches; `--limit` shows more"),
         }),
     })
 }
 
-/// The best session that can be forked; what fits better and can't be is said. Where none can, the best one says why.
+/// The best session that can be forked; better ones that can't be are reported. If none can, the error is that of the
+/// best one.
 fn automatic(desk: &Desk, choices: &mut [Choice], request: impl Fn(&Found) -> Request) -> usize {
     let Some(at) = desk.tine.choose(choices, request) else { return 0 };
     for choice in &choices[..at] {
@@ -202,7 +203,7 @@ fn automatic(desk: &Desk, choices: &mut [Choice], request: impl Fn(&Found) -> Re
     at
 }
 
-/// Lets a person choose. Where none can be forked, there is nothing to ask, and the best one says why.
+/// Lets the user choose. If none can be forked, there is no question, and the error is that of the best one.
 fn ask(desk: &Desk, suggestions: &Suggestions, choices: &[Choice]) -> Result<Option<usize>, Failure> {
     if choices.iter().all(|choice| !choice.can_fork()) {
         return Ok(Some(0));
@@ -291,7 +292,7 @@ fn nothing_said(suggestions: &Suggestions) -> String {
         [] => search::nothing_found(&suggestions.answer).to_owned(),
         [best, ..] => {
             let count = ui::count(suggestions.weak.len() as u64, "session");
-            format!("no match scores high enough; `--min-score` left out {count}, the best at {best:.2}")
+            format!("no match reaches `--min-score`; it hid {count}, the best with {best:.2}")
         }
     }
 }
@@ -299,7 +300,7 @@ fn nothing_said(suggestions: &Suggestions) -> String {
 fn nothing(suggestions: &Suggestions) -> Failure {
     let notices = suggestions.answer.notices();
     let hint = match notices.is_empty() {
-        true => "say it in other words, or look through `tine list --all`".to_owned(),
+        true => "try other words, or see `tine list --all`".to_owned(),
         false => notices.join("; "),
     };
     Failure::Other { kind: "nothing_found", message: nothing_said(suggestions), hint: Some(hint) }

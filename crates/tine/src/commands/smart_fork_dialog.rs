@@ -11,8 +11,8 @@ use super::Desk;
 use crate::failure::Failure;
 use crate::ui::{Paint, plan as show};
 
-/// Shows the plan of a request, lets a person change it, and returns the plan that was agreed to; nothing where the person
-/// left. `hit` is the turn that was found.
+/// Shows the plan of a request, lets the user change it, and returns the accepted plan; `None` if the user cancelled.
+/// `hit` is the matching turn.
 pub(crate) fn agree(desk: &Desk, mut request: Request, hit: u32) -> Result<Option<Plan>, Failure> {
     let mut stderr = io::stderr().lock();
     let mut other = match &request.workspace {
@@ -35,7 +35,7 @@ pub(crate) fn agree(desk: &Desk, mut request: Request, hit: u32) -> Result<Optio
             (true, Some(_)) => ", [t] keep all turns".to_owned(),
         };
         let carry = match (plan.leaves_changes, request.carry) {
-            (true, _) => ", [c] carry uncommitted changes",
+            (true, _) => ", [c] copy uncommitted changes",
             (false, true) if plan.workspace.kind == WorkspaceKind::Worktree => ", [c] leave uncommitted changes",
             _ => "",
         };
@@ -61,7 +61,7 @@ pub(crate) fn agree(desk: &Desk, mut request: Request, hit: u32) -> Result<Optio
             }
             _ => writeln!(stderr, "enter one of these letters")?,
         }
-        // What cannot be done is told, and everything stays as it was.
+        // An impossible change is reported, and the plan stays as it was.
         match desk.tine.plan_fork(&changed) {
             Ok(possible) => {
                 if changed.workspace != request.workspace {

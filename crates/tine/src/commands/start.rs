@@ -75,7 +75,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     tell(desk, &start, place, opened, view.as_ref())
 }
 
-/// Opens a clone of a session in which nothing was said.
+/// Opens a clone of a session without messages.
 pub(crate) fn open(desk: &Desk, clone: &EmptyClone, operation: i64, options: &super::fork::Options) -> Outcome {
     let start = &clone.start;
     let place = options.place.choice(desk, options.json)?;
@@ -94,7 +94,7 @@ fn open_at(desk: &Desk, place: Place, args: &PlaceArgs) -> OpenAt {
     OpenAt { place, focus: desk.surface.is_interactive, ready_within: args.ready_within() }
 }
 
-/// Prints what was started, as JSON if `view` is given, and becomes the agent where it is to run here.
+/// Prints what was started, as JSON if `view` is given, and becomes the agent if it runs here.
 fn tell(desk: &Desk, start: &Start, place: Place, opened: Opened, view: Option<&Value>) -> Outcome {
     let name = Paint(desk.surface.color).name(start.name.as_str());
     let variables = start.profile.variables(Some(&start.name));

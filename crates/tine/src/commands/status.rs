@@ -1,4 +1,4 @@
-//! `tine status`: which sessions are open now, and whether they are at work.
+//! `tine status`: which sessions are open now, and whether they are busy.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

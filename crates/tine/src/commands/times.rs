@@ -35,7 +35,7 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
     if request.place == Place::Here {
         return Err(Failure::Other {
             kind: "one_terminal",
-            message: "several agents cannot run in one terminal".into(),
+            message: "only one agent can run in this terminal".into(),
             hint: Some("pass `--in tmux:window`, `--in headless` or `--in none`".into()),
         });
     }
@@ -102,11 +102,15 @@ fn parts(args: &fork::Args) -> Result<Vec<Part>, Failure> {
     if count.is_some_and(|count| count != times || !(1..=MOST).contains(&count)) {
         let count = count.unwrap_or(0);
         let message = match args.times {
-            Some(times) => format!("{} for {}", ui::count(count as u64, "prompt"), ui::count(times.into(), "fork")),
-            None if count == 0 => "the file of `--prompts` is empty".into(),
-            None => format!("{count} prompts are too many; one command makes {MOST} forks at most"),
+            Some(times) => format!(
+                "expected one prompt per fork: {}, {}",
+                ui::count(count as u64, "prompt"),
+                ui::count(times.into(), "fork")
+            ),
+            None if count == 0 => "the `--prompts` file has no prompts".into(),
+            None => format!("{count} prompts: the limit is {MOST} forks per command"),
         };
-        let hint = Some("each line of the file that is not empty is one prompt".into());
+        let hint = Some("each non-empty line of the file is one prompt".into());
         return Err(Failure::Other { kind: "wrong_number", message, hint });
     }
     let same = args.options.prompt.as_deref().map(fork::prompt).transpose()?;

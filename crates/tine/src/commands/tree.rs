@@ -15,15 +15,14 @@ use crate::ui::{self, Bar, Paint};
 /// Show which session was forked from which
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Shows the turn after which each session was forked, as in `@3`. With `~@3`, tine inferred the parent from the history \
-that both sessions share.
+`@3` is the turn after which a session was forked. `~@3` means that tine inferred the parent from shared history.
 
 Examples:
   tine tree                 forks in this directory and its worktrees
-  tine tree auth-fix        the family of one session
+  tine tree auth-fix        one session, its ancestors and its forks
   tine tree --all --json")]
 pub(crate) struct Args {
-    /// Show only the family of this session
+    /// Show only this session, its ancestors and its forks
     #[arg(value_name = "SESSION", add = complete::sessions())]
     pub session: Option<String>,
     /// Show forks in all directories

@@ -1,4 +1,4 @@
-//! `tine wait`: until sessions are done with what they were told.
+//! `tine wait`: until sessions have finished their work.
 
 use std::io::Write;
 use std::process::ExitCode;

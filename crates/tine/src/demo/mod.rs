@@ -1,6 +1,6 @@
 //! The demo: sample sessions of both agents in a temporary home directory, and a short tour of what tine does with them.
 //!
-//! It runs the real commands on real files; only the home directory is made up.
+//! It runs the real commands on real files; only the home directory is artificial.
 
 mod samples;
 
@@ -20,12 +20,12 @@ use crate::environment::{self, Surface};
 use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
-/// Creates the home directory, runs the tour, and removes the home directory unless it is to be kept.
+/// Creates the home directory, runs the tour, and removes the home directory unless `keep` is set.
 pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
     let home = tempfile::Builder::new().prefix("tine-demo-").tempdir().map_err(|error| Failure::Other {
         kind: "no_space",
-        message: format!("cannot make a throw-away home: {error}"),
-        hint: Some("set TMPDIR to a folder that can be written".into()),
+        message: format!("cannot create a temporary home directory: {error}"),
+        hint: Some("set TMPDIR to a writable folder".into()),
     })?;
     // The sample projects lie below the temporary folder's real path, as an agent would record it.
     let root = home.path().canonicalize()?;
@@ -95,7 +95,7 @@ fn tour(desk: &Desk) -> Result<(), Failure> {
     print("This tour runs in a temporary home directory with sample conversations.")?;
     step(desk, "tine list --all", &[])?;
 
-    print("\nThat was one list for Claude Code and Codex. Read any conversation, up to any turn:")?;
+    print("\nOne list for Claude Code and Codex. Read any conversation, up to any turn:")?;
     step(desk, "tine show csv-export@1", &[])?;
 
     print("\nContinue from any turn in a new session. The original doesn't change:")?;

@@ -68,7 +68,7 @@ const CODEX_STREAM: &str = "019a820b-91d4-7b36-a5c8-04e7f2d1b6a9";
 /// The folder of the agents' programs in the sample home.
 pub(super) const PROGRAMS: &str = "bin";
 
-/// Writes all sample sessions below `root`, and programs that stand for the agents: the demo doesn't need the real ones.
+/// Writes all sample sessions below `root`, and stand-ins for the agents: the demo doesn't need the real ones.
 pub(super) fn write(root: &Path, now: Timestamp) -> io::Result<()> {
     let (shop, blog) = (root.join("shop"), root.join("blog"));
     fs::create_dir_all(&shop)?;
@@ -109,7 +109,7 @@ fn install(program: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives some of them names, as a person would.
+/// Names some of them, as a user would.
 pub(super) fn name(tine: &Tine) -> Result<(), Failure> {
     let sessions = tine.all_sessions(&Quiet)?;
     for (id, name) in [(CLAUDE_LOGIN, "login-fix"), (CODEX_EXPORT, "csv-export"), (CODEX_STREAM, "csv-export-fork-1")] {
@@ -138,7 +138,7 @@ impl Claude {
         Claude { id, cwd, branch, time, parent: None, lines: Vec::new() }
     }
 
-    /// As `/branch` does: the lines so far, under a new id, each naming where it comes from.
+    /// Like `/branch`: the lines so far, under a new id, each with its origin.
     fn fork(&self, id: &str, lines: usize) -> Self {
         let copied = self.lines[..lines].iter().cloned().map(|mut line| {
             line["forkedFrom"] = json!({ "sessionId": self.id, "messageUuid": line["uuid"] });

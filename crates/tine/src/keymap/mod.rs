@@ -106,7 +106,7 @@ actions! {
     PageUp Sessions "page-up" ["pageup"] "page up"
     First Sessions "first" ["home", "g"] "first"
     Last Sessions "last" ["end", "G"] "last"
-    Reload Sessions "reload" ["ctrl+l"] "read the sessions again"
+    Reload Sessions "reload" ["ctrl+l"] "refresh the list"
     Leave Sessions "leave" ["q", "esc"] "quit"
 
     Back Transcript "back" ["esc", "q"] "back"
@@ -128,8 +128,8 @@ actions! {
     Begin Transcript "begin" ["home", "g"] "begin"
     End Transcript "end" ["end", "G"] "end"
 
-    OpenHit Search "open-hit" ["enter"] "open at the turn"
-    ForkHit Search "fork-hit" ["alt+shift+f", "alt+f"] "fork at the turn"
+    OpenHit Search "open-hit" ["enter"] "open at this turn"
+    ForkHit Search "fork-hit" ["alt+shift+f", "alt+f"] "fork at this turn"
     NextHit Search "next-hit" ["down"] "next"
     PreviousHit Search "previous-hit" ["up"] "previous"
     LeaveSearch Search "leave-search" ["esc"] "back"

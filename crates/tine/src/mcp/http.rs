@@ -36,15 +36,15 @@ pub(super) async fn serve(server: Server, address: SocketAddr) -> Result<(), Str
     let chosen = environment::mcp_token();
     if chosen.as_ref().is_some_and(|token| token.len() < SHORTEST || !token.bytes().all(|byte| byte.is_ascii_graphic()))
     {
-        return Err(format!("TINE_MCP_TOKEN has to be of {SHORTEST} or more plain characters"));
+        return Err(format!("TINE_MCP_TOKEN must have at least {SHORTEST} printable ASCII characters"));
     }
     let token: Arc<str> = chosen.clone().unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string()).into();
     // Pages in a browser have no business here, wherever they come from.
     let config = StreamableHttpServerConfig::default().enforce_origin_validation();
     let service: Service = StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config);
     let token_hint = match chosen {
-        Some(_) => "send TINE_MCP_TOKEN with each request: Authorization: Bearer TOKEN".to_owned(),
-        None => format!("send this with each request: Authorization: Bearer {token}"),
+        Some(_) => "clients must send TINE_MCP_TOKEN: `Authorization: Bearer TOKEN`".to_owned(),
+        None => format!("clients must send this header: Authorization: Bearer {token}"),
     };
     writeln!(io::stderr().lock(), "listening on http://{address}/mcp\n{token_hint}").or_log("write to standard error");
     let answer = move |request| answer(service.clone(), Arc::clone(&token), request);
@@ -108,7 +108,7 @@ where
 /// Reads the body of a request, up to [`LONGEST`] and within a limit of time.
 async fn read_body(request: Request<Incoming>, within: Duration) -> Result<Request<Bytes>, Answer> {
     let (head, body) = request.into_parts();
-    let too_long = || refusal(StatusCode::PAYLOAD_TOO_LARGE, "the request is too long");
+    let too_long = || refusal(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
     if hyper::body::Body::size_hint(&body).lower() > LONGEST {
         return Err(too_long());
     }
@@ -122,7 +122,7 @@ async fn read_body(request: Request<Incoming>, within: Duration) -> Result<Reque
 
 async fn answer(service: Service, token: Arc<str>, request: Request<Incoming>) -> Answer {
     if request.uri().path() != "/mcp" {
-        return refusal(StatusCode::NOT_FOUND, "there is only /mcp");
+        return refusal(StatusCode::NOT_FOUND, "not found; the endpoint is /mcp");
     }
     let given = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given =

@@ -1,11 +1,13 @@
 //! `tine mcp`: agents find, fork and drive sessions by the Model Context Protocol.
 //!
-//! A tool is one type: its fields are its arguments, with their schema, and [`tool::Arguments`] says what it does. Each
-//! call opens the engine anew and runs on a thread of its own, so that a slow one holds up nobody; nothing is opened
-//! before something is asked. What agents may do is decided in [`policy`].
+//! A tool is one type: its fields are its arguments, with their schema, and [`tool::Arguments`] implements it. Each
+//! call opens a new engine and runs on its own thread, so that a slow call blocks no other; nothing is opened before
+//! the first call. [`policy`] decides what agents may do.
 
 mod caller;
 mod http;
+#[cfg(test)]
+mod messages_tests;
 mod policy;
 mod resources;
 mod server;
@@ -29,7 +31,7 @@ use stdio::Stdio;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Agents start the server themselves; `tine setup` registers it. With --http, clients must send the token that the server \
-prints. The [mcp] section of the configuration file says what agents may do.
+prints. The [mcp] section of the configuration file controls what agents may do.
 
 Examples:
   tine mcp
@@ -45,8 +47,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let named = || text.strip_prefix("localhost:")?.parse().ok().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into());
     match text.parse::<SocketAddr>().ok().or(port).or_else(named) {
         Some(address) if address.ip().is_loopback() => Ok(address),
-        Some(_) => Err("only this machine may ask; for example `127.0.0.1:7777`".into()),
-        None => Err("a port, or an address with one; for example `127.0.0.1:7777`".into()),
+        Some(_) => Err("must be a loopback address, for example `127.0.0.1:7777`".into()),
+        None => Err("use a port or ADDRESS:PORT, for example `127.0.0.1:7777`".into()),
     }
 }
 
@@ -55,17 +57,17 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let server = Server::new(environment::context()?);
     let failed = |message: String| Failure::Other { kind: "mcp", message, hint: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(format!("cannot begin: {error}")))?;
+    let runtime = runtime.map_err(|error| failed(format!("cannot start the server: {error}")))?;
     let served: Result<(), String> = runtime.block_on(async {
         match args.http {
             Some(address) => http::serve(server, address).await,
             None => match server.serve(Stdio::new(tokio::io::stdin(), tokio::io::stdout())).await {
                 Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| error.to_string()),
-                Err(error) => Err(format!("the client did not begin as it should: {error}")),
+                Err(error) => Err(format!("the client did not initialize the connection: {error}")),
             },
         }
     });
-    // What still waits for an agent has nobody to tell it to.
+    // Calls that still wait for an agent have no client left.
     runtime.shutdown_background();
     served.map_err(failed)?;
     Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ const PROMPT: &str = "fork_from_before";
 pub(super) fn fixed() -> Vec<Resource> {
     let sessions = Resource::new(SESSIONS, "sessions")
         .with_title("Sessions of this project")
-        .with_description("The conversations with coding agents in this project, newest first")
+        .with_description("Conversations with coding agents in this project, newest first")
         .with_mime_type("application/json");
     vec![sessions]
 }
@@ -25,7 +25,7 @@ pub(super) fn fixed() -> Vec<Resource> {
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let session = ResourceTemplate::new(format!("{SESSION}{{id}}"), "session")
         .with_title("A session")
-        .with_description("What is known of a session, by its id or its name")
+        .with_description("Details of a session, by id or name")
         .with_mime_type("application/json");
     vec![session]
 }
@@ -47,31 +47,30 @@ pub(super) fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResult, Tro
 }
 
 pub(super) fn prompts() -> Vec<Prompt> {
-    let intent =
-        PromptArgument::new("intent").with_description("What you want to build or to solve").with_required(true);
-    let prompt = Prompt::new(
-        PROMPT,
-        Some("Find the past session in which this was solved, and go on from there"),
-        Some(vec![intent]),
-    );
+    let intent = PromptArgument::new("intent").with_description("What you want to build or solve").with_required(true);
+    let prompt =
+        Prompt::new(PROMPT, Some("Find the past session that solved this and continue from it"), Some(vec![intent]));
     vec![prompt.with_title("Fork from where we solved this before")]
 }
 
 pub(super) fn prompt(request: &GetPromptRequestParams) -> Result<GetPromptResult, ErrorData> {
     if request.name != PROMPT {
         return Err(ErrorData::invalid_params(
-            format!("there is no prompt `{}`; there is `{PROMPT}`", request.name),
+            format!("prompt `{}` not found; the only prompt is `{PROMPT}`", request.name),
             None,
         ));
     }
     let intent = request.arguments.as_ref().and_then(|arguments| arguments.get("intent"));
     let Some(intent) = intent.and_then(|intent| intent.as_str()).filter(|intent| !intent.trim().is_empty()) else {
-        return Err(ErrorData::invalid_params("intent: say what is to be built", Some(json!({"field": "intent"}))));
+        return Err(ErrorData::invalid_params(
+            "intent: describe what you want to build",
+            Some(json!({"field": "intent"})),
+        ));
     };
     let text = format!(
-        "I want to do this: {intent}\n\nWe may have solved it before. Call tine's `smart_fork` with that intent, tell me in \
-         one line each which past sessions fit and why, and ask me which one to fork before you call it again with \
-         `fork_index`. If nothing fits, say so and go on without."
+        "I want to do this: {intent}\n\nWe may have solved it before. Call tine's `smart_fork` with that intent. List \
+         the past sessions that fit, one line each with the reason, and ask me which one to fork before you call it \
+         again with `fork_index`. If none fits, say so and continue without a fork."
     );
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }

@@ -107,7 +107,8 @@ where
         }
     }
 
-    /// Starts the time in which requests may finish. The server's own requests fail at once: nobody can answer them.
+    /// Starts the time limit for unfinished requests. The server's own requests fail immediately, because no client can
+    /// answer them.
     fn end_input(&mut self) -> Instant {
         let unanswered: Vec<RequestId> = self.pending.requests().to_client.drain().collect();
         self.closing.extend(unanswered.into_iter().map(|id| JsonRpcMessage::error(closed(), Some(id))));

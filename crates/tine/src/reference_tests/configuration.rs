@@ -9,8 +9,8 @@ use super::GENERATED;
 
 const INTRODUCTION: &str = "\
 tine needs no configuration. Settings go into `$XDG_CONFIG_HOME/tine/config.toml`, which is `~/.config/tine/config.toml` unless
-that variable is set. `tine doctor` reports a file that can't be read and keys that mean nothing. In paths, `~` at the
-beginning is your home directory.";
+that variable is set. `tine doctor` reports unreadable files and unknown keys. A leading `~` in a path is your home
+directory.";
 
 const EXAMPLE: &str = r#"[worktree]
 place = "~/trees/{name}/{branch}"

@@ -1,12 +1,11 @@
-//! Questions before a change. Without a terminal nobody can answer, so the command refuses and names the option that
-//! answers instead.
+//! Questions before a change. Without a terminal, the command refuses and names the option that answers instead.
 
 use std::io::{self, BufRead, Write};
 
 use crate::environment::Surface;
 use crate::failure::Failure;
 
-/// Refuses where nobody can be asked: without a terminal, and where a program reads the output. `what` is the change,
+/// Refuses if the user can't be asked: without a terminal, or if a program reads the output. `what` is the change,
 /// `hint` how to confirm it.
 pub(crate) fn require_terminal(surface: &Surface, json: bool, what: &str, hint: &str) -> Result<(), Failure> {
     if surface.is_interactive && !json {

@@ -116,7 +116,7 @@ pub(crate) fn clip_painted(line: &str, width: usize) -> String {
         return line.to_owned();
     }
     let cut = text::clip(&plain, width);
-    // Keep the colours as far as the visible text goes.
+    // Keep the colours of the visible text.
     let mut out = String::new();
     let mut visible = cut.trim_end_matches('…').chars().peekable();
     let mut chars = line.chars();
@@ -153,7 +153,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// Says something beside the data.
+/// Prints a message to standard error.
 pub(crate) fn say(line: &str) {
     writeln!(io::stderr().lock(), "{}", text::clean(line)).or_log("write to standard error");
 }

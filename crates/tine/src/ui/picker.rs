@@ -1,4 +1,4 @@
-//! Asking a person which of several sessions is meant.
+//! Asks the user which of several sessions to use.
 
 use std::io::{self, BufRead, Write};
 
@@ -8,10 +8,10 @@ use super::{Paint, short_age, title};
 use crate::environment::Surface;
 use crate::failure::Failure;
 
-/// The most that are shown; more are better told apart by saying more of the id.
+/// The maximum number of entries; typing more of the id is easier than a longer list.
 const MOST: usize = 20;
 
-/// Shows `matches` and returns the one that was chosen, or nothing where the person left.
+/// Shows `matches` and returns the chosen one, or `None` if the user cancelled.
 ///
 /// Plain lines and a number: it works on every terminal and leaves nothing to restore when it is interrupted.
 pub(crate) fn choose(
@@ -37,7 +37,7 @@ pub(crate) fn choose(
     Ok(number.map(|number| matches[number].clone()))
 }
 
-/// How many columns stand before what is shown of something to choose from.
+/// The number of columns before an entry.
 pub(crate) const BEFORE: usize = 4;
 
 /// Something to choose from.
@@ -48,8 +48,8 @@ pub(crate) struct Item {
     pub refusal: Option<String>,
 }
 
-/// Shows what there is and returns the place of what was chosen. `preview` tells more of one; it is asked for by a number
-/// with a question mark.
+/// Shows the entries and returns the position of the chosen one. `preview` shows more about one; the user requests it
+/// with a number and a question mark.
 pub(crate) fn choose_among(
     surface: &Surface,
     items: &[Item],
@@ -75,7 +75,7 @@ struct Look<'a> {
     width: usize,
 }
 
-/// Asks for a number until there is one; nothing where the person left.
+/// Asks for a number until it is valid; `None` if the user cancelled.
 fn ask(out: &mut impl Write, count: usize, look: Option<&Look<'_>>) -> Result<Option<usize>, Failure> {
     let number = |word: &str| word.parse::<usize>().ok().filter(|number| (1..=count).contains(number));
     let more = if look.is_some() { ", 1? to preview" } else { "" };

@@ -67,7 +67,7 @@ fn shown_name(paint: Paint, plan: &Plan) -> String {
     format!("{}{id}", paint.name(plan.name.as_str()))
 }
 
-/// The plan in short, as it is shown before it is changed or carried out.
+/// The plan in short, shown before it is changed or carried out.
 pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
@@ -112,7 +112,7 @@ fn window(plan: &Plan) -> String {
     format!(" of {window} ({how})")
 }
 
-/// The agent that goes on, and its model.
+/// The agent of the fork, and its model.
 fn agent(plan: &Plan) -> String {
     let model = plan.model.as_deref().map(|model| format!(", {}", text::one_line(model)));
     format!("{}{}", plan.agent.product_name(), model.unwrap_or_default())
@@ -145,17 +145,17 @@ fn works_in(surface: &Surface, plan: &Plan) -> String {
 pub(crate) fn resume_words(profile: &Profile, command: &[String], label: &str) -> Vec<String> {
     let shown = profile.shown_words(command);
     if shown != command {
-        super::warn(&format!("a secret in an option is not printed; `tine resume {label}` passes it on"));
+        super::warn(&format!("an option with a secret is not printed; `tine resume {label}` still passes it"));
     }
     shown
 }
 
-/// A command with its variables and in its directory, as it is typed into a shell.
+/// A command with its variables and directory, as typed into a shell.
 pub(crate) fn in_directory(directory: &Path, variables: &BTreeMap<String, String>, command: &[String]) -> String {
     let shown = engine::shown_variables(variables);
     let hidden: Vec<&str> = variables.keys().map(String::as_str).filter(|name| !shown.contains_key(*name)).collect();
     if !hidden.is_empty() {
-        super::warn(&format!("a password is not printed; set it where you run this: {}", hidden.join(", ")));
+        super::warn(&format!("passwords are not printed; set these variables yourself: {}", hidden.join(", ")));
     }
     format!("cd {} && {}", quoted(&directory.to_string_lossy()), call(variables, command))
 }
@@ -169,7 +169,7 @@ fn call(variables: &BTreeMap<String, String>, command: &[String]) -> String {
     format!("{env}{assigned}{}", line(command))
 }
 
-/// A command as it is typed into a POSIX shell.
+/// A command as typed into a POSIX shell.
 pub(crate) fn line(command: &[String]) -> String {
     command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }

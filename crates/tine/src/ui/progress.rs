@@ -1,4 +1,4 @@
-//! A progress bar that shows itself only when something takes longer than a person likes to wait in the dark.
+//! A progress bar that appears only for slow work.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -15,7 +15,7 @@ use super::{bytes, count};
 
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// How often a wait is reported where there is no terminal.
+/// How often a wait is reported without a terminal.
 const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// A bar on standard error.
@@ -97,8 +97,8 @@ impl Drop for Bar {
     }
 }
 
-/// A bar on standard error for a directory that is being copied. How much there is to copy is found out meanwhile; until
-/// then, what is done is told.
+/// A bar on standard error for a directory copy. The total is counted meanwhile; until then, it shows only what is
+/// done.
 pub(crate) struct CopyBar {
     bar: Bar,
     total: Arc<OnceLock<u64>>,
@@ -165,7 +165,7 @@ impl IndexProgress for IndexBar {
 /// to time.
 pub(crate) struct Waiting {
     bar: Bar,
-    /// After how long the next line is due where there is no terminal.
+    /// When the next line is due without a terminal.
     next: Cell<Duration>,
 }
 

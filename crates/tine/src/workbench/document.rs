@@ -1,4 +1,4 @@
-//! A transcript as lines for the screen, laid out by the renderer behind `tine show`.
+//! A transcript as lines for the screen, laid out by the renderer of `tine show`.
 //!
 //! That renderer writes lines with its own escape sequences for looks; here they become styles.
 

@@ -41,7 +41,7 @@ pub(crate) enum Event {
     Planned {
         /// The request that this answers.
         ticket: u64,
-        /// The plan, or why there is none.
+        /// The plan, or why the fork is impossible.
         plan: Result<Box<Plan>, Trouble>,
         /// The last prompt that the fork gets.
         prompt: Option<String>,
@@ -139,7 +139,7 @@ pub(crate) enum Event {
         words: Vec<String>,
         /// Whether it succeeded.
         success: bool,
-        /// What it printed.
+        /// Its output.
         output: String,
     },
     /// Something worked.
@@ -166,7 +166,7 @@ pub(crate) struct Trouble {
 pub(crate) struct Hit {
     /// The session.
     pub session: Session,
-    /// The turn that fits best.
+    /// The best matching turn.
     pub turn: u32,
     /// Words around the match.
     pub snippet: String,
@@ -213,7 +213,7 @@ pub(crate) enum Effect {
     Plan {
         /// Names the request in the answer.
         ticket: u64,
-        /// What is asked for.
+        /// The request.
         request: Box<Request>,
     },
     /// Make a fork.
@@ -227,7 +227,7 @@ pub(crate) enum Effect {
     OpenChat {
         /// Its tab.
         tab: u64,
-        /// What is asked for.
+        /// The request.
         request: Box<ChatRequest>,
     },
     /// Do something in a chat.

@@ -19,7 +19,7 @@ pub(crate) enum Row {
     },
 }
 
-/// The rows for sessions that are shown, in this order. Those that wait for the person come first, in a group of their own.
+/// The rows for the shown sessions, in this order. Those that wait for the user come first, in a separate group.
 pub(crate) fn rows(sessions: &[&SessionView], order: &[usize], shown: impl Fn(usize) -> bool, home: &Path) -> Vec<Row> {
     let forest = Forest::new(sessions, shown);
     let mut rows = Vec::new();

@@ -5,7 +5,7 @@
 //! - [`view`]: draws the state. Pure as well.
 //! - [`worker`] and [`terminal`]: carry out effects on threads and report back as events over one channel.
 //!
-//! The workbench makes no decision of its own that another front end makes too: it asks the engine.
+//! The workbench makes no decision that another front end makes too: it asks the engine.
 
 mod chat;
 mod document;
@@ -36,7 +36,7 @@ use crate::keymap::Keymap;
 use event::{Effect, Event, Trouble};
 use state::{Message, State};
 
-/// Opens the workbench and returns when the person leaves it.
+/// Opens the workbench and returns when the user leaves it.
 pub(crate) fn run(surface: &Surface) -> Outcome {
     let context = environment::context()?;
     let (sender, events) = mpsc::channel();

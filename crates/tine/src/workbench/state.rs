@@ -32,7 +32,7 @@ pub(crate) struct State {
     pub filter: String,
     pub screen: Screen,
     pub popup: Option<Popup>,
-    /// The transcript beside the list.
+    /// The transcript next to the list.
     pub preview: Option<Reader>,
     /// What happened last.
     pub message: Option<Message>,
@@ -115,7 +115,7 @@ pub(crate) struct Reader {
     pub focus: bool,
     /// The first turn that is laid out. A large session is read from its end.
     pub from: u32,
-    /// The turn that was asked for, until somebody scrolls away from it.
+    /// The requested turn, until the user scrolls away from it.
     pub chosen: Option<u32>,
     /// What is searched for in it, and whether that is being typed.
     pub find: Option<(String, bool)>,
@@ -135,7 +135,7 @@ pub(crate) struct SearchState {
     pub ticket: u64,
 }
 
-/// What lies over the screen.
+/// The popup over the screen.
 pub(crate) enum Popup {
     /// The keys of the screen.
     Help,
@@ -205,12 +205,12 @@ pub(crate) enum Choice {
 /// A fork that is being prepared.
 pub(crate) struct ForkDialog {
     pub request: Request,
-    /// The name as it is typed; the engine finds one if it is empty.
+    /// The name as typed; the engine chooses one if it is empty.
     pub name: String,
-    /// The plan for the request, or why there is none; nothing while it is being made.
+    /// The plan for the request, or why it is impossible; `None` while it is being made.
     pub plan: Option<Result<Box<Plan>, Trouble>>,
     pub ticket: u64,
-    /// Whether the person has chosen where it works.
+    /// Whether the user has chosen the workspace.
     pub workspace_is_chosen: bool,
     /// The last prompt that the fork gets.
     pub prompt: Option<String>,
@@ -255,7 +255,7 @@ impl State {
         }
     }
 
-    /// What is to be done first.
+    /// The first effects.
     pub(crate) fn begin(&mut self) -> Vec<Effect> {
         vec![Effect::LoadSessions, Effect::RestoreTabs]
     }
@@ -399,7 +399,7 @@ impl State {
         self.body_height().saturating_sub(4).max(1)
     }
 
-    /// Whether there is room for a preview beside the list.
+    /// Whether a preview fits next to the list.
     pub(crate) fn has_preview(&self) -> bool {
         self.size.0 >= 100
     }
@@ -492,7 +492,7 @@ impl Reader {
         true
     }
 
-    /// The turn that is read: the one that was asked for, or the one at the top of the screen.
+    /// The current turn: the requested one, or the one at the top of the screen.
     pub(crate) fn turn(&self) -> Option<u32> {
         self.chosen.or_else(|| self.document.as_ref()?.turn_at(self.top))
     }

@@ -91,7 +91,7 @@ impl Screen {
         Ok((size.width, size.height))
     }
 
-    /// Draws a frame, all at once.
+    /// Draws a frame in one write.
     pub(crate) fn draw(&mut self, state: &State) -> io::Result<()> {
         queue!(stdout(), BeginSynchronizedUpdate)?;
         self.terminal.draw(|frame| view::draw(frame, state, self.color))?;

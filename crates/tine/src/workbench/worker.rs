@@ -111,7 +111,7 @@ impl Workers {
                 }
                 _ => Some(&self.desk),
             };
-            // A thread that has ended has said why.
+            // A thread that has ended has reported why.
             let _ = to.map(|to| to.send(effect));
         }
     }
@@ -228,7 +228,7 @@ fn work(
     }
 }
 
-/// Somebody who moves through a list asks for more transcripts than can be read: only the last of each sort counts.
+/// Moving through a list requests more transcripts than can be read: only the last request of each kind counts.
 fn without_outdated(effects: Vec<Effect>) -> Vec<Effect> {
     let kind = |effect: &Effect| match effect {
         Effect::LoadSessions => Some(0),
@@ -546,7 +546,7 @@ impl Worker {
         }
     }
 
-    /// Keywords first, which are there at once; then meaning as well.
+    /// Keywords first, because they are fast; then meaning as well.
     fn search(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
         let Effect::Search { ticket, query } = effect else { return Ok(Event::Ignored) };
         let now = Now { time: self.tine.context().clock.now(), zone: self.zone.clone() };

@@ -234,7 +234,7 @@ fn a_killed_undo_happens_or_does_not() {
             std::thread::sleep(Duration::from_micros(random.below(whole) as u64));
             child.kill().unwrap();
             child.wait().unwrap();
-            finished += usize::from(run(&["list"]).1.contains("it is undone now"));
+            finished += usize::from(run(&["list"]).1.contains("finished the interrupted undo"));
             let log: Value = serde_json::from_str(&run(&["log", "--json"]).0).unwrap();
             match log[0]["state"].as_str().unwrap() {
                 "done" => drop(run(&["undo"])),
@@ -473,7 +473,7 @@ fn a_codex_that_exits_at_once_is_not_waited_for() {
         assert!(output.code == 1 && output.err.contains(expected), "{}", output.whole());
         assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{:?}", begun.elapsed());
     };
-    check("#!/bin/sh\nexit 3\n", "failed: it ended at once (exit status: 3)\n");
+    check("#!/bin/sh\nexit 3\n", "failed: it exited immediately (exit status: 3)\n");
     check("#!/bin/sh\necho 'cannot find its library' >&2\nexit 1\n", "failed: cannot find its library\n");
     check("#!/bin/sh\nexit 3\n", "hint: the incomplete fork was removed");
 }

@@ -119,7 +119,7 @@ fn a_line_of_200_megabytes_is_a_placeholder() {
     file.write_all(user(after, huge, "\"after the huge line\"").as_bytes()).unwrap();
     drop(file);
     let shown = world.run(["show", LOGIN]);
-    assert!(shown.out.contains("a record of 200 MB is left out"), "{}", shown.out);
+    assert!(shown.out.contains("a record of 200 MB is not shown"), "{}", shown.out);
     assert!(shown.out.contains("after the huge line"), "{}", shown.out);
     let info = world.json(["info", LOGIN, "--json"]);
     assert_eq!((&info["turns"], &info["defects"]["huge-line"]), (&2.into(), &1.into()));

@@ -106,7 +106,7 @@ fn a_name_that_cannot_be_looked_up_is_not_called_unknown() {
     for words in [&["show", "login"][..], &["rename", "login", "other"], &["fork", "login"], &["clone", "login"]] {
         let output = world.run(words);
         assert_eq!(output.code, 1, "{words:?}: {}", output.whole());
-        assert!(output.err.contains("cannot look up `login`: the registry"), "{words:?}: {}", output.whole());
+        assert!(output.err.contains("cannot look up the name `login`: the registry"), "{words:?}: {}", output.whole());
         assert!(output.err.contains("hint: `tine doctor` shows why"), "{words:?}: {}", output.whole());
     }
     assert_eq!(world.run(["show", &LOGIN[..8]]).code, 0);
@@ -171,7 +171,7 @@ fn a_command_line_that_makes_no_sense_is_told_whole() {
         assert!(error["hint"].as_str().unwrap().contains(hint), "{error}");
     };
     check(&["fork", LOGIN, "Not A Name", "--json"], "bad_name", "a name has only a-z", "auth-fix");
-    check(&["fork", "--json"], "usage", "were not provided: <SESSION[@TURN]>", "--help");
+    check(&["fork", "--json"], "usage", "missing `SESSION[@TURN]`", "--help");
 }
 
 #[cfg(unix)]

@@ -112,7 +112,7 @@ fn a_person_is_asked_which_one_is_meant() {
     pane.send_keys(["7", "Enter"]);
     pane.wait_for_text("enter a number from 1 to 2");
     pane.send_keys(["2", "Enter"]);
-    pane.wait_for_text("is a point in a session, and this speaks of whole ones");
+    pane.wait_for_text("names a turn, but this command works on whole sessions");
     pane.wait_for(|screen| screen.matches("Which one?").count() == 3);
     pane.send_keys(["1", "Enter"]);
     pane.wait_for_text("stopped");

@@ -69,7 +69,7 @@ fn the_directory_of_a_deleted_clone_is_mentioned_and_goes_along_only_unchanged()
     let world = World::new();
     let copy = world.shop.with_file_name("shop.clones").join("cl");
     world.json(["clone", LOGIN, "cl", "--json"]);
-    assert!(!world.run(["doctor"]).out.contains("no session works there"));
+    assert!(!world.run(["doctor"]).out.contains("no longer used by a session"));
     let output = world.run(["delete", "cl", "--yes"]);
     assert!(output.code == 0 && output.err.contains("kept its copied directory "), "{}", output.whole());
     let output = world.run(["doctor"]);
@@ -80,7 +80,7 @@ fn the_directory_of_a_deleted_clone_is_mentioned_and_goes_along_only_unchanged()
     let output = world.run(["delete", "cl", "--worktree", "--yes"]);
     assert!(output.code == 0 && output.err.contains("removed its copied directory "), "{}", output.whole());
     assert!(!copy.parent().unwrap().exists());
-    assert!(!world.run(["doctor"]).out.contains("no session works there"));
+    assert!(!world.run(["doctor"]).out.contains("no longer used by a session"));
     assert_eq!(world.run(["undo"]).code, 0);
     assert!(world.agents_files() == before && everything(&copy) == held);
 

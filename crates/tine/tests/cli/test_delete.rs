@@ -41,7 +41,7 @@ fn a_name_that_was_taken_meanwhile_stays_with_its_new_owner() {
     let owner = world.json(["fork", LOGIN, "the-name", "--json"])["session"]["id"].clone();
     let undone = world.run(["undo", "2"]);
     assert_eq!(undone.code, 0, "{}", undone.err);
-    assert!(undone.err.contains("the name `the-name` is taken by now"), "{}", undone.err);
+    assert!(undone.err.contains("the name `the-name` is now taken"), "{}", undone.err);
     assert_eq!(world.json(["info", "the-name", "--json"])["id"], owner);
 }
 
@@ -101,7 +101,7 @@ fn what_cannot_be_deleted_stays_and_is_all_that_fails() {
     }
     let (printed, said) = (testkit::sandbox::text(&output.stdout), testkit::sandbox::text(&output.stderr));
     assert!(printed.contains("delete 1\n") && printed.ends_with("list 0\n"), "{printed}{said}");
-    assert!(said.contains("Read-only") && !said.contains("didn't finish"), "{said}");
+    assert!(said.contains("Read-only") && !said.contains("interrupted"), "{said}");
     assert_eq!(world.agents_files(), before);
     assert_eq!(fs::read_dir(elsewhere.path().join("trash")).unwrap().count(), 0);
 }
@@ -148,7 +148,7 @@ fn the_worktree_of_a_deleted_session_goes_along_and_comes_back() {
 fn work_in_the_worktree_of_a_deleted_session_stays() {
     let world = World::new();
     let tree = fork_in_worktree(&world, "try");
-    world.sandbox.write(tree.join("work"), "not committed");
+    world.sandbox.write(tree.join("work"), "uncommitted");
     let before = world.agents_files();
     let output = world.run(["delete", "try", "--worktree", "--yes"]);
     assert!(output.code == 1 && output.err.contains("it has uncommitted changes"), "{}", output.whole());
@@ -158,25 +158,25 @@ fn work_in_the_worktree_of_a_deleted_session_stays() {
     world.sandbox.git(&tree, ["commit", "--quiet", "--message", "work"]);
     let output = world.run(["delete", "try", "--worktree", "--yes"]);
     assert_eq!(output.code, 0, "{}", output.whole());
-    assert!(output.err.contains("kept the branch `try`, which has commits of its own"), "{}", output.whole());
+    assert!(output.err.contains("kept the branch `try`, which has new commits"), "{}", output.whole());
     assert!(!tree.exists() && world.sandbox.git(&world.shop, ["log", "-1", "--format=%s", "try"]).trim() == "work");
     assert_eq!(world.run(["undo"]).code, 0);
     assert_eq!(world.sandbox.git(&tree, ["status", "--porcelain", "--branch"]).trim(), "## try");
     // Another session works there, too.
     assert_eq!(world.run(["fork", "try", "second", "--yes"]).code, 0);
     let output = world.run(["delete", "try", "--worktree", "--yes"]);
-    assert!(output.code == 1 && output.err.contains("`second` works there, too"), "{}", output.whole());
+    assert!(output.code == 1 && output.err.contains("`second` also works there"), "{}", output.whole());
 }
 
 #[test]
 fn a_worktree_that_is_left_behind_is_mentioned() {
     let world = World::new();
     let tree = fork_in_worktree(&world, "try");
-    assert!(!world.run(["doctor"]).out.contains("no session works there"));
+    assert!(!world.run(["doctor"]).out.contains("no longer used by a session"));
     let output = world.run(["delete", "try", "--yes"]);
     assert!(output.code == 0 && tree.exists(), "{}", output.whole());
     assert!(output.err.contains("and the branch `try`; to remove it, run `git -C "), "{}", output.whole());
     let output = world.run(["doctor"]);
-    assert!(output.out.contains("(branch `try`) is left from `fork "), "{}", output.whole());
-    assert!(output.out.contains("no session works there"), "{}", output.whole());
+    assert!(output.out.contains("(branch `try`), created by `fork "), "{}", output.whole());
+    assert!(output.out.contains("no longer used by a session"), "{}", output.whole());
 }

@@ -24,7 +24,7 @@ fn the_search_index_is_looked_at() {
     };
     assert_eq!(index(), ("note".into(), "not built yet".into()));
     world.run(["index", "--words"]);
-    assert_eq!(index(), ("note".into(), "4 sessions, the meaning of 4 not known yet".into()));
+    assert_eq!(index(), ("note".into(), "4 sessions, 4 not embedded yet".into()));
     world.run(["index"]);
     assert_eq!(index(), ("good".into(), "4 sessions".into()));
     let folder = world.sandbox.root().join("cache/tine/index/words-6");
@@ -33,7 +33,7 @@ fn the_search_index_is_looked_at() {
     std::fs::write(terms, "x").unwrap();
     let (verdict, found) = index();
     assert_eq!(verdict, "note");
-    assert!(found.starts_with("the index is damaged and will be built anew"), "{found}");
+    assert!(found.starts_with("the index is damaged and will be rebuilt"), "{found}");
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn damage_is_named_with_a_hint() {
     std::fs::write(&path, content).unwrap();
     let output = world.run(["doctor"]);
     assert_eq!(output.code, 0);
-    assert!(output.out.contains("1 × lines that are not JSON objects were passed over"), "{}", output.out);
-    assert!(output.out.contains("1 × the last line is cut off"), "{}", output.out);
+    assert!(output.out.contains("1 × lines that are not JSON objects were skipped"), "{}", output.out);
+    assert!(output.out.contains("1 × the last line is incomplete"), "{}", output.out);
     // A registry that others can read is not as it should be.
     #[cfg(unix)]
     {
@@ -132,7 +132,7 @@ fn a_registry_is_restored_from_its_backup_and_lost_deletions_from_the_trash() {
     assert_eq!(output.code, 0, "{}", output.whole());
     assert!(output.err.contains("restored the registry from the backup of 2026-11-15 12:00 UTC"), "{}", output.whole());
     assert!(
-        output.err.contains(&format!("put `delete {}` back into the log; `tine undo 2`", &STREAM[..8])),
+        output.err.contains(&format!("added `delete {}` to the log again; `tine undo 2`", &STREAM[..8])),
         "{output:?}"
     );
     assert_eq!(world.json(["info", "login", "--json"])["id"], LOGIN);

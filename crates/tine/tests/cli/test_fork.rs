@@ -148,7 +148,7 @@ fn a_fork_gets_a_worktree_of_its_own() {
     assert_eq!(made["workspace"]["path"], tree.to_str().unwrap());
     assert_eq!((&made["workspace"]["kind"], &made["session"]["branch"]), (&"worktree".into(), &"cookies".into()));
     assert_eq!(made["session"]["cwd"], tree.to_str().unwrap());
-    assert!(made["warnings"][0].as_str().unwrap().contains("not committed"), "{made:#}");
+    assert!(made["warnings"][0].as_str().unwrap().contains("uncommitted"), "{made:#}");
     assert_eq!(git(&tree, &["rev-parse", "HEAD"]).trim(), head.trim());
     assert_eq!(git(&tree, &["branch", "--show-current"]).trim(), "cookies");
     // The fork belongs to the repository's sessions, and can be forked from inside the worktree.
@@ -248,7 +248,7 @@ fn what_the_agent_cannot_fork_is_copied() {
     let made = fork(&world, &[LOGIN, "--in", "headless", "--prompt", "hi"]);
     assert_eq!((&made["method"], &made["why"]), (&"copy".into(), &"the agent's own fork failed".into()));
     let warning = made["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("made by copy") && warning.contains("no such thing"), "{warning}");
+    assert!(warning.contains("so tine copied the session") && warning.contains("no such thing"), "{warning}");
     assert_eq!(made["answer"], made["session"]["name"]);
     assert_eq!(turns(&world, made["session"]["id"].as_str().unwrap()), turns(&world, LOGIN));
     assert_eq!(world.agents_files().len(), before.len() + 1);
@@ -262,7 +262,7 @@ fn what_cannot_be_brought_along_is_not_asked_for() {
     let world = World::new();
     for place in ["--to", "--copy-to"] {
         let output = world.run(["fork", LOGIN, "--carry", place, "../elsewhere", "--plan"]);
-        assert!(output.code == 2 && output.err.contains("cannot be used with"), "{}", output.whole());
+        assert!(output.code == 2 && output.err.contains("cannot be combined with"), "{}", output.whole());
     }
 }
 
@@ -295,13 +295,13 @@ fn a_seed_is_counted_alike_however_its_agent_is_said() {
 fn a_method_that_is_still_to_come_is_told_from_an_unknown_one() {
     let world = World::new();
     let output = world.run(["fork", LOGIN, "--method", "translate"]);
-    assert!(output.code == 2 && output.err.contains("it is not there yet; `--method seed`"), "{}", output.whole());
-    let output = world.run(["fork", LOGIN, "--method", "magic"]);
     assert!(
-        output.code == 2 && output.err.contains("[possible values: auto, native, copy, seed]"),
+        output.code == 2 && output.err.contains("`translate` is not available yet; `--method seed`"),
         "{}",
         output.whole()
     );
+    let output = world.run(["fork", LOGIN, "--method", "magic"]);
+    assert!(output.code == 2 && output.err.contains("use `auto`, `native`, `copy` or `seed`"), "{}", output.whole());
 }
 
 #[test]

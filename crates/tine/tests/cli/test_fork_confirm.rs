@@ -60,7 +60,7 @@ fn the_question_about_a_dirty_tree_had_no_answer_for_carrying() {
     {
         let name = format!("try-{answer}");
         let pane = tmux.run(&world.command(["fork", LOGIN, &name, "-w", "--in", "none"]));
-        pane.wait_for_text("[c] carry them along");
+        pane.wait_for_text("[c] copy them to the worktree");
         pane.submit(answer);
         pane.wait_for_text(shown);
         let file = world.shop.with_file_name("shop.worktrees").join(&name).join("README.md");

@@ -176,7 +176,7 @@ fn a_start_that_fails_can_be_tried_again() {
         world.sandbox.script(agent, "#!/bin/sh\necho 'out of credits' >&2\nexit 1\n");
         let output = world.run(["resume", "twig", "--in", "none"]);
         assert_eq!(output.code, 1, "{output:?}");
-        assert!(output.err.contains("`twig` was not started") && output.err.contains("tries again"), "{output:?}");
+        assert!(output.err.contains("`twig` was not started") && output.err.contains("retries"), "{output:?}");
         assert_eq!((world.json(["info", "twig", "--json"])["unstarted"].clone(), kept(&world).len()), (json!(true), 1));
         assert_eq!(transcripts(&world), before);
         fs::remove_file(&program).unwrap();

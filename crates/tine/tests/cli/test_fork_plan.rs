@@ -64,11 +64,12 @@ fn what_was_compacted_away_is_not_counted() {
 fn a_compaction_that_comes_along_with_a_cut_is_told() {
     let world = World::new();
     long(&world)
-        .compact("what was said")
+        .compact("prompts and answers")
         .turn(|turn| turn.prompt("on").text("yes"))
         .write(&world.sandbox.claude_home());
-    let follows =
-        |point: &str| says(&plan(&world, &[&format!("{ID}{point}")]), "warnings", "a compaction follows turn");
+    let follows = |point: &str| {
+        says(&plan(&world, &[&format!("{ID}{point}")]), "warnings", "the fork includes the compaction after turn")
+    };
     assert_eq!([follows("@9"), follows("@10"), follows("@11"), follows("")], [false, true, false, false]);
 }
 
@@ -108,14 +109,14 @@ fn a_long_session_was_said_not_to_fit_into_a_window_that_is_larger() {
             (&json!(window), &json!(source)),
             "{model}"
         );
-        assert_eq!(says(&output, "warnings", "DOES NOT FIT"), !fits, "{model}: {output:#}");
+        assert_eq!(says(&output, "warnings", "does not fit"), !fits, "{model}: {output:#}");
     };
     check("claude-opus-5-5", long(&world), 400_000, 1_000_000, "model", true);
     check("claude-sonnet-4-5", long(&world), 150_000, 200_000, "model", true);
     check("claude-sonnet-4-5", long(&world), 200_000, 1_000_000, "observed", true);
     check("claude-opus-5-5", long(&world), 1_000_000 - 10, 1_000_000, "model", false);
     // What was sent before a compaction was sent in the same window.
-    check("claude-sonnet-4-5", long(&world).compact("what was said"), 400_000, 1_000_000, "observed", true);
+    check("claude-sonnet-4-5", long(&world).compact("prompts and answers"), 400_000, 1_000_000, "observed", true);
     let codex = plan(&world, &[EXPORT]);
     assert_eq!((&codex["context_window"], &codex["context_window_source"]), (&json!(258_400), &json!("reported")));
     let text = world.run(["fork", EXPORT, "--plan"]).out;
@@ -168,7 +169,7 @@ fn a_plan_waits_for_nobody() {
     keep_busy(&world);
     for words in [&["clone", LOGIN][..], &["fork", LOGIN, "--wait"], &["fork", LOGIN, "--copy-to", "../there"]] {
         let output = world.json(words.iter().copied().chain(["--plan", "--json"]));
-        assert!(says(&output, "warnings", "the fork is made when it is idle"), "{output:#}");
+        assert!(says(&output, "warnings", "tine forks it when it is idle"), "{output:#}");
     }
     // Nobody said that it may wait.
     assert_eq!(world.run(["fork", LOGIN, "--plan"]).code, 1);
@@ -181,10 +182,10 @@ fn what_is_gone_with_a_base_is_a_loss() {
     let base = base.turn(|turn| turn.prompt("one").text("1")).turn(|turn| turn.prompt("two").text("2"));
     let path: PathBuf = base.write(&world.sandbox.codex_home());
     base.fork(CHILD).turn(|turn| turn.prompt("three").text("3")).write(&world.sandbox.codex_home());
-    assert!(!says(&plan(&world, &[CHILD]), "losses", "is gone"));
+    assert!(!says(&plan(&world, &[CHILD]), "losses", "no longer exists"));
     fs::remove_file(path).unwrap();
     let output = plan(&world, &[CHILD]);
-    assert!(says(&output, "losses", "the session that the source was forked from is gone"), "{output:#}");
+    assert!(says(&output, "losses", "the session that the source was forked from no longer exists"), "{output:#}");
     assert!(!says(&output, "warnings", "damaged"), "{output:#}");
 }
 
@@ -206,7 +207,10 @@ fn another_branch_than_the_sessions_is_told() {
     let session = ClaudeSession::new(ID).cwd(&world.shop).git_branch("feature");
     session.turn(|turn| turn.prompt("one").text("done")).write(&world.sandbox.claude_home());
     let output = plan(&world, &[ID, "--worktree"]);
-    assert!(says(&output, "warnings", "the session worked on the branch feature; main is checked out"), "{output:#}");
+    assert!(
+        says(&output, "warnings", "the session worked on branch feature, but the worktree starts from main"),
+        "{output:#}"
+    );
     assert!(!says(&plan(&world, &[ID]), "warnings", "branch"));
 }
 
@@ -241,7 +245,7 @@ fn the_plan_says_whose_session_it_is_and_what_is_really_lost() {
         turn.prompt("Ask a helper.").tool("spawn_agent", json!({"message": "look"}), "{\"agent_id\": \"x\"}").text("ok")
     });
     with_helper.write(&world.sandbox.codex_home());
-    assert!(says(&plan(&world, &[CHILD]), "losses", "threads of subagents stay"));
+    assert!(says(&plan(&world, &[CHILD]), "losses", "subagents' transcripts are not copied"));
 }
 
 #[test]

@@ -37,12 +37,17 @@ fn a_fork_inherits_the_options_of_an_agent_that_was_started_by_hand() {
     assert_eq!(plan["profile"]["environment"]["HTTPS_PROXY"], "http://bob:[secret]@127.0.0.1:1");
     assert!(!plan.to_string().contains("sk-ant"), "{plan:#}");
     let losses = plan["losses"].to_string();
-    for loss in ["`--settings gone.json`: the file is gone", "`--not-yet-known`: tine doesn't know this option"] {
+    for loss in
+        ["`--settings gone.json`: the file no longer exists", "`--not-yet-known`: tine doesn't know this option"]
+    {
         assert!(losses.contains(loss), "{losses}");
     }
     let made = panes.run(&["fork", id, "copy"]);
     assert!(made.out.contains("--dangerously-skip-permissions --model opus"), "{made:?}");
-    assert!(made.err.contains("a secret in an option is not printed; `tine resume copy` passes it on"), "{made:?}");
+    assert!(
+        made.err.contains("an option with a secret is not printed; `tine resume copy` still passes it"),
+        "{made:?}"
+    );
     assert!(!made.whole().contains("sk-ant"), "{made:?}");
     assert_eq!(std::fs::read_to_string(&copy).expect("the copy"), r#"{"a": 1}"#);
     // The agent itself is given what was masked.
@@ -68,7 +73,10 @@ fn a_fork_over_mcp_asks_for_permissions_unless_the_person_allows_otherwise() {
     let plain = plan();
     assert_eq!(plain["profile"]["args"], json!(["--model", "opus"]), "{plain:#}");
     let losses = plain["losses"].to_string();
-    assert!(losses.contains("`--dangerously-skip-permissions`: the fork asks for permissions"), "{losses}");
+    assert!(
+        losses.contains("`--dangerously-skip-permissions` is not inherited: the fork asks for permissions"),
+        "{losses}"
+    );
     let config = panes.world.sandbox.root().join("config/tine/config.toml");
     panes.world.sandbox.write(config, "[mcp]\nskip_permissions = \"on\"\n");
     let allowed = plan();

@@ -51,14 +51,14 @@ fn several_forks_could_not_be_planned_and_were_not_confirmed() {
     assert_ne!(plans[0]["workspace"]["path"], plans[1]["workspace"]["path"]);
     let text = world.run(["fork", LOGIN, "try", "--times", "2", "-w", "--plan"]);
     assert!(text.out.contains("try-1") && text.out.contains("try-2"), "{}", text.out);
-    assert_eq!(text.out.matches("not committed").count(), 1, "{}", text.out);
+    assert_eq!(text.out.matches("uncommitted changes stay").count(), 1, "{}", text.out);
 
     let refused = world.run(["fork", LOGIN, "--times", "2", "-w"]);
     assert_eq!(refused.code, 1);
     assert!(refused.err.contains("`--yes`"), "{}", refused.err);
     assert_eq!((world.agents_files(), world.sandbox.git(&world.shop, ["for-each-ref"])), before);
     let output = world.run(["fork", LOGIN, "--times", "2", "-w", "--yes"]);
-    assert_eq!((output.code, output.err.matches("not committed").count()), (0, 1), "{}", output.err);
+    assert_eq!((output.code, output.err.matches("uncommitted changes stay").count()), (0, 1), "{}", output.err);
 }
 
 #[test]
@@ -83,12 +83,12 @@ fn a_file_of_prompts_has_the_limits_of_times() {
         assert_eq!(output.code, 1, "{}", output.whole());
         assert!(output.err.starts_with(expected), "{}", output.err);
     };
-    check("\n \n", "error: the file of `--prompts` is empty\n");
-    check(&"go on\n".repeat(65), "error: 65 prompts are too many; one command makes 64 forks at most\n");
+    check("\n \n", "error: the `--prompts` file has no prompts\n");
+    check(&"go on\n".repeat(65), "error: 65 prompts: the limit is 64 forks per command\n");
     std::fs::write(file, "go on\n".repeat(64)).unwrap();
     assert_eq!(world.run(["fork", LOGIN, "--prompts", file, "--plan"]).code, 0);
     let output = world.run(["fork", LOGIN, "--prompts", file, "--times", "2", "--plan"]);
-    assert!(output.err.starts_with("error: 64 prompts for 2 forks\n"), "{}", output.err);
+    assert!(output.err.starts_with("error: expected one prompt per fork: 64 prompts, 2 forks\n"), "{}", output.err);
     assert_eq!(world.run(["fork", LOGIN, "--prompts", file, "--copy-to", "/copy", "--plan"]).code, 2);
 }
 

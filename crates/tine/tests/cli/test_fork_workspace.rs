@@ -382,7 +382,7 @@ fn repositories_inside_of_the_source_are_carried_unless_they_are_worktrees() {
     world.sandbox.git(world.sandbox.work(), ["clone", "--quiet", "blog", "shop/nested"]);
     let output = world.run(["fork", LOGIN, "carried", "-w", "--carry"]);
     assert_eq!(output.code, 0, "{output:?}");
-    assert!(output.err.contains("`trees/other/` is a worktree of its own and was not carried along"), "{}", output.err);
+    assert!(output.err.contains("`trees/other/` is a separate worktree and was not copied"), "{}", output.err);
     let tree = shop.with_file_name("shop.worktrees").join("carried");
     assert_eq!(git(&world, &tree.join("nested"), ["status", "--porcelain"]), b"");
     assert!(!tree.join("trees").exists());
@@ -487,7 +487,7 @@ fn the_configuration_places_worktrees_and_fills_them() {
     );
     let output = world.run(["fork", LOGIN, "-w", "try/it", "--yes"]);
     assert_eq!(output.code, 0, "{output:?}");
-    assert!(output.err.contains("config.toml: `worktree.unheard` is not known and means nothing"), "{}", output.err);
+    assert!(output.err.contains("config.toml: unknown key `worktree.unheard` is ignored"), "{}", output.err);
     assert!(output.err.contains("to stdout") && !output.out.contains("to stdout"), "{output:?}");
     let tree = world.sandbox.home().join("trees/shop/try-it");
     let read = |name: &str| fs::read_to_string(tree.join(name)).unwrap();

@@ -42,7 +42,7 @@ fn a_hook_that_fails_leaves_neither_branch_nor_worktree() {
     install_program(&hook, b"#!/bin/sh\nexit 1\n");
     let (kind, message, hint) = trouble(&world, &["hooked", "--worktree"]);
     assert_eq!(kind, "git");
-    assert!(message.contains("failed without a word (exit status: 1)"), "{message}");
+    assert!(message.contains("printed no message (exit status: 1)"), "{message}");
     assert!(hint.contains("post-checkout"), "{hint}");
     assert_eq!(state(&world, &world.shop), before);
     assert!(!world.shop.with_file_name("shop.worktrees").exists());
@@ -212,7 +212,7 @@ fn changes_are_seen_without_the_filters_of_a_repository() {
     let world = World::new();
     let warns = |world: &World| {
         let plan = world.json(["fork", LOGIN, "planned", "--plan", "--worktree", "--json"]);
-        plan["warnings"].to_string().contains("not committed")
+        plan["warnings"].to_string().contains("uncommitted")
     };
     // A filter of the user's own goes on to work.
     world.sandbox.git(&world.shop, ["config", "--global", "filter.upper.clean", "tr a-z A-Z"]);

@@ -99,7 +99,7 @@ fn a_fork_is_named_after_the_session_that_was_launched() {
     let variables = [("TINE_SESSION", "auth"), ("CLAUDE_ENV_FILE", env_file.to_str().unwrap())];
     let path = path_of(&world, COOKIE);
     let output = hook(&world, "session-start", &payload(COOKIE, &path, "fork"), &variables);
-    assert_eq!(text(&output.stderr), "tine: this is now auth-fork-1, forked from auth\n");
+    assert_eq!(text(&output.stderr), "tine: this session is now auth-fork-1, a fork of auth\n");
     assert_eq!(fs::read_to_string(&env_file).unwrap(), "export TINE_SESSION=auth-fork-1\n");
     let fork = world.json(["info", "auth-fork-1", "--json"]);
     assert_eq!((&fork["id"], &fork["parent"]["name"]), (&json!(COOKIE), &json!("auth")));
@@ -163,13 +163,13 @@ fn the_command_line_says_what_is_forked() {
     let (id, path) = new(1);
     let words = ["-p", "--resume", COOKIE, "--fork-session"];
     let output = agent(&world, "claude", &words, &[("session-start", payload(&id, &path, "fork"))], &inherited);
-    assert_eq!(output, "tine: this is now other-fork-1, forked from other\n");
+    assert_eq!(output, "tine: this session is now other-fork-1, a fork of other\n");
     // An older client begins under the id of what it forks.
     let (id, path) = new(2);
     let words = [format!("--resume={}", place.display()), "--fork-session".to_owned()];
     let hooks = [("session-start", payload(COOKIE, &place, "resume")), ("user-prompt-submit", prompt(&id, &path))];
     let output = agent(&world, "claude", &words.each_ref().map(String::as_str), &hooks, &inherited);
-    assert_eq!(output, "tine: this is now other-fork-2, forked from other\n");
+    assert_eq!(output, "tine: this session is now other-fork-2, a fork of other\n");
     // What it does later has nothing to do with its command line.
     let (id, path) = new(3);
     let hooks = [
@@ -177,7 +177,7 @@ fn the_command_line_says_what_is_forked() {
         ("session-start", payload(&id, &path, "fork")),
     ];
     let output = agent(&world, "claude", &["--resume", COOKIE, "--fork-session"], &hooks, &[]);
-    assert_eq!(output, "tine: this is now auth-fork-1, forked from auth\n");
+    assert_eq!(output, "tine: this session is now auth-fork-1, a fork of auth\n");
     assert_eq!(world.json(["info", "other", "--json"])["id"], COOKIE);
 }
 
@@ -384,7 +384,7 @@ fn two_hundred_hooks_at_once_lose_nothing() {
     for child in children {
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0));
-        assert!(text(&output.stderr).starts_with("tine: this is now "), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).starts_with("tine: this session is now "), "{}", text(&output.stderr));
     }
     let sessions = world.json(["list", "--json"]);
     let named = |session: &Value| session["name"].as_str().map(str::to_owned);

@@ -111,7 +111,7 @@ fn damage_that_no_stamp_tells_is_mended_by_who_meets_it() {
     grown(&world);
     let anew = |answer: &Value| {
         assert_eq!(ids(answer), [LOGIN], "{answer}");
-        assert!(answer["errors"].to_string().contains("built anew"), "{answer}");
+        assert!(answer["errors"].to_string().contains("rebuil"), "{answer}");
     };
     // The list of deleted documents is gone.
     fs::remove_file(with_extension(&world, "del")).unwrap();
@@ -160,7 +160,7 @@ fn damage_that_tantivy_panics_over_is_mended_by_who_meets_it() {
             bytes[place] ^= 0xff;
         });
         let answer = ask(&world, "pomegranate");
-        if answer["errors"].to_string().contains("built anew") {
+        if answer["errors"].to_string().contains("rebuil") {
             rebuilt += 1;
             assert_eq!(ids(&answer).len(), 4, "{answer}");
         }
@@ -184,7 +184,7 @@ fn what_did_not_get_to_the_disk_is_noticed_after_the_next_start() {
         fs::write(&boot, "00000000-0000-0000-0000-000000000000\n").unwrap();
         let answer = ask(&world, "cranberry");
         assert_eq!(ids(&answer), [LOGIN], "{kind}: {answer}");
-        assert!(answer["errors"].to_string().contains("built anew"), "{kind}: {answer}");
+        assert!(answer["errors"].to_string().contains("rebuil"), "{kind}: {answer}");
         assert_eq!(ask(&world, "cranberry")["errors"], json!([]), "{kind}");
         if kind == "term" {
             // Deleted documents, for the last round.
@@ -209,7 +209,7 @@ fn sessions_of_a_folder_that_cannot_be_listed_stay_in_the_index() {
     fs::write(&projects, "no folder").unwrap();
     world.run(["index"]);
     let errors = ask(&world, "redirect")["errors"].to_string();
-    assert!(errors.contains("cannot look into") && errors.contains("projects"), "{errors}");
+    assert!(errors.contains("cannot read claude's folder") && errors.contains("projects"), "{errors}");
     fs::remove_file(&projects).unwrap();
     fs::rename(&aside, &projects).unwrap();
     let after = world.json(["index", "--status", "--json"]);

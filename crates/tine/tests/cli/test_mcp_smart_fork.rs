@@ -54,7 +54,7 @@ fn a_session_that_the_caller_cannot_fork_says_so_before_it_tries() {
         let (can_fork, warning) = output(GONE);
         assert!(*can_fork == json!(false) && warning.contains("no longer exists"), "{tool}: {answer:#}");
         let (can_fork, warning) = output(ELSEWHERE);
-        assert!(*can_fork == json!(false) && warning.contains("not of this project"), "{tool}: {answer:#}");
+        assert!(*can_fork == json!(false) && warning.contains("outside this project"), "{tool}: {answer:#}");
         assert_eq!(output(HERE), (&json!(true), ""), "{tool}: {answer:#}");
         assert_eq!(answer["query"], "marmalade");
     }

@@ -38,7 +38,7 @@ fn a_session_that_is_open_is_not_resumed_a_second_time() {
     // On a terminal, the person chooses what to do instead.
     let ask = |answer: &str| {
         let asking = panes.terminal.run(&panes.world.command(["resume", "one", "--in", "here"]));
-        let place = format!("in pane %{pane} of tmux");
+        let place = format!("in tmux pane %{pane}");
         wait_until("the question", PATIENCE, || panes.terminal.screen(asking).contains(&place));
         panes.terminal.type_in(asking, &format!("{answer}\r"));
     };

@@ -361,7 +361,7 @@ fn a_damaged_index_is_built_anew_and_said_so() {
             fs::write(&path, damage).unwrap();
             let answer = world.json(["search", "--json", "--engine", "words", "undefined"]);
             assert_eq!(answer["results"].as_array().unwrap().len(), 1, "{path:?} {answer}");
-            assert!(messages(&answer).contains("built anew"), "{path:?} {answer}");
+            assert!(messages(&answer).contains("rebuil"), "{path:?} {answer}");
         }
     }
     // One bit.
@@ -370,12 +370,12 @@ fn a_damaged_index_is_built_anew_and_said_so() {
     bytes[3] ^= 0x40;
     fs::write(&path, bytes).unwrap();
     let answer = world.json(["search", "--json", "--engine", "words", "undefined"]);
-    assert!(messages(&answer).contains("built anew"), "{answer}");
+    assert!(messages(&answer).contains("rebuil"), "{answer}");
     assert_eq!(answer["results"].as_array().unwrap().len(), 1);
     // Without its beginning.
     fs::remove_file(index(&world).join("meta.json")).unwrap();
     let answer = world.json(["search", "--json", "--engine", "words", "undefined"]);
-    assert!(messages(&answer).contains("built anew"), "{answer}");
+    assert!(messages(&answer).contains("rebuil"), "{answer}");
     // Deleted.
     fs::remove_dir_all(cache(&world)).unwrap();
     assert_eq!(ids(&world, &["undefined"]).len(), 1);
@@ -553,7 +553,7 @@ fn a_folder_that_cannot_be_looked_into_is_told_once() {
     fs::create_dir_all(projects.parent().unwrap()).unwrap();
     fs::write(&projects, "no folder").unwrap();
     let output = world.run(["index"]);
-    assert_eq!(output.err.matches("cannot look into").count(), 1, "{output:?}");
+    assert_eq!(output.err.matches("cannot read claude's folder").count(), 1, "{output:?}");
     assert!(output.out.contains("complete except for 1 folder that can't be read"), "{output:?}");
 }
 
@@ -565,7 +565,7 @@ fn a_session_whose_history_is_gone_says_so() {
     let answer = world.json(["search", "--json", "--engine", "words", "streams"]);
     let first = &answer["results"][0];
     assert_eq!((&first["session"]["id"], &first["can_fork"]), (&json!(STREAM), &json!(false)), "{answer}");
-    assert!(first["warning"].as_str().unwrap().contains("is gone"), "{answer}");
+    assert!(first["warning"].as_str().unwrap().contains("is missing"), "{answer}");
 }
 
 /// A file system of one megabyte that nobody else sees, over the folder of the cache.

@@ -154,6 +154,6 @@ fn titles_are_found_by_phrases_and_in_their_time() {
     let check = |arguments: &[&str], expected: &[&str]| assert_eq!(ids(&world, arguments), expected, "{arguments:?}");
     check(&["\"Login by cookie\""], &[COOKIE]);
     let other = world.run(["search", "--engine", "words", "\"cookie by login\""]);
-    assert!(other.err.contains("\"cookie by login\" was not found; looked for its words"), "{other:?}");
+    assert!(other.err.contains("\"cookie by login\" was not found; searched for its words"), "{other:?}");
     check(&["\"Login by cookie\" until:2020-01-01"], &[]);
 }

@@ -93,7 +93,7 @@ fn a_session_whose_transcript_is_gone_is_listed_with_a_warning() {
     let [gone, there] = [0, 1].map(|at| &answer["results"][at]);
     assert_eq!((&gone["session"]["id"], &gone["session"]["title"]), (&GONE.into(), &"Eaten".into()), "{answer:#}");
     assert_eq!((&gone["can_fork"], &there["can_fork"]), (&false.into(), &true.into()), "{answer:#}");
-    assert!(gone["warning"].as_str().unwrap().contains("transcript is gone"), "{answer:#}");
+    assert!(gone["warning"].as_str().unwrap().contains("transcript no longer exists"), "{answer:#}");
     // The next one is forked, and one of another agent isn't gone but not asked for.
     let forked = world.json(["smart-fork", "cookie", "--collection", "mine", "--auto", "--json"]);
     assert_eq!(forked["fork"]["parent"]["id"], COOKIE, "{forked:#}");

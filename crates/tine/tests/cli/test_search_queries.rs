@@ -41,7 +41,7 @@ fn a_phrase_that_is_nowhere_is_named_and_its_words_are_looked_for() {
     let answer = world.json(["search", "--json", "--engine", "words", pasted]);
     assert_eq!(answer["results"][0]["session"]["id"], LOGIN, "{answer}");
     let output = messages(&answer);
-    assert!(output.contains("\"localhost:9090\" was not found; looked for its words instead\n"), "{output}");
+    assert!(output.contains("\"localhost:9090\" was not found; searched for its words instead\n"), "{output}");
     let answer = world.json(["search", "--json", "--engine", "words", "\"purple marmalade\""]);
     assert_eq!(answer["results"], json!([]));
     assert!(messages(&answer).contains("\"purple marmalade\" was not found\n"), "{answer}");
@@ -53,15 +53,15 @@ fn a_long_trace_is_searched_by_its_first_words() {
     let frames: String = (0..2_000).map(|number| format!("frame{number}x -v \"oops ")).collect();
     let answer = world.json(["search", "--json", "--engine", "words", &format!("hidden field {frames}")]);
     assert_eq!(answer["results"][0]["session"]["id"], LOGIN, "{}", messages(&answer));
-    assert!(messages(&answer).contains("the first 64 different ones were looked for"), "{}", messages(&answer));
+    assert!(messages(&answer).contains("only its first 64 different words were used"), "{}", messages(&answer));
 }
 
 #[test]
 fn what_keeps_everything_out_is_named() {
     let world = World::new();
     for (arguments, expected) in [
-        (["redirect", "--dir", "/nowhere"], "there is no directory /nowhere"),
-        (["redirect", "--branch", "nobodys"], "no session was on the branch `nobodys`"),
+        (["redirect", "--dir", "/nowhere"], "directory /nowhere not found"),
+        (["redirect", "--branch", "nobodys"], "no session worked on branch `nobodys`"),
         (["redirect", "--tool", "Hammer"], "no session used the tool `Hammer`"),
         (["redirect", "--file", "no.rs"], "no session touched the file `no.rs`"),
     ] {
@@ -70,14 +70,14 @@ fn what_keeps_everything_out_is_named() {
     }
     for (arguments, expected) in [
         (&["redirect", "--since", "1d", "--until", "3d"][..], "the time range from"),
-        (&["--agent", "claude", "agent:codex cache"], "`agent:` was given already"),
+        (&["--agent", "claude", "agent:codex cache"], "`agent:` is given twice"),
     ] {
         let output = world.run(["search"].iter().chain(arguments));
         assert!(output.code == 1 && output.err.contains(expected), "{output:?}");
     }
     for command in ["search", "smart-fork"] {
         let output = world.run([command, "cache", "-stampede"]);
-        assert!(output.code == 2 && output.err.contains("go in quotes"), "{output:?}");
+        assert!(output.code == 2 && output.err.contains("quote words that begin with"), "{output:?}");
     }
 }
 
@@ -136,7 +136,7 @@ fn an_option_of_a_command_hides_nothing_and_what_is_left_out_is_told() {
     let answer = world.json(["search", "--json", "--engine", "words", "--", "gdb -batch"]);
     assert_eq!(
         (answer["results"].as_array().unwrap().len(), messages(&answer)),
-        (0, "left out what says `batch`\n".into())
+        (0, "excluded turns that contain `batch`\n".into())
     );
     let answer = world.json(["search", "--json", "--engine", "words", "--", "gdb -bundle"]);
     assert_eq!((answer["results"].as_array().unwrap().len(), messages(&answer)), (1, String::new()));

@@ -226,7 +226,7 @@ fn damaged_vectors_are_made_anew_and_it_is_said() {
         fs::write(vectors(&world), &bytes).unwrap();
         let answer = search(&world, &["the login page redirects in a loop"]);
         assert_eq!(ids(&answer)[0], LOGIN, "{name}");
-        assert!(messages(&answer).contains("made anew"), "{name}: {answer}");
+        assert!(messages(&answer).contains("rebuil"), "{name}: {answer}");
         let after = world.json(["index", "--json"])["vectors"].clone();
         assert_eq!((&after["missing"], &after["sessions"]), (&json!(0), &json!(3)), "{name}");
         let answer = search(&world, &[QUESTION]);

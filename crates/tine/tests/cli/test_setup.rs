@@ -253,7 +253,7 @@ fn what_cannot_be_understood_or_written_is_left_alone() {
     };
     check("{\n  \"a\": 1,\n  \"b\": \n}", CONFIG, "settings.json, line 4: ");
     check("{\n  \"hooks\": [\"x\"]\n}", CONFIG, "settings.json, line 2: `hooks` is not an object");
-    check("[]", CONFIG, "settings.json, line 1: the whole of it is not an object");
+    check("[]", CONFIG, "settings.json, line 1: the top level is not an object");
     check("{\n  'a': 1\n}", CONFIG, "settings.json, line 2: ");
     check("{}", "model = 1\nmodel = 2\n", "config.toml, line 2: ");
     check("{}", "\n\n[oops\n", "config.toml, line 3: ");
@@ -353,7 +353,7 @@ fn a_project_needs_nothing_where_the_person_has_it() {
 
     done(&world, &["claude"]);
     let output = done(&world, &["--project"]);
-    assert!(output.contains("has the hooks for all projects; nothing is needed here"), "{output}");
+    assert!(output.contains("already has the hooks for all projects"), "{output}");
     assert!(!settings.exists());
     let output = world.run(["setup", "codex", "--project", "--yes"]);
     assert!(output.err.contains("Codex does not support hooks for a project"), "{}", output.err);
@@ -418,7 +418,7 @@ fn a_codex_without_hooks_gets_none() {
     assert_eq!(files(&world), before);
     // Without the program, the hooks wait for trust.
     fs::remove_file(world.sandbox.bin().join("codex")).unwrap();
-    assert!(done(&world, &["codex"]).contains("run this again when it is there"));
+    assert!(done(&world, &["codex"]).contains("run this command again after you install it"));
     install_codex(&world, PLACES);
     assert_eq!(world.json(["setup", "codex", "--status", "--json"])["agents"][0]["installed"], false);
     assert!(done(&world, &["codex"]).contains("+ Codex's trust"));
@@ -552,7 +552,7 @@ fn the_server_comes_and_goes() {
     // A server that somebody else calls tine is theirs.
     let theirs = r#"{"mcpServers": {"tine": {"command": "trees", "args": ["serve"]}}}"#;
     fs::write(&own, theirs).unwrap();
-    assert!(done(&world, &["claude"]).contains("has a server `tine` that is not tine's, and stays"));
+    assert!(done(&world, &["claude"]).contains("already has a server named `tine` that isn't tine's; left unchanged"));
     done(&world, &["claude", "--uninstall"]);
     assert_eq!(fs::read_to_string(&own).unwrap(), theirs);
 }

@@ -140,9 +140,9 @@ fn what_fits_badly_is_left_out_and_said() {
     assert_eq!(none["left_out"], all["results"].as_array().unwrap().len());
     assert_eq!(none["fallback_sessions"].as_array().unwrap().len(), 4);
     let output = world.run(["smart-fork", "redirect elephants giraffes login", "--min-score", "0.99"]);
-    assert!(output.code == 0 && output.err.contains("no match scores high enough"), "{output:?}");
+    assert!(output.code == 0 && output.err.contains("no match reaches `--min-score`"), "{output:?}");
     let output = world.run(["smart-fork", "redirect elephants giraffes", "--min-score", "0.99", "--auto"]);
-    assert!(output.code == 1 && output.err.contains("no match scores high enough"), "{output:?}");
+    assert!(output.code == 1 && output.err.contains("no match reaches `--min-score`"), "{output:?}");
     assert_eq!(world.run(["smart-fork", "redirect", "--min-score", "7"]).code, 2);
 }
 

@@ -130,12 +130,12 @@ fn a_trust_dialog_is_reported_and_not_answered() {
     let home = panes.world.sandbox.home();
     panes.world.sandbox.write(home.join("untrusted"), "");
     let output = panes.run(&["start", "strange", "--in", "tmux"]);
-    assert!(output.code == 1 && output.err.contains("trust this folder"), "{output:?}");
+    assert!(output.code == 1 && output.err.contains("folder trust prompt"), "{output:?}");
     let [pane] = panes.terminal.panes()[..] else { panic!("one pane is open") };
     assert!(panes.terminal.screen(pane).contains("❯ 1. Yes"), "{}", panes.terminal.screen(pane));
     assert_eq!(panes.state("strange"), "waiting");
     let output = panes.run(&["send", "strange", "hello"]);
-    assert!(output.code == 1 && output.err.contains("trust this folder"), "{output:?}");
+    assert!(output.code == 1 && output.err.contains("folder trust prompt"), "{output:?}");
     panes.terminal.type_in(pane, "\r");
     wait_until("the agent", PATIENCE, || panes.state("strange") == "idle");
     assert_eq!(panes.tine(&["send", "strange", "hello", "--wait"]), "to hello\n");

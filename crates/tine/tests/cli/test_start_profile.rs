@@ -111,7 +111,7 @@ fn a_session_flag_is_honoured_or_refused_and_never_dropped() {
     };
     let claude = |words: &[&str], hint: &str| check(&[&["start", "new", "--"], words].concat(), hint);
     claude(&["--session-id", id], &format!("`tine resume {id}` continues that session"));
-    claude(&["--session-id", "mine"], "leave out `--session-id`, and tine creates an id");
+    claude(&["--session-id", "mine"], "leave out `--session-id` to let tine create an id");
     claude(&["--resume", LOGIN], &format!("run `tine resume {LOGIN}`"));
     claude(&["--resume"], "run `tine resume SESSION`");
     claude(&["-c"], "run `tine resume .`");
@@ -238,7 +238,7 @@ fn passwords_reach_the_agent_and_nobody_else() {
         assert!(output.code == 0 && !output.whole().contains("s3cret"), "{}", output.whole());
     }
     let output = world.run(["resume", "quiet", "--in", "none"]);
-    assert!(output.err.contains("a password is not printed") && output.err.contains("HTTPS_PROXY"), "{}", output.err);
+    assert!(output.err.contains("passwords are not printed") && output.err.contains("HTTPS_PROXY"), "{}", output.err);
     let shown = world.json(["info", "quiet", "--json"]);
     assert_eq!(shown["profile"]["environment"]["HTTPS_PROXY"], "http://bob:[secret]@127.0.0.1:9");
 }

@@ -41,7 +41,7 @@ fn info_and_status_show_the_pane_and_the_last_prompt() {
         for output in [&info, &status[0], &panes.json(&["status", "one", "--json"])] {
             assert_eq!((&output["pane"], &output["last_prompt"]), (pane, &Value::from("and more")), "{output:#}");
         }
-        let words = format!("pane {} of {}", pane["pane"].as_str().expect("a pane"), terminal.as_str());
+        let words = format!("{} pane {}", terminal.as_str(), pane["pane"].as_str().expect("a pane"));
         assert!(panes.tine(&["info", "one"]).contains(&words), "{terminal:?}");
         assert!(panes.tine(&["status"]).contains(&format!("{words}, last prompt: and more")), "{terminal:?}");
     }

@@ -155,7 +155,7 @@ fn notes_that_were_changed_since_stay() {
     fs::write(brought.join("MEMORY.md"), "what the agent learned").unwrap();
     let output = world.run(["undo", "1"]);
     assert_eq!(output.code, 0, "{}", output.whole());
-    assert!(output.err.contains("MEMORY.md came along and was changed since, so it stays"), "{}", output.whole());
+    assert!(output.err.contains("MEMORY.md: it has changed since it was copied"), "{}", output.whole());
     assert_eq!(fs::read_to_string(brought.join("MEMORY.md")).unwrap(), "what the agent learned");
     assert!(!brought.join("more").exists());
     // Where nothing was changed, nothing stays, the folders included.
@@ -175,7 +175,7 @@ fn the_worktree_of_a_later_fork_is_not_an_earlier_ones() {
     world.sandbox.git(&world.shop, ["branch", "-D", "try"]);
     world.json(["fork", LOGIN, "second", "--worktree=try", "--json"]);
     let output = world.run(["undo", "1"]);
-    assert!(output.code == 0 && output.err.contains("is what operation 2 made there, and stays"), "{}", output.whole());
+    assert!(output.code == 0 && output.err.contains("operation 2 created it"), "{}", output.whole());
     assert!(tree.join(".git").exists());
     assert_eq!(world.json(["info", "second", "--json"])["name"], "second");
     assert_eq!(world.run(["undo"]).code, 0);
@@ -197,7 +197,7 @@ fn a_branch_that_git_cannot_delete_now_is_deleted_later() {
         "{}",
         output.whole()
     );
-    assert!(output.err.contains("packed-refs.lock") && output.err.contains("tine tries again"), "{}", output.whole());
+    assert!(output.err.contains("packed-refs.lock") && output.err.contains("tine retries"), "{}", output.whole());
     assert!(has_branch() && !world.shop.with_file_name("shop.worktrees").exists());
     let output = world.run(["list"]);
     assert!(output.code == 0 && output.err.contains("git cannot delete the branch `stuck`"), "{}", output.whole());
@@ -319,7 +319,7 @@ fn a_branch_that_is_checked_out_elsewhere_stays() {
         assert!(output.code == 1 && output.err.contains(expected), "{}", output.whole());
         assert!(transcript.exists());
         let output = world.run(["undo", "--force"]);
-        assert!(output.code == 0 && output.err.contains("and stays"), "{}", output.whole());
+        assert!(output.code == 0 && output.err.contains("kept "), "{}", output.whole());
         assert!(!transcript.exists());
         assert_eq!(git(&["rev-parse", name]), git(&["rev-parse", &main]), "the branch is there");
         let there = in_place.map(|_| world.sandbox.git(&tree, ["branch", "--show-current"]));
@@ -368,7 +368,7 @@ fn what_somebody_put_where_a_worktree_was_stays() {
             output.whole()
         );
         let output = world.run(["undo", "--force"]);
-        assert!(output.code == 0 && output.err.contains("and stays"), "{}", output.whole());
+        assert!(output.code == 0 && output.err.contains("kept "), "{}", output.whole());
         assert!(tree.join("precious").exists());
         assert_eq!(git(&["branch", "--list", name]).is_empty(), is_worktree);
     }

@@ -184,7 +184,7 @@ fn what_stands_before_a_missing_record_is_not_lost(version: &str) {
 
     let plan = tine_json(&sandbox, &project, &["fork", ID, "--in", "headless", "--prompt", "go", "--plan", "--json"]);
     assert_eq!(plan["method"], "copy", "{plan:#}");
-    assert!(plan["warnings"].to_string().contains("links what follows to the record before it"), "{plan:#}");
+    assert!(plan["warnings"].to_string().contains("to the preceding record"), "{plan:#}");
     let id = fork(&sandbox, &project, &[ID]);
     claude.resume(&project, &id, "in the fork");
     let seen = Conversation::from_request(&model.last_turn());

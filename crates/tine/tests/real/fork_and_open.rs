@@ -178,7 +178,7 @@ fn a_seed_goes_to_the_other_agent_and_back(version: &str) {
     assert_eq!(first["seed"], true, "{shown:#}");
     assert_eq!(first["prompt"].as_str().map(str::trim), Some(seed.trim()), "{shown:#}");
     let unasked = sandbox.command(env!("CARGO_BIN_EXE_tine")).args(["read", "in-claude"]).output().expect("tine");
-    assert!(text(&unasked.stderr).contains("is ready, but nothing was asked in it yet"), "{unasked:?}");
+    assert!(text(&unasked.stderr).contains("is ready and has no messages yet"), "{unasked:?}");
     let id = made["session"]["id"].as_str().expect("an id");
     claude.resume(&project, id, "go on in claude");
     assert_eq!(model.last_turn().prompts().len(), 2);

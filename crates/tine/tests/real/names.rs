@@ -150,7 +150,7 @@ fn forks_are_noticed_without_hooks(version: &str) {
     claude.fork(&project, &id, native, "elsewhere");
     let list = command(&claude, &sandbox, &project, &["list"]).output().expect("tine");
     let output = testkit::sandbox::text(&list.stderr);
-    assert!(output.contains("noticed a fork of plain: it is called plain-fork-1"), "{output}");
+    assert!(output.contains("found a fork of plain and named it plain-fork-1"), "{output}");
     assert_eq!(info(&sandbox, &project, "plain-fork-1")["id"], native);
     assert_eq!(names(&sandbox, &project), ["plain", "plain-fork-1"]);
 }

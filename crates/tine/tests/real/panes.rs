@@ -403,7 +403,7 @@ fn what_is_open_is_offered(version: &str) {
             command.env_remove("TMUX").env_remove("TMUX_PANE");
             let asking = lab.tmux.run(&command);
             asking.wait_for_text("is already open");
-            assert!(asking.screen().contains(&format!("in pane {pane} of tmux")), "{}", asking.screen());
+            assert!(asking.screen().contains(&format!("in tmux pane {pane}")), "{}", asking.screen());
             asking.submit(answer);
             asking
         };
@@ -474,7 +474,7 @@ fn a_dialog_is_not_answered(agent: &str, version: &str) {
     with_lab(agent, version, false, |lab, model| {
         let refused = lab.output(&["start", "strange", "--agent", agent, "--in", "tmux:window"]);
         let output = text(&refused.stderr);
-        assert!(!refused.status.success() && output.contains("may trust this folder"), "{output}");
+        assert!(!refused.status.success() && output.contains("folder trust prompt"), "{output}");
         assert!(model.turn_requests().is_empty());
         let output = lab.tine(&["status"]);
         assert!(output.starts_with("strange") && output.contains("waiting for an answer"), "{output}");

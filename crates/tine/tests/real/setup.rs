@@ -216,7 +216,7 @@ fn trusted_hooks_fire_until_they_are_taken_out(version: &str) {
     let said = tine.setup(&project, codex.environment(), &["codex", "--yes"]);
     // Older versions do not tell the end of a session.
     let is_old = version == "0.140.0";
-    assert_eq!(said.contains("this version of Codex does not know SessionEnd"), is_old, "{said}");
+    assert_eq!(said.contains("this version of Codex does not support SessionEnd"), is_old, "{said}");
     let mut thread = String::new();
     let output = tine.hooks_during(|| thread = codex.start(&project, "first"));
     let expected = ["session-start", "user-prompt-submit", "stop", "session-end"];

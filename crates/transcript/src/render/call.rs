@@ -7,8 +7,8 @@ use super::to_json_pretty;
 use super::words::short_line;
 use crate::text::clean;
 
-/// Arguments that tell what a call does, the most telling first: what is run, what is written or read, what is
-/// looked for and where, and what somebody is asked to do.
+/// Arguments that describe a call, most important first: what it runs, writes or reads, what it searches and where, and
+/// the task it delegates.
 const TELLING: [&str; 11] = [
     "command",
     "cmd",
@@ -23,7 +23,7 @@ const TELLING: [&str; 11] = [
     "skill",
 ];
 
-/// The argument that says most about a call, on one line; all of them as JSON where none stands out.
+/// The most important argument of a call, on one line; all of them as JSON if none is.
 pub(super) fn telling_argument(input: &Value) -> String {
     match input {
         Value::Null => String::new(),
@@ -50,7 +50,7 @@ pub(super) fn all_arguments(input: &Value) -> String {
     }
 }
 
-/// Whether the telling argument is all there is to tell.
+/// Whether the most important argument is the only one.
 pub(super) fn telling_is_all(input: &Value) -> bool {
     let whole = |text: &str| short_line(text) == text.trim();
     match input {
@@ -92,7 +92,7 @@ fn in_words(value: &Value) -> Option<String> {
         Value::Array(words) => {
             let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
             match words.as_deref() {
-                // A shell around a script tells nothing: Codex calls `["bash", "-lc", "cargo test"]`.
+                // A shell around a script is noise: Codex calls `["bash", "-lc", "cargo test"]`.
                 Some([shell, "-c" | "-lc", script]) if shell.ends_with("sh") => short_line(script),
                 Some(words) => short_line(&words.join(" ")),
                 None => short_line(&to_json_line(value)),

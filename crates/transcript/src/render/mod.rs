@@ -1,8 +1,8 @@
 //! Rendering a stream of blocks for people and programs.
 //!
-//! A renderer writes as blocks arrive and keeps none of them, so the first page is there at once and memory stays
-//! small whatever the size of the session. Within a block it writes line by line, and parses long Markdown in segments:
-//! what it needs beyond a few copies of the block doesn't grow with it.
+//! A renderer writes as blocks arrive and stores none of them, so the first page appears immediately and memory stays
+//! small for any session. Within a block, it writes line by line and parses long Markdown in segments: beyond a few
+//! copies of the block, memory doesn't grow with it.
 
 mod call;
 mod html;
@@ -31,11 +31,11 @@ use crate::{Block, Defects, SessionView};
 /// at most one level deeper than the one before it, and only after a [`crate::BlockKind::Subagent`]; where a damaged
 /// file breaks that rule, the block is shown at the deepest level that is open.
 pub trait Renderer {
-    /// Writes what stands before the first block; `part` says which turns will follow.
+    /// Writes the start of the page; `part` is the range of turns that follow.
     fn begin(&mut self, session: &SessionView, part: Part) -> io::Result<()>;
     /// Writes one block.
     fn block(&mut self, block: &Block) -> io::Result<()>;
-    /// Writes what stands after the last block.
+    /// Writes the end of the page.
     fn end(&mut self, defects: &Defects) -> io::Result<()>;
 }
 

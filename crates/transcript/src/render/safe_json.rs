@@ -46,7 +46,8 @@ pub fn to_json_line(value: &impl Serialize) -> String {
     to_json(value, SafeFormatter::compact())
 }
 
-/// Writes values as an array, indented, one by one: whoever prints ten thousand of them holds one. No line break at the end.
+/// Writes values as an indented array, one by one, so that printing ten thousand of them needs memory for one. No line
+/// break at the end.
 pub fn write_json_array(out: &mut impl Write, values: impl Iterator<Item = impl Serialize>) -> io::Result<()> {
     (&mut Serializer::with_formatter(out, SafeFormatter::pretty())).collect_seq(values).map_err(io::Error::from)
 }
@@ -59,10 +60,10 @@ fn to_json(value: &impl Serialize, formatter: impl Formatter) -> String {
 
 /// Writes `text`, which is JSON or a part of a JSON string, with every harmful character escaped.
 ///
-/// Control characters below U+007F are left alone: inside strings serde_json has escaped them, outside of strings
-/// they are white space.
+/// Control characters below U+007F are kept: inside strings, serde_json has escaped them; elsewhere, they are white
+/// space.
 fn write_escaped<W: ?Sized + Write>(writer: &mut W, text: &str) -> io::Result<()> {
-    // Most texts are plain, which is quickly told of all bytes at once.
+    // Most texts are plain, which is quick to check for all bytes together.
     if text.bytes().all(|byte| byte < 0x7f) {
         return writer.write_all(text.as_bytes());
     }

@@ -12,7 +12,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use super::prose::OPTIONS;
 use crate::text::prefix;
 
-/// The bytes that are parsed at once.
+/// How many bytes are parsed together.
 const LARGEST: usize = 64 << 10;
 
 /// A part of a text that is parsed on its own.
@@ -100,7 +100,7 @@ impl<'a> Iterator for Segments<'a> {
 }
 
 impl Segments<'_> {
-    /// Takes the next lines of a block of code that is longer than a segment, and makes a block of their own of them.
+    /// Takes the next lines of a code block that is longer than a segment, and makes them a separate block.
     fn code(&mut self, fence: Fence<'_>) -> String {
         let window = window(self.rest, self.largest);
         let mut length = 0;
@@ -122,7 +122,7 @@ impl Segments<'_> {
     }
 }
 
-/// The first lines of a text, or the first part of its first line where that is too long.
+/// The first lines of a text, or the first part of its first line if that is too long.
 ///
 /// The last line is the first one past the limit that isn't blank: it shows whether the block before it has ended.
 fn window(text: &str, largest: usize) -> &str {
@@ -175,7 +175,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// What a renderer makes of Markdown has to be the same, whether it comes as a whole or in segments.
+    /// A renderer's output must be the same whether Markdown comes as a whole or in segments.
     pub(in crate::render) fn check_segments<T: PartialEq + std::fmt::Debug>(
         render: impl Fn(&mut dyn Iterator<Item = Segment<'_>>) -> T,
     ) {

@@ -2,7 +2,7 @@
 
 use crate::{Block, BlockKind};
 
-/// Follows the blocks of a session and says where each of them belongs.
+/// Follows the blocks of a session and determines where each of them belongs.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     open: Option<u32>,
@@ -13,9 +13,9 @@ pub(super) struct Turns {
 /// Where a block belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
-    /// Whether a turn begins with it.
+    /// Whether a turn starts with it.
     pub(super) opens_turn: bool,
-    /// How many subagents it is inside of.
+    /// How many subagents it is nested in.
     pub(super) depth: usize,
 }
 

@@ -9,7 +9,7 @@ use super::{Part, Tools};
 use crate::text::{clip, one_line, prefix};
 use crate::{Defects, NoticeKind, ParentSource, ParentView, SessionView};
 
-/// What may stand in one line of a document; more than that is cut.
+/// The maximum width of one line of a document; longer text is cut.
 const LINE_COLUMNS: usize = 160;
 
 /// Enough of a text to fill a line, so that megabytes are not folded for it.
@@ -83,7 +83,7 @@ pub(super) fn turns(session: &SessionView, part: Part) -> String {
     }
 }
 
-/// The parent of a session as it is written on the command line, and how it is known unless that is certain.
+/// The parent of a session as on the command line, and how it is known unless that is certain.
 pub(super) fn parent(parent: &ParentView) -> String {
     let mut words = parent.name.as_ref().map_or_else(|| parent.id.to_string(), ToString::to_string);
     if let Some(turn) = parent.turn {
@@ -96,7 +96,7 @@ pub(super) fn parent(parent: &ParentView) -> String {
     format!("{words} ({}{source})", parent.agent.product_name())
 }
 
-/// A moment to the minute; the zone is named where it is UTC, else it is the reader's own.
+/// A time to the minute; the zone is named if it is UTC, otherwise it is the reader's own.
 pub(super) fn moment(at: Timestamp, zone: &TimeZone) -> String {
     let suffix = if *zone == TimeZone::UTC { " UTC" } else { "" };
     format!("{}{suffix}", at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M"))
@@ -163,7 +163,7 @@ pub(super) fn defects(defects: &Defects) -> Vec<String> {
     defects.iter().map(line).collect()
 }
 
-/// What stands above a prompt that did not come from a person.
+/// The heading of a prompt that the user did not write.
 pub(super) const SEED: &str = "Transcript handed over by tine";
 
 /// Whether a block at `depth` is shown at all.

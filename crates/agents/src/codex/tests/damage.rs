@@ -137,7 +137,7 @@ fn a_thread_is_read_up_to_where_it_was_when_reading_began() {
 #[test]
 fn a_line_too_long_for_memory_keeps_its_place() {
     let long = "x".repeat(LineReader::<&[u8]>::LONGEST + 100);
-    let left_out = format!("{:?} a record of 16 MB is left out", NoticeKind::Unreadable).to_lowercase();
+    let left_out = format!("{:?} a record of 16 MB is not shown", NoticeKind::Unreadable).to_lowercase();
     let check = |add: &dyn Fn(&mut File), expected: &[&str]| {
         let mut file = File::paginated(1, "");
         add(file.turn("one").starts());

@@ -1,7 +1,6 @@
-//! What operations make or change: one variant for each kind of operation, which holds exactly what that kind makes.
+//! What operations create or change: one variant per kind of operation, with exactly the data of that kind.
 //!
-//! An operation that is undone, or that was cut off, is put right by what stands here, so everything is recorded before it
-//! is made.
+//! An undo or a clean-up relies on this record, so everything is recorded before it is created.
 
 use std::path::{Path, PathBuf};
 
@@ -14,28 +13,28 @@ use crate::registry::SessionKey;
 use crate::workspace::directory::DirectoryCopy;
 use crate::workspace::git::Worktree;
 
-/// What an operation makes or changes.
+/// What an operation creates or changes.
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "most operations are forks")]
 pub enum Effects {
     /// A fork of a session.
     Fork(Forking),
-    /// Several forks that are made together. Each of them is an operation of its own and a part of this one.
+    /// Several forks created together. Each is a separate operation and a part of this one.
     Forks,
-    /// A clone of a session in which nothing was said yet.
+    /// A clone of a session without messages.
     Clone(Cloning),
-    /// A worktree for a session that is about to begin.
+    /// A worktree for a new session.
     Worktree(Created),
-    /// A session that was moved into the trash.
+    /// A session moved to the trash.
     Delete(Deletion),
     /// A session that got its first name.
     Adopt(Adoption),
-    /// A session that got another name.
+    /// A renamed session.
     Rename(Renaming),
 }
 
 impl Effects {
-    /// The word for this kind of operation.
+    /// The name of this kind of operation.
     pub fn kind(&self) -> &'static str {
         match self {
             Effects::Fork(_) => "fork",
@@ -67,12 +66,12 @@ impl Effects {
         }
     }
 
-    /// The worktree or the copy of a directory that it created.
+    /// The worktree or copy that it created.
     pub(crate) fn workspace(&self) -> Option<&CreatedWorkspace> {
         self.created().and_then(|created| created.workspace.as_ref())
     }
 
-    /// The name that no other session gets while the operation runs.
+    /// A name reserved while the operation runs.
     pub(crate) fn reserved_name(&self) -> Option<&SessionName> {
         match self {
             Effects::Fork(fork) => fork.reserves.as_ref(),
@@ -98,7 +97,7 @@ impl Effects {
         }
     }
 
-    /// The record of it. A path that isn't text can't be recorded.
+    /// Its record. A path that isn't text can't be recorded.
     pub(super) fn to_record(&self) -> serde_json::Result<String> {
         match self {
             Effects::Fork(fork) => serde_json::to_string(fork),
@@ -111,7 +110,7 @@ impl Effects {
         }
     }
 
-    /// Reads a record, or says why it can't be read.
+    /// Parses a record; the error says why it can't be read.
     pub(super) fn from_record(kind: &str, record: &str) -> Result<Self, String> {
         let read = match kind {
             "fork" => serde_json::from_str(record).map(Effects::Fork),
@@ -132,25 +131,25 @@ impl Effects {
 pub struct Created {
     /// The session, once its id is known.
     pub session: Option<SessionId>,
-    /// Files and folders that belong to the session alone. The transcript of a complete session is the first.
+    /// Files and folders that belong only to the session. The first is the transcript of a complete session.
     pub files: Vec<PathBuf>,
-    /// Notes of a project that came along. Others keep notes there as well, so a note is removed only if it is as it was.
+    /// Copied notes of a project. Other sessions keep notes there too, so a note is removed only if it is unchanged.
     pub notes: Vec<Note>,
-    /// Folders of an agent that didn't exist before, the deepest first. They are removed once they are empty.
+    /// Folders of an agent that didn't exist before, deepest first. They are removed once they are empty.
     pub folders: Vec<PathBuf>,
     /// A worktree or a copy of a directory.
     pub workspace: Option<CreatedWorkspace>,
 }
 
 impl Created {
-    /// Adds a file or folder that was made.
+    /// Adds a created file or folder.
     pub(crate) fn add(&mut self, path: &Path) {
         if !self.files.iter().any(|known| known == path) {
             self.files.push(path.to_owned());
         }
     }
 
-    /// The transcript of a session that is complete.
+    /// The transcript of a complete session.
     pub(crate) fn transcript(&self) -> Option<&PathBuf> {
         self.files.first()
     }
@@ -170,16 +169,16 @@ impl Created {
     }
 }
 
-/// A note that came along with a fork.
+/// A note copied with a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// A fingerprint of its content.
     pub digest: String,
 }
 
-/// A directory that was created for a session to work in.
+/// A directory created for a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CreatedWorkspace {
@@ -190,7 +189,7 @@ pub enum CreatedWorkspace {
 }
 
 impl CreatedWorkspace {
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         match self {
             CreatedWorkspace::Worktree(worktree) => &worktree.path,
@@ -202,52 +201,52 @@ impl CreatedWorkspace {
 /// A fork of a session.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Forking {
-    /// What was created on disk.
+    /// What it created on disk.
     pub created: Created,
-    /// The name that the fork will have, until it is complete.
+    /// The reserved name of the fork, until it is complete.
     pub reserves: Option<SessionName>,
-    /// What the agents that work for the fork have in their environment, until it is complete. They are found by it if
-    /// nobody waits for them any more.
+    /// A marker in the environment of agents that work for the fork, until it is complete. It identifies them if tine
+    /// is killed.
     pub mark: Option<String>,
-    /// The session that the agent makes under an id of its own, until it is complete.
+    /// The session that the agent creates under its own id, until it is complete.
     pub expects: Option<Expected>,
-    /// What the transcript was when it was complete.
+    /// The fingerprint of the complete transcript.
     pub fingerprint: Fingerprint,
-    /// The transcript that tine keeps for a fork that has not started.
+    /// The transcript kept for a fork that has not started.
     pub kept: Option<KeptSeed>,
 }
 
-/// A session that an agent is about to make under an id that it makes up.
+/// A session that an agent is about to create under an id that it chooses.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Expected {
     /// The agent.
     pub agent: Agent,
-    /// A text in its first prompt, or nothing for a fork of `parent`.
+    /// A text in its first prompt, or `None` for a fork of `parent`.
     pub mark: Option<String>,
-    /// The session that it is a fork of.
+    /// The session that it is forked from.
     pub parent: SessionId,
-    /// Since when, in milliseconds.
+    /// The start, in milliseconds.
     pub since: i64,
 }
 
-/// The transcript that tine keeps for a fork that has not started.
+/// The transcript kept for a fork that has not started.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KeptSeed {
-    /// Where it is.
+    /// Its path.
     pub file: PathBuf,
-    /// The mark of its lines.
+    /// The marker of its lines.
     pub nonce: String,
-    /// How far the start of the fork is.
+    /// The progress of starting the fork.
     pub stage: Stage,
 }
 
 impl KeptSeed {
-    /// Whether the start of the fork was begun.
+    /// Whether starting the fork has begun.
     pub(crate) fn is_starting(&self) -> bool {
         !matches!(self.stage, Stage::Waiting)
     }
 
-    /// Since when the transcript is being sent to the agent, in milliseconds.
+    /// When tine began to send the transcript to the agent, in milliseconds.
     pub(crate) fn sending_since(&self) -> Option<i64> {
         match self.stage {
             Stage::Sending { since, .. } => Some(since),
@@ -256,38 +255,38 @@ impl KeptSeed {
     }
 }
 
-/// How far the start of a fork is.
+/// The progress of starting a fork.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// Nobody has asked for it.
+    /// Not started.
     Waiting,
     /// The transcript is being sent to the agent.
     Sending {
-        /// Since when, in milliseconds.
+        /// The start, in milliseconds.
         since: i64,
-        /// Where the agent keeps its session, if tine chooses the place.
+        /// The path of the agent's session file, if tine chooses it.
         target: Option<PathBuf>,
     },
-    /// The session is registered, and the transcript is still to be removed.
+    /// The session is registered; the kept transcript still has to be removed.
     Sent,
 }
 
-/// A clone of a session in which nothing was said yet.
+/// A clone of a session without messages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cloning {
-    /// What was created on disk.
+    /// What it created on disk.
     pub created: Created,
-    /// The name that the clone will have, until it is complete.
+    /// The reserved name of the clone, until it is complete.
     pub reserves: Option<SessionName>,
 }
 
-/// A session that was moved into the trash.
+/// A session moved to the trash.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Deletion {
     /// The session.
     pub session: Option<SessionId>,
-    /// What was moved into the trash, the transcript first.
+    /// What was moved to the trash, the transcript first.
     pub moved: Vec<Moved>,
     /// The branch that was deleted with a worktree.
     #[serde(default)]
@@ -297,23 +296,23 @@ pub struct Deletion {
     pub name: Option<SessionName>,
 }
 
-/// A file or folder that was moved.
+/// A moved file or folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
-    /// Where it was.
+    /// Its old path.
     pub from: PathBuf,
-    /// Where it is.
+    /// Its new path.
     pub to: PathBuf,
 }
 
 /// A branch that was deleted with its worktree.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeletedBranch {
-    /// The repository, as the top of one of its working trees.
+    /// The repository, as the top directory of one of its working trees.
     pub repository: PathBuf,
     /// Its name.
     pub name: String,
-    /// The commit that it was at.
+    /// Its commit.
     pub commit: String,
 }
 
@@ -322,9 +321,9 @@ pub struct DeletedBranch {
 pub struct NameChange {
     /// The session.
     pub session: SessionKey,
-    /// The name that it had.
+    /// The old name.
     pub old: Option<SessionName>,
-    /// The name that it got. Early versions didn't record it.
+    /// The new name. Early versions didn't record it.
     pub new: Option<SessionName>,
 }
 
@@ -333,17 +332,17 @@ pub struct NameChange {
 pub struct Adoption {
     /// The change of its name.
     pub name: NameChange,
-    /// Whether its parent was recorded, too.
+    /// Whether its parent was recorded too.
     pub has_parent: bool,
 }
 
-/// A session that got another name.
+/// A renamed session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Renaming {
     /// The change of its name.
     pub name: NameChange,
-    /// The title that the agent's own list showed before.
+    /// The previous title in the agent's own list.
     pub old_title: Option<String>,
-    /// Where the title was added that shows the new name in the agent's own list.
+    /// Where the new title was added for the agent's own list.
     pub title: Option<TitleMark>,
 }

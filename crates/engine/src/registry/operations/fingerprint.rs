@@ -1,4 +1,4 @@
-//! What a transcript was when it was complete, which shows later whether somebody has continued in it.
+//! The state of a complete transcript, which shows later whether the session has been continued.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ pub struct Fingerprint {
     pub stamp: Option<(u64, i64)>,
     /// A digest of its content, if it was not too long.
     pub content: Option<String>,
-    /// A digest of the files beside it that belong to the same session.
+    /// A digest of other files that belong to the session.
     pub beside: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! The log as it was up to format 8: the effects of all operations had the same twenty fields, most of them empty, and
 //! links between operations stood among them.
 //!
-//! This rewrites JSON and knows nothing of today's types, because those change and what was on somebody's disk doesn't. A
-//! record that can't be rewritten into one that can be read is left as it is.
+//! This rewrites JSON and does not use today's types, because those change and old records don't. A record that can't
+//! be rewritten into a readable one is left as it is.
 
 use rusqlite::{Transaction, params};
 use serde_json::{Map, Value, json};
@@ -65,7 +65,7 @@ impl Flat {
     }
 
     fn effects(&self, kind: &str) -> Option<Value> {
-        // Every record had this one; without it, the record is none of ours.
+        // Every record had this field; without it, the record is not ours.
         self.0.get("made").filter(|made| made.is_array())?;
         match kind {
             "fork" => Some(json!({

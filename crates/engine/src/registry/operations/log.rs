@@ -1,7 +1,6 @@
 //! Reading the log, and how it is shown.
 //!
-//! A record that can't be read is an entry of its own: it is shown, it can't be undone, and it keeps nothing else from
-//! working.
+//! An unreadable record is a separate entry: it is shown, it can't be undone, and it doesn't affect other entries.
 
 use std::path::{Path, PathBuf};
 
@@ -43,13 +42,13 @@ pub struct Operation {
 pub struct UnreadableOperation {
     /// Its number.
     pub id: i64,
-    /// The kind of change, as it is recorded.
+    /// The kind of change, as recorded.
     pub kind: String,
     /// What it did, in words.
     pub what: String,
     /// When.
     pub at: Option<Timestamp>,
-    /// The state, as it is recorded.
+    /// The state, as recorded.
     pub state: String,
     /// Always nothing.
     effects: (),
@@ -173,8 +172,8 @@ impl Operation {
         std::iter::once(self).chain(self.parts.iter().filter_map(LogEntry::operation))
     }
 
-    /// What it made or changed, the most important first. Nothing is left of an operation that failed or was cut off, and
-    /// what was brought back is not in the trash any more.
+    /// What it created or changed, the most important first. Empty for an operation that failed or was interrupted, and
+    /// restored files are no longer in the trash.
     pub fn summary(&self) -> Vec<Effect<'_>> {
         match (&self.state, &self.effects) {
             (OperationState::Failed | OperationState::Cleaned, _) => Vec::new(),

@@ -1,11 +1,11 @@
-//! The log of changes that tine made.
+//! The log of changes made by tine.
 //!
-//! An operation is begun before anything is written and ended when all is in place. If the process that began it no longer
-//! runs, it was cut off, and the next run of tine removes what it made. An operation that is undone is reopened first, so
-//! that the next run of tine finishes an undo that was cut off.
+//! An operation is recorded before anything is written and completed when everything is in place. If its process no
+//! longer runs, it was interrupted, and the next run of tine removes its results. An undo reopens the operation first,
+//! so that the next run can finish an interrupted undo.
 //!
-//! The beginning and the end of an operation reach the disk before anything else happens: after a power cut, the log knows
-//! what was under way, and what it calls done is complete.
+//! The start and the end of an operation reach the disk before anything else happens: after a power cut, the log knows
+//! what was in progress, and completed operations are complete.
 
 mod effects;
 mod fingerprint;
@@ -36,11 +36,11 @@ pub use state::{OperationState, Undoing};
 use super::process::{Owner, namespace};
 use super::{Error, Registry, Result, is_taken};
 
-/// No operation takes longer than this, in milliseconds: for systems that don't tell which processes run.
+/// No operation takes longer than this, in milliseconds: for systems that don't list processes.
 const LONGEST: i64 = 3_600_000;
 
 impl Registry {
-    /// Records that something is about to be made.
+    /// Records what is about to be created.
     pub(crate) fn begin_operation(
         &mut self,
         what: &str,
@@ -51,7 +51,7 @@ impl Registry {
         self.check_writable()?;
         let (record, owner) = (self.record_of(effects)?, Owner::current());
         self.write_durably(|transaction| {
-            // Two forks that make the same worktree or copy at once would take each other's for their own.
+            // Two concurrent forks to the same worktree or copy would each treat it as their own.
             if let Some(path) = effects.workspace().map(CreatedWorkspace::path) {
                 let is_there = |other: &Operation| other.effects.workspace().is_some_and(|other| other.path() == path);
                 if under_way(transaction)?.iter().any(is_there) {
@@ -72,14 +72,14 @@ impl Registry {
         })?
     }
 
-    /// Records what an operation has made so far.
+    /// Records what an operation has created so far.
     pub(crate) fn record_effects(&mut self, id: i64, effects: &Effects) -> Result<()> {
         let record = self.record_of(effects)?;
         let query = "UPDATE operations SET effects = ?2 WHERE id = ?1";
         self.write_durably(|transaction| transaction.execute(query, params![id, record])).map(drop)
     }
 
-    /// Records how far an operation is and, if they have changed, what it made.
+    /// Records the state of an operation and, if they have changed, its effects.
     pub(crate) fn set_state(&mut self, id: i64, state: &OperationState, effects: Option<&Effects>) -> Result<()> {
         let record = effects.map(|effects| self.record_of(effects)).transpose()?;
         let undo = self.undo_record_of(state)?;
@@ -88,7 +88,7 @@ impl Registry {
         self.write_durably(|transaction| transaction.execute(query, values)).map(drop)
     }
 
-    /// Opens a complete operation again, to undo it or to start its fork. False if somebody else was quicker.
+    /// Reopens a complete operation, to undo it or to start its fork. Returns false if another process was quicker.
     pub(crate) fn reopen(&mut self, operation: &Operation) -> Result<bool> {
         self.check_writable()?;
         let (record, undo) = (self.record_of(&operation.effects)?, self.undo_record_of(&operation.state)?);
@@ -99,14 +99,14 @@ impl Registry {
         self.write_durably(|transaction| transaction.execute(query, values)).map(|count| count > 0)
     }
 
-    /// Whether an operation is complete and nobody has opened it again.
+    /// Whether an operation is complete and has not been reopened.
     pub(crate) fn is_done(&self, id: i64) -> Result<bool> {
         let query = "SELECT EXISTS (SELECT 1 FROM operations WHERE id = ?1 AND state = 'done')";
         self.ask(|connection| connection.query_row(query, [id], |row| row.get(0)))
     }
 
-    /// Forgets the session that an operation made, and where it came from, and records how far its undo is. Names that the
-    /// session was given can't be taken back any more.
+    /// Removes the session that an operation created, with its lineage, and records the progress of the undo. Name
+    /// changes of the session can no longer be undone.
     pub(crate) fn decide_undo(&mut self, operation: &Operation) -> Result<()> {
         let (record, undo) = (self.record_of(&operation.effects)?, self.undo_record_of(&operation.state)?);
         self.write_durably(|transaction| {
@@ -122,7 +122,7 @@ impl Registry {
                 }
             }
             transaction.execute("DELETE FROM sessions WHERE id = ?1", [id.as_str()])?;
-            // What was forked from it has the history of its parent, too.
+            // Forks of it have the history of its parent too.
             transaction.execute(
                 "UPDATE lineage SET parent_agent = gone.parent_agent, parent_id = gone.parent_id,
                      parent_turn = min(coalesce(lineage.parent_turn, gone.parent_turn), gone.parent_turn)
@@ -136,7 +136,7 @@ impl Registry {
         })
     }
 
-    /// Updates the fingerprint of a fork after tine itself has written to its transcript.
+    /// Updates the fingerprint of a fork after tine has written to its transcript.
     pub(crate) fn move_stamp(&mut self, id: &SessionId, before: (u64, i64), transcript: &Path) -> Result<()> {
         let Some(after) = stamp_of(transcript).filter(|after| *after != before) else {
             return Ok(());
@@ -155,15 +155,15 @@ impl Registry {
         })
     }
 
-    /// Makes a part an operation of its own.
+    /// Makes a part a separate operation.
     pub(crate) fn detach(&mut self, part: i64) -> Result<()> {
         let query = "UPDATE operations SET part_of = NULL WHERE id = ?1";
         self.write(|transaction| transaction.execute(query, [part])).map(drop)
     }
 
-    /// Names that are taken, and those that operations under way reserve.
+    /// Names in use, and names reserved by running operations.
     pub(crate) fn taken_names(&self) -> Result<HashSet<String>> {
-        // Reservations come first: a fork that completes in between has its name in one of the two answers.
+        // Reservations first: the name of a fork that completes in between is in one of the two results.
         let under_way = self.ask(under_way)?;
         let reserved = under_way.iter().filter_map(|operation| operation.effects.reserved_name());
         let mut taken: HashSet<String> = reserved.map(SessionName::to_string).collect();
@@ -171,19 +171,19 @@ impl Registry {
         Ok(taken)
     }
 
-    /// The whole log, the newest first, with the parts of operations below them.
+    /// The whole log, newest first, with the parts of operations below them.
     pub fn log(&self) -> Result<Vec<LogEntry>> {
         let entries = self.ask(|connection| read(connection, "ORDER BY id DESC", &[]))?;
         Ok(log::with_parts(entries))
     }
 
-    /// Every operation that can be read, and its parts, the newest first.
+    /// Every readable operation and its parts, newest first.
     pub(crate) fn operations(&self) -> Result<Vec<Operation>> {
         let entries = self.ask(|connection| read(connection, "ORDER BY id DESC", &[]))?;
         Ok(entries.into_iter().filter_map(LogEntry::into_operation).collect())
     }
 
-    /// The complete parts of an operation, the newest first. Fails if one of them can't be read.
+    /// The complete parts of an operation, newest first. Fails if one of them can't be read.
     pub(crate) fn parts_of(&self, id: i64) -> Result<Vec<Operation>> {
         let parts =
             self.ask(|connection| read(connection, "WHERE part_of = ?1 AND state = 'done' ORDER BY id DESC", &[&id]))?;
@@ -196,8 +196,8 @@ impl Registry {
         found.into_iter().next().map(readable).transpose()
     }
 
-    /// Operations that were begun by processes that no longer run, and who those were. One that can't be read is left
-    /// alone: nobody knows what it made.
+    /// Operations of processes that no longer run, with these processes. Unreadable ones are skipped, because their
+    /// effects are unknown.
     pub(crate) fn cut_off(&self, now: Timestamp) -> Result<Vec<(Operation, Owner)>> {
         let mut owners = self.owners()?;
         if owners.is_empty() {
@@ -226,7 +226,7 @@ impl Registry {
         Ok(under_way.into_iter().filter_map(of).collect())
     }
 
-    /// Makes an operation of a process that is gone this one's own. False if another was quicker.
+    /// Takes over an operation of a process that has ended. Returns false if another process was quicker.
     pub(crate) fn take_over(&mut self, id: i64, owner: &Owner) -> Result<bool> {
         let query = "UPDATE operations SET process = ?3
                      WHERE id = ?1 AND state IN ('started', 'undoing') AND process = ?2";
@@ -235,13 +235,13 @@ impl Registry {
         self.write(|transaction| transaction.execute(query, values)).map(|count| count > 0)
     }
 
-    /// Leaves an operation that was taken over to the next run.
+    /// Leaves an operation to the next run.
     pub(crate) fn give_back(&mut self, id: i64, owner: &Owner) -> Result<()> {
         let query = "UPDATE operations SET process = ?2 WHERE id = ?1";
         self.write(|transaction| transaction.execute(query, params![id, owner.as_str()])).map(drop)
     }
 
-    /// The operations under way, with the processes that carry them out.
+    /// The running operations, with their processes.
     fn owners(&self) -> Result<Vec<(i64, Owner)>> {
         self.ask(|connection| {
             let query = "SELECT id, process FROM operations WHERE state IN ('started', 'undoing')";
@@ -260,19 +260,19 @@ impl Registry {
     }
 }
 
-/// The operations under way, the newest first.
+/// The running operations, newest first.
 pub(super) fn under_way(connection: &Connection) -> rusqlite::Result<Vec<Operation>> {
     let entries = read(connection, "WHERE state IN ('started', 'undoing') ORDER BY id DESC", &[])?;
     Ok(entries.into_iter().filter_map(LogEntry::into_operation).collect())
 }
 
-/// The operations in whose effects a text occurs, the newest first.
+/// The operations whose effects contain a text, newest first.
 pub(super) fn mentioning(connection: &Connection, text: &str) -> rusqlite::Result<Vec<Operation>> {
     let entries = read(connection, "WHERE instr(effects, ?1) > 0 ORDER BY id DESC", &[&text])?;
     Ok(entries.into_iter().filter_map(LogEntry::into_operation).collect())
 }
 
-/// Writes the effects of an operation that have changed.
+/// Writes the changed effects of an operation.
 pub(super) fn update_effects(transaction: &Transaction<'_>, operation: &Operation) -> rusqlite::Result<()> {
     let record = operation.effects.to_record();
     let record = record.map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))?;

@@ -10,7 +10,7 @@ use super::Effects;
 use crate::registry::events::Happened;
 use crate::registry::{Lineage, Profile, Registry, Result, SeedNote, SessionKey};
 
-/// A fork that is complete, as it is registered.
+/// A complete fork, to be registered.
 pub(crate) struct NewFork<'a> {
     pub key: SessionKey,
     pub name: &'a SessionName,
@@ -30,7 +30,7 @@ pub(crate) struct NewFork<'a> {
 }
 
 impl Registry {
-    /// Names a fork, notes its parent and ends its operation, all at once. False where the name is taken.
+    /// Names a fork, records its parent and ends its operation, in one transaction. Returns false if the name is taken.
     pub(crate) fn register_fork(&mut self, fork: &NewFork<'_>, operation: i64, now: Timestamp) -> Result<bool> {
         let NewFork { key, name, parent, seed, begins_alike, profile, directory, turns, is_unstarted, effects } = fork;
         let unstarted = is_unstarted.then_some(operation);
@@ -47,7 +47,7 @@ impl Registry {
             if is_held {
                 return Ok(false);
             }
-            // Whoever noticed the new transcript first may have registered it.
+            // The process that first noticed the new transcript may have registered it.
             transaction.execute(
                 "INSERT INTO sessions (agent, id, path, name, created, profile, cwd, forked, turns, unstarted)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?5, ?8, ?9)

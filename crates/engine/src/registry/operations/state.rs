@@ -19,16 +19,16 @@ pub enum OperationState {
     Undoing(Undoing),
     /// It was undone.
     Undone,
-    /// It was cut off, and the next run of tine removed what it had made.
+    /// It was interrupted, and the next run of tine removed its results.
     Cleaned,
-    /// What it moved into the trash is gone for good.
+    /// The files that it moved to the trash have been removed.
     Purged,
 }
 
 /// An undo that was begun.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Undoing {
-    /// Since when, in milliseconds.
+    /// The start, in milliseconds.
     pub since: i64,
     /// Whether work that was done since is removed as well.
     pub force: bool,
@@ -82,7 +82,7 @@ impl OperationState {
         self.undoing().map(serde_json::to_string).transpose()
     }
 
-    /// Reads a record, or says why it can't be read.
+    /// Parses a record; the error says why it can't be read.
     pub(super) fn from_record(word: &str, undo: Option<&str>) -> Result<Self, String> {
         match (word, undo) {
             ("started", None) => Ok(OperationState::Started),

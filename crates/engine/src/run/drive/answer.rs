@@ -15,7 +15,7 @@ use crate::sessions::seeded::is_acknowledgement;
 use crate::sessions::session::Session;
 use crate::sessions::survey;
 
-/// A turn that is over for this long gets no answer any more.
+/// After this time, a finished turn will not get an answer.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);
 
 /// The last turn of a session.

@@ -34,8 +34,8 @@ impl<'a> Awaited<'a> {
         Awaited { id: None, name: None, found: Some(session.clone()), is_known: true, listed: None }
     }
 
-    /// The session as it is now, once its transcript has a prompt. Until its path is known, `search` may find it among
-    /// all. The first records of a new transcript tell neither its directory nor its title.
+    /// The current session, once its transcript has a prompt. Until its path is known, `search` may find it among all
+    /// sessions. The first records of a new transcript contain neither its directory nor its title.
     pub(crate) fn look(
         &mut self,
         ctx: &Ctx,

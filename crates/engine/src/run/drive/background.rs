@@ -11,8 +11,8 @@ use crate::run::{Error, Result};
 use crate::sessions::refresh::refresh;
 use crate::sessions::session::Session;
 
-/// Sends a message to a session without a terminal, by a worker. Returns when the agent works on it, or at once if the
-/// message has to wait for its turn.
+/// Sends a message to a session headless, from a worker. Returns when the agent starts on it, or immediately if the
+/// message is queued.
 pub(crate) fn send_in_background(ctx: &Ctx, session: &Session, text: &str) -> Result<Sent> {
     check_message(text)?;
     let is_queued = session.live.is_some() || queue::is_taken(ctx, session);
@@ -30,8 +30,8 @@ pub(crate) fn send_in_background(ctx: &Ctx, session: &Session, text: &str) -> Re
     Ok(Sent { session: refresh(ctx, session)?, answer: None, delivery, worker })
 }
 
-/// Waits until the agent works on the message: whoever looks next must not find the session stopped. The worker has
-/// accepted the message, so one that takes longer is no failure.
+/// Waits until the agent works on the message: the next command must not find the session stopped. The worker has
+/// accepted the message, so taking longer is not a failure.
 fn wait_until_begun(ctx: &Ctx, session: &Session, worker: &mut Worker) -> Result<()> {
     let begun = Instant::now();
     let mut now = session.clone();
@@ -50,7 +50,7 @@ fn wait_until_begun(ctx: &Ctx, session: &Session, worker: &mut Worker) -> Result
 
 /// Why the last message in the background wasn't answered, if it wasn't.
 pub(super) fn last_failure(ctx: &Ctx, session: &Session) -> Option<ReportedError> {
-    // The agent is gone a moment before its worker has recorded the failure.
+    // The agent ends a moment before its worker has recorded the failure.
     let _turn = queue::lock_for(ctx, &Target::Session(Box::new(session.clone())), Some(ENDS_WITHIN));
     worker::last_failure(ctx, session.view.agent, &session.view.id)
 }

@@ -1,8 +1,8 @@
 //! Passing a message to an agent unchanged, through its editor.
 //!
-//! Input lines change what is pasted: tabs become spaces; carriage returns, invisible characters and combining accents are
-//! lost. Text from an editor stays as it is. So agents in panes have tine as their editor: it fetches the message, and runs
-//! the person's own editor at any other time.
+//! Input lines alter pasted text: tabs become spaces; carriage returns, invisible characters and combining accents are
+//! lost. Text from an editor is unchanged. So agents in panes have tine as their editor: it fetches the message, and
+//! runs the user's own editor at any other time.
 
 use std::fs;
 use std::io;
@@ -63,7 +63,7 @@ pub(super) fn survives_paste(text: &str) -> bool {
     !text.contains(changes)
 }
 
-/// Moves the message that waits for this agent into `file`. Returns false if there is none.
+/// Moves the message that waits for this agent to `file`. Returns false without a message.
 pub fn fetch_message(context: &Context, file: &Path) -> io::Result<bool> {
     let Some(handed) = context.variable(FILE_VARIABLE).map(PathBuf::from) else {
         return Ok(false);
@@ -73,7 +73,7 @@ pub fn fetch_message(context: &Context, file: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error),
     }
-    // Whoever sends the message waits until the file is gone.
+    // The sender waits until the file is removed.
     fs::remove_file(&handed)?;
     Ok(true)
 }
@@ -104,7 +104,7 @@ pub(super) fn hand_over(ctx: &Ctx, open: &OpenPane<'_>, process: Option<u32>, te
     io::Write::write_all(&mut handed, text.as_bytes()).map_err(failed)?;
     drop(handed);
     let fetched = open.press(Key::Editor).and_then(|()| wait_until_fetched(ctx, &file));
-    // A message that was not fetched must not appear when the person opens the editor.
+    // A message that was not fetched must not appear when the user opens the editor.
     fs::remove_file(&file).or_log(format_args!("remove {}", file.display()));
     fetched
 }

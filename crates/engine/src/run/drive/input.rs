@@ -41,7 +41,7 @@ pub(super) fn type_message(ctx: &Ctx, label: &str, agent: Agent, held: &AgentPan
     if is_plain || !editor::hand_over(ctx, &open, held.process, &input)? {
         if !is_plain {
             let agent = agent.product_name();
-            ctx.warn(format!("{agent} changes tabs and letters that cannot be seen where they are pasted"));
+            ctx.warn(format!("{agent} alters tabs and invisible characters in pasted text"));
         }
         open.paste(&input.replace("\r\n", "\n"))?;
     }
@@ -58,8 +58,8 @@ pub(super) fn type_message(ctx: &Ctx, label: &str, agent: Agent, held: &AgentPan
     open.press(Key::Enter)
 }
 
-/// Closes what a person was reading: a key pressed there could rewind the conversation. Questions stay open, because only
-/// the person may answer them.
+/// Closes a view that the user had open: a key pressed there could rewind the conversation. Questions stay open,
+/// because only the user may answer them.
 fn close_views(ctx: &Ctx, label: &str, agent: Agent, open: &OpenPane<'_>) -> Result<()> {
     let begun = Instant::now();
     loop {

@@ -1,7 +1,7 @@
 //! Driving sessions: opening one in a pane, sending it messages, waiting for answers, interrupting and stopping it.
 //!
-//! Whether an agent can take input, works on a message or is done is decided by the state that it reports and by its
-//! transcript. Its screen is read only where neither can tell yet, and to notice open dialogs.
+//! An agent's reported state and its transcript show whether it accepts input, is busy with a message or has finished.
+//! Its screen is read only if they don't, and to detect open dialogs.
 
 mod answer;
 pub(crate) mod awaited;
@@ -35,7 +35,7 @@ use crate::sessions::session::Session;
 pub(crate) const PAUSE: Duration = Duration::from_millis(60);
 /// How long an agent may take to begin a turn.
 pub(crate) const TAKEN_UP_WITHIN: Duration = Duration::from_secs(20);
-/// How long a program may take to end by itself.
+/// How long a program may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The agent of a session that has no messages yet.
@@ -143,7 +143,7 @@ pub(crate) fn has_begun(session: &Session, turns: u32) -> bool {
     session.view.turns > turns || matches!(session.view.state, State::Busy | State::Waiting)
 }
 
-/// The error for a session that waits for a person.
+/// The error for a session that waits for the user.
 fn asks(session: &Session) -> Error {
     let what = session.live.as_ref().and_then(|live| live.waiting_for.clone());
     let what = what.unwrap_or_else(|| "an answer".into());

@@ -217,7 +217,7 @@ pub fn pane_command(context: &Context, file: &Path) -> Result<Command> {
         // From here on this process is the agent.
         let pid = std::process::id();
         let record = PaneRecord { pane, pid, start: agents::process_start(pid) };
-        // Without a record the agent still runs, and its environment tells in which pane.
+        // Without a record, the agent still runs, and its environment names its pane.
         Registry::open_within(&context.paths.registry, ENDS_WITHIN)
             .and_then(|mut registry| registry.record_pane(name, &record, record.process()))
             .or_log("record the pane");

@@ -28,12 +28,12 @@ pub(super) struct PaneRecord {
     #[serde(flatten)]
     pub(super) pane: Pane,
     pub(super) pid: u32,
-    /// When that process began, if the system tells.
+    /// When that process started, if the system reports it.
     pub(super) start: Option<String>,
 }
 
 impl PaneRecord {
-    /// The process, if the system told when it began.
+    /// The process, if the system reported its start.
     pub(super) fn process(&self) -> Option<Process> {
         self.start.clone().map(|start| Process { pid: self.pid, start })
     }
@@ -56,7 +56,7 @@ pub(super) fn agent_pane(ctx: &Ctx, session: &Session) -> Result<AgentPane> {
         return Err(missing());
     }
     let process = session.live.as_ref().and_then(|live| live.pid);
-    // The session may be open in a second process, which has a pane of its own. A daemon works for all panes.
+    // The session may be open in a second process, in another pane. A daemon works for all panes.
     let own = process.filter(|_| session.holder() == Some(Holder::Agent));
     let recorded = session.view.name.as_ref().and_then(|name| recorded_pane(ctx, name, own));
     let found = recorded.or_else(|| pane_around(ctx, process?));

@@ -112,7 +112,7 @@ fn lock_file(ctx: &Ctx, target: &Target) -> PathBuf {
 pub(super) fn lock_for(ctx: &Ctx, target: &Target, timeout: Option<Duration>) -> Result<SendLock> {
     let file = lock_file(ctx, target);
     let opened = file.parent().map_or(Ok(()), private::create_folder).and_then(|()| private::open_file(&file));
-    // Without a cache folder there is no lock; messages that are sent at the same time may then mix.
+    // Without a cache folder, messages are not locked and concurrent ones may mix.
     let Ok(lock) = opened else {
         return Ok(SendLock { _lock: None });
     };

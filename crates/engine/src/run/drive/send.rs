@@ -22,7 +22,7 @@ use crate::sessions::session::Session;
 /// A message that was sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// The session as it is now.
+    /// The current session.
     pub session: Session,
     /// The answer, if it was waited for.
     pub answer: Option<String>,
@@ -68,8 +68,8 @@ impl Target {
     }
 }
 
-/// Sends a message to a session, and waits until its agent works on it; with `wait`, until it has answered. A session that
-/// doesn't run, or not in a terminal, gets it without one.
+/// Sends a message to a session and waits until its agent starts on it; with `wait`, until it has answered. A session
+/// that isn't running in a terminal gets it headless.
 pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: Option<Duration>) -> Result<Sent> {
     check_message(text)?;
     // The answer changes the session, and its worker has to record how that went.
@@ -91,7 +91,7 @@ pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: 
             if session.live.is_none() {
                 return send_headless(ctx, &session, text);
             }
-            // Only a person can end this wait.
+            // Only the user can end this wait.
             if session.view.state == State::Waiting {
                 return Err(asks(&session));
             }

@@ -37,7 +37,7 @@ impl<'a> TerminalProgram<'a> {
         let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let input = input.to_owned();
-        // All three at once, so that neither side waits for the other. A thread that is stuck ends with the child.
+        // All three in parallel, so that neither side waits for the other. A stuck thread ends with the child.
         thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(input.as_bytes())));
         let out = thread::spawn(move || read(stdout));
         let err = thread::spawn(move || read(stderr));

@@ -48,7 +48,8 @@ impl Driver for Kitty {
 
     fn default_server(&self, caller: &TerminalProgram<'_>) -> Result<String> {
         let server = caller.context().variable("KITTY_LISTEN_ON");
-        server.ok_or_else(|| caller.failed("no kitty is around; its remote control needs `listen_on`"))
+        server
+            .ok_or_else(|| caller.failed("not inside kitty; to reach one from outside, set `listen_on` in kitty.conf"))
     }
 
     fn open(

@@ -9,7 +9,7 @@ use crate::run::Result;
 
 pub(super) struct Tmux;
 
-/// The session that is created if there is none for a new window.
+/// The tmux session that is created for a new window if none exists.
 const OWN_SESSION: &str = "tine";
 
 impl Tmux {
@@ -84,7 +84,7 @@ impl Driver for Tmux {
         };
         let pane = made?.trim().to_owned();
         if !pane.starts_with('%') {
-            return Err(caller.failed(format!("it named no pane but `{pane}`")));
+            return Err(caller.failed(format!("unexpected pane id `{pane}`")));
         }
         Ok(pane)
     }

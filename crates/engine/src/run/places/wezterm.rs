@@ -53,7 +53,7 @@ impl Driver for Wezterm {
         let socket = socket.filter(|socket| socket.exists());
         socket
             .map(|socket| socket.to_string_lossy().into_owned())
-            .ok_or_else(|| caller.failed("no WezTerm is around, and none of its servers runs"))
+            .ok_or_else(|| caller.failed("WezTerm is not running"))
     }
 
     fn open(

@@ -98,7 +98,7 @@ impl Driver for Zellij {
         }
         let is_new = |pane: &PaneInfo| !before.iter().any(|known| known.pane == pane.pane);
         let new = self.list(caller, server)?.into_iter().find(is_new);
-        new.map(|pane| pane.pane).ok_or_else(|| caller.failed("it opened no pane"))
+        new.map(|pane| pane.pane).ok_or_else(|| caller.failed("no pane was opened"))
     }
 
     fn list(&self, caller: &TerminalProgram<'_>, server: &str) -> Result<Vec<PaneInfo>> {

@@ -39,7 +39,7 @@ pub(super) fn id_of_start(agent: Agent, chosen: &[Chosen]) -> Result<Option<Sess
 /// Refuses options that would resume another session, or this one in another way.
 pub(super) fn check_resume(session: &SessionView, chosen: &[Chosen]) -> Result<()> {
     let label = session.label();
-    // Options that do more than resume show what the person wants.
+    // Options that do more than resume show what the user wants.
     let weight = |chosen: &&Chosen| match chosen.choice {
         Choice::Rewind => 2,
         Choice::Fork => 1,

@@ -55,7 +55,7 @@ fn profile_of_process(
         if options.find(flag_of(&option)).is_none() {
             losses.push(format!("{}: tine doesn't know this option", quoted(&option)));
         } else if names_missing_file(&option, &directory) {
-            losses.push(format!("{}: the file is gone", quoted(&option)));
+            losses.push(format!("{}: the file no longer exists", quoted(&option)));
         } else {
             let words = with_files(option, &directory, |flag, path| {
                 let (kept, _) = profile::kept_file(ctx, flag, &path)?;
@@ -79,7 +79,7 @@ fn profile_of_process(
 pub(crate) fn keep_files(ctx: &Ctx, profile: &Profile) {
     for file in profile.files.iter().filter(|file| !file.copy.exists()) {
         if let Err(error) = profile::keep_file(ctx, &file.option, &file.original) {
-            ctx.warn(format!("the fork may not start: {error}"));
+            ctx.warn(format!("the fork might not start: {error}"));
         }
     }
 }
@@ -89,7 +89,7 @@ fn flag_of(option: &GivenOption) -> &str {
     word.split_once('=').map_or(word, |(flag, _)| flag)
 }
 
-/// Whether an option names a file that is gone. A value may be the content itself, too.
+/// Whether an option names a missing file. A value can also be the content itself.
 fn names_missing_file(option: &GivenOption, directory: &Path) -> bool {
     let values = option.words.iter().skip(1).filter(|value| !value.trim_start().starts_with(['{', '[']));
     let mut files = values.filter_map(|value| file_in(option.role, value, directory));

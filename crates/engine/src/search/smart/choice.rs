@@ -121,8 +121,8 @@ fn plain_request(found: &Found) -> Request {
     request
 }
 
-/// The best session that can be forked as asked. Each is planned before it is chosen; one whose plan fails is refused
-/// from then on, and the next one is tried.
+/// The best session that can be forked as requested. Each is planned before it is chosen; if its plan fails, it is
+/// refused and the next one is tried.
 pub(crate) fn choose(ctx: &Ctx, choices: &mut [Choice], request: impl Fn(&Found) -> Request) -> Option<usize> {
     let least = choices.first()?.found.score * AS_GOOD;
     let fitting = choices.iter_mut().enumerate().filter(|(_, choice)| choice.found.score >= least);

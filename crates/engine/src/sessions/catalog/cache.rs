@@ -1,13 +1,12 @@
-//! The catalog's cache on disk: one flat file, read as a whole and replaced as a whole.
+//! The catalog's cache on disk: one flat file, read and replaced as a whole.
 //!
-//! Losing it costs one slow listing, so there is nothing to repair: a file that cannot be read, is damaged or of
-//! another format counts as missing. Two processes that write at once replace each other's file; what one of them did
-//! not know is read again the next time. See docs/decisions/0004-catalog-and-registry.md.
+//! Losing it costs one slow listing, so nothing is repaired: a file that is unreadable, damaged or in another format
+//! counts as missing. Two concurrent writers replace each other's file; what one of them did not know is read again the
+//! next time. See docs/decisions/0004-catalog-and-registry.md.
 //!
-//! What everybody needs of every session is a few numbers, so these stand apart from the rest, before it, and the
-//! fingerprints of turns, which only lineage needs, behind it:
-//! `MAGIC · number of heads, length of rows, length of the generation, checksum (u64 each) · heads · generation and rows ·
-//! fingerprints (u64 each)`. The checksum is of heads, generation and rows.
+//! Every command needs a few numbers of every session, so these come first, then the rows, then the turn fingerprints,
+//! which only lineage needs: `MAGIC · number of heads, length of rows, length of the generation, checksum (u64 each) ·
+//! heads · generation and rows · fingerprints (u64 each)`. The checksum covers heads, generation and rows.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -25,25 +24,25 @@ use super::facts::{Facts, Outline, Stored, StoredRows};
 use super::{Entry, TurnKeys};
 use crate::private;
 
-/// Changes with every change of the facts or of how they are worked out; another word means: begin anew.
+/// Changes with the facts or how they are computed; with another value, the cache is rebuilt.
 const MAGIC: &[u8; 8] = b"tinecatO";
 const HEADER: u64 = 40;
 
-/// What stands before the facts of a session.
+/// The fixed-size part of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Head {
     stamp: Stamp,
     outline: Outline,
-    /// Where the facts lie among the rows.
+    /// The position of the facts in the rows.
     from: u32,
     len: u32,
-    /// Where the fingerprints begin, in their part of the file.
+    /// The position of the fingerprints in their part of the file.
     turn_keys: u32,
 }
 
 impl Head {
     const WORDS: usize = 10;
-    /// No file was born then.
+    /// A time at which no file was created.
     const UNBORN: i64 = i64::MIN;
 
     fn words(&self) -> [u64; Head::WORDS] {
@@ -86,7 +85,7 @@ impl Head {
     }
 }
 
-/// What the file held when it was read.
+/// The contents of the file.
 #[derive(Default)]
 pub(super) struct Cache {
     path: PathBuf,
@@ -94,12 +93,12 @@ pub(super) struct Cache {
     heads: Vec<Option<Head>>,
     /// Positions in `heads` by inode, which is cheaper to look up than a path.
     by_inode: HashMap<u64, u32, BuildHasherDefault<InodeHasher>>,
-    /// The file that the heads came from. It is kept open, because another process may put another file in its place,
-    /// in which everything stands elsewhere.
+    /// The file of the heads. It is kept open, because another process may replace it with a file that has other
+    /// positions.
     rows: Option<Arc<StoredRows>>,
 }
 
-/// Inodes are numbers that need no more mixing than this.
+/// Inodes need no better hash than this.
 #[derive(Default)]
 struct InodeHasher(u64);
 
@@ -172,7 +171,7 @@ impl Cache {
         Ok(Cache { path: path.to_owned(), generation, heads, by_inode, rows: Some(rows) })
     }
 
-    /// The ids that some session missed a part of its history by, and that are among `found`.
+    /// The ids of missing base sessions that are among `found`.
     pub(super) fn returned_bases(&self, found: &[(Agent, SessionFile)]) -> HashSet<String> {
         let summaries =
             self.heads.iter().flatten().filter(|head| head.outline.has_bases).filter_map(|head| self.facts(head));
@@ -189,7 +188,7 @@ impl Cache {
         Some(Facts::stored(Stored { rows, from: head.from, len: head.len }))
     }
 
-    /// Takes out what is known of a file, if the file is still as it was.
+    /// Takes the entry of a file, if the file is unchanged.
     pub(super) fn take(&mut self, file: u64, stamp: &Stamp) -> Option<Entry> {
         let place = *self.by_inode.get(&stamp.inode)? as usize;
         let head = *self.heads.get(place)?.as_ref().filter(|head| head.stamp == *stamp && head.outline.file == file)?;
@@ -204,19 +203,19 @@ impl Cache {
         })
     }
 
-    /// What was known of a file that has changed since.
+    /// Entries that were known of a file that has changed since.
     pub(super) fn former(&self, file: u64, stamp: &Stamp) -> Option<Facts> {
         let place = *self.by_inode.get(&stamp.inode)? as usize;
         let head = self.heads.get(place)?.as_ref().filter(|head| head.outline.file == file)?;
         self.facts(head)
     }
 
-    /// What was not taken: files that are gone, or that belong to other homes than those looked at.
+    /// What was not taken: of files that no longer exist, or of homes that are not listed.
     pub(super) fn untaken(&self) -> impl Iterator<Item = PathBuf> {
         self.heads.iter().flatten().filter_map(|head| Some(self.facts(head)?.path.clone()))
     }
 
-    /// Brings in the fingerprints of entries that came from the cache. Nothing else of theirs is looked at.
+    /// Loads the fingerprints of entries from the cache, and nothing else.
     pub(super) fn load_turn_keys(&self, entries: &mut [Entry]) {
         let mut keys = None;
         for entry in entries {
@@ -238,8 +237,8 @@ impl Cache {
         Ok(bytes.as_chunks::<8>().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect())
     }
 
-    /// Replaces the file by `entries` and by what `keep` says of the untaken. A cache that cannot be written is no
-    /// error. Returns the generation: a new one where there was no file before.
+    /// Replaces the file with `entries` and those untaken entries that `keep` selects. A cache that cannot be written
+    /// is not an error. Returns the generation, a new one if there was no file before.
     pub(super) fn replace(&mut self, entries: &[Entry], keep: impl Fn(&Path) -> bool) -> String {
         let old_keys = self.keys().unwrap_or_default();
         let old_rows = self.rows.as_ref().and_then(|rows| rows.all().ok()).unwrap_or_default();
@@ -300,11 +299,11 @@ impl Cache {
     }
 }
 
-/// A cache that is being put together.
+/// A new cache file.
 #[derive(Default)]
 struct New {
     heads: Vec<u8>,
-    /// The generation, and behind it the rows.
+    /// The generation, followed by the rows.
     rows: Vec<u8>,
     keys: Vec<u8>,
 }
@@ -324,7 +323,7 @@ impl New {
     }
 }
 
-/// The numbers that bytes hold; 0 where there are too few.
+/// The numbers in some bytes; 0 if there are too few.
 fn words<const COUNT: usize>(bytes: &[u8]) -> [u64; COUNT] {
     let mut words = [0; COUNT];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
@@ -338,7 +337,7 @@ pub(super) fn slice(keys: &[u64], from: u32, count: u32) -> &[u64] {
     keys.get(from..from.saturating_add(count as usize)).unwrap_or_default()
 }
 
-/// A word that no other cache has.
+/// A unique value.
 fn new_generation() -> String {
     let now = jiff::Timestamp::now().as_nanosecond();
     format!("{now:x}-{:x}", std::process::id())

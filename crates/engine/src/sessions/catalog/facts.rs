@@ -1,6 +1,6 @@
-//! The facts of a session as they lie in the cache, taken apart when somebody asks for them.
+//! The facts of a session, stored in the cache and decoded on demand.
 //!
-//! A search looks at every session and needs the facts of ten; what it needs of all of them stands in [`Outline`].
+//! A search considers every session and needs the facts of ten; [`Outline`] has what it needs of all.
 
 use std::fs::File;
 use std::io;
@@ -13,9 +13,9 @@ use transcript::seed::is_seed;
 use transcript::{Agent, Summary};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// So many rows are read one by one; whoever wants more wants all of them.
+/// Up to this many rows are read one by one; more requests mean that all are wanted.
 const SINGLE: usize = 64;
-/// How much is read at once then. Fresh memory is what a listing pays for most, so this little is used again and again.
+/// How much is read at once then. Fresh memory is what costs a listing most, so this small buffer is reused.
 const WINDOW: usize = 64 << 10;
 
 /// The facts of a session.
@@ -25,7 +25,7 @@ pub struct Facts {
     stored: Option<Stored>,
 }
 
-/// Where facts lie in the cache.
+/// The position of facts in the cache.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub rows: Arc<StoredRows>,
@@ -33,7 +33,7 @@ pub(super) struct Stored {
     pub len: u32,
 }
 
-/// What is needed of every session, whoever asks.
+/// What every command needs of every session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Outline {
     /// [`file_key`] of its path.
@@ -45,7 +45,7 @@ pub(super) struct Outline {
     pub turns: u32,
     pub agent: Agent,
     pub is_shown: bool,
-    /// Whether a part of its history is in other files, or should be.
+    /// Whether part of its history is in other files, or should be.
     pub has_bases: bool,
 }
 
@@ -63,17 +63,17 @@ impl Outline {
     }
 }
 
-/// How a transcript is known by a number.
+/// A transcript's key.
 pub(crate) fn file_key(path: &Path) -> u64 {
     xxh3_64(path.as_os_str().as_encoded_bytes())
 }
 
-/// A fingerprint of a title that is more than the beginning of the first prompt; 0 where there is none.
+/// A fingerprint of a title that is not just the start of the first prompt; 0 if there is none.
 pub(crate) fn title_key(summary: &Summary) -> u64 {
     own_title(summary).map_or(0, |title| xxh3_64(title.as_bytes()))
 }
 
-/// A title that is more than the beginning of the first prompt.
+/// A title that is not just the start of the first prompt.
 pub(crate) fn own_title(summary: &Summary) -> Option<&str> {
     let mut titles = [&summary.custom_title, &summary.agent_title].into_iter().flatten().map(String::as_str);
     titles.find(|title| !is_seed(title))
@@ -84,17 +84,17 @@ impl Facts {
         Facts { known: OnceLock::new(), stored: Some(stored) }
     }
 
-    /// The facts, if they were taken apart or did not come from the cache; they may have been changed since.
+    /// The facts, if they have been decoded or did not come from the cache; they may have been changed since.
     pub(super) fn known(&self) -> Option<&Summary> {
         self.known.get().map(AsRef::as_ref)
     }
 
-    /// Where they lie.
+    /// Their position.
     pub(super) fn place(&self) -> Option<&Stored> {
         self.stored.as_ref()
     }
 
-    /// Gives them away.
+    /// Moves them out.
     pub(crate) fn into_summary(self) -> Summary {
         let _: &Summary = &self;
         *self.known.into_inner().expect("it was just made")
@@ -103,7 +103,7 @@ impl Facts {
     fn read(&self) -> Box<Summary> {
         let stored = self.stored.as_ref().expect("what is not known is stored");
         let summary = stored.rows.with_row(stored.from, stored.len, |row| postcard::from_bytes(row).ok());
-        // Who opened the cache has compared its checksum, and its first word names the format.
+        // The checksum was verified when the cache was opened, and its first word names the format.
         Box::new(summary.ok().flatten().expect("rows are as the cache's first word says"))
     }
 }
@@ -133,14 +133,14 @@ impl DerefMut for Facts {
 #[derive(Debug)]
 pub(super) struct StoredRows {
     file: File,
-    /// Where they lie in the file.
+    /// Their position in the file.
     start: u64,
     len: usize,
     reads: AtomicUsize,
     window: Mutex<Window>,
 }
 
-/// A part of the rows.
+/// Part of the rows.
 #[derive(Debug, Default)]
 struct Window {
     from: usize,
@@ -152,17 +152,17 @@ impl StoredRows {
         StoredRows { file, start, len, reads: AtomicUsize::new(0), window: Mutex::default() }
     }
 
-    /// The file that they lie in, which may have another name by now.
+    /// The file with the rows, which may have been replaced since.
     pub(super) fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where what follows the rows begins.
+    /// The end of the rows.
     pub(super) fn end(&self) -> u64 {
         self.start + self.len as u64
     }
 
-    /// Shows one row. Those that are asked for in the order in which they lie cost a read for many.
+    /// Reads one row. Rows requested in file order share reads.
     pub(super) fn with_row<T>(&self, from: u32, len: u32, see: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         let (from, len) = (from as usize, len as usize);
         let end = from.checked_add(len).filter(|end| *end <= self.len).ok_or(io::ErrorKind::UnexpectedEof)?;

@@ -1,6 +1,6 @@
-//! The catalog: the facts of every session of every agent, kept up to date at the price of one `stat` per file.
+//! The catalog: the facts of every session of every agent, kept up to date with one `stat` per file.
 //!
-//! Facts come from a cache that may be deleted at any time; a file whose size, time or inode changed is read again.
+//! Facts come from a cache that may be deleted at any time; a file whose size, time or inode has changed is read again.
 
 pub(crate) mod cache;
 pub(crate) mod facts;
@@ -19,14 +19,14 @@ use facts::Outline;
 pub(crate) use facts::{file_key, own_title};
 use transcript::{Agent, DefectKind, SessionId, Summary, secrets};
 
-/// One session file and what is known of it.
+/// A session file and its facts.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The facts, which are taken apart when somebody asks for them.
+    /// The facts, decoded on demand.
     pub summary: Facts,
-    /// What the file looked like when they were read.
+    /// The state of the file when they were read.
     pub stamp: Stamp,
-    /// Whether it was read in this look, because it is new or has changed.
+    /// Whether it was read in this refresh, because it is new or has changed.
     pub is_fresh: bool,
     turn_keys: TurnKeys,
     outline: Outline,
@@ -35,38 +35,38 @@ pub struct Entry {
 /// Where the fingerprints of a session's turns are.
 #[derive(Debug, Clone)]
 enum TurnKeys {
-    /// With its other facts, as it was just read.
+    /// With its other facts, as just read.
     WithFacts,
-    /// In the cache, from here on; nobody asked for them yet.
+    /// In the cache, from this position, not loaded yet.
     InCache(u32),
-    /// Among those of the whole cache, from here on.
+    /// Among those of the whole cache, from this position.
     Loaded(u32, Arc<Vec<u64>>),
 }
 
-/// The catalog after one look at the disk.
+/// The catalog at one point in time.
 #[derive(Default)]
 pub struct Catalog {
-    /// Every session file, subagents and empty ones included.
+    /// Every session file, including those of subagents and empty ones.
     pub entries: Vec<Entry>,
-    /// Folders that could not be looked at.
+    /// Folders that could not be listed.
     pub unreadable: Vec<(Agent, PathBuf, std::io::ErrorKind)>,
-    /// Changes whenever the cache is begun anew; empty where none can be kept.
+    /// Changes whenever the cache is rebuilt; empty if there is no cache.
     pub generation: String,
-    /// How many files were read in this look.
+    /// How many files were read in this refresh.
     pub scanned: usize,
     cache: Cache,
 }
 
 impl Catalog {
-    /// Brings in the turns' fingerprints, which a listing does not need: [`Entry::turn_keys`].
+    /// Loads the turn fingerprints, which a listing does not need: [`Entry::turn_keys`].
     pub fn load_turn_keys(&mut self) {
         self.cache.load_turn_keys(&mut self.entries);
     }
 
-    /// The folders that could not be looked at, for people.
+    /// The folders that could not be listed, as messages.
     pub(crate) fn unlisted(&self) -> impl Iterator<Item = String> {
         let told = |(agent, path, kind): &(Agent, PathBuf, std::io::ErrorKind)| {
-            format!("cannot look into {} of {agent}: {kind}", path.display())
+            format!("cannot read {agent}'s folder {}: {kind}", path.display())
         };
         self.unreadable.iter().map(told)
     }
@@ -80,8 +80,8 @@ impl Catalog {
 }
 
 impl Entry {
-    /// A file that was just read. Secrets in its titles are masked: they are kept in the cache and shown wherever
-    /// sessions are.
+    /// A file that was just read. Secrets in its titles are redacted, because titles are cached and shown in every
+    /// listing.
     pub fn fresh(mut summary: Summary, stamp: Stamp) -> Self {
         for title in [&mut summary.custom_title, &mut summary.agent_title, &mut summary.first_prompt] {
             if let Some(Cow::Owned(masked)) = title.as_deref().map(|title| secrets::mask(title).0) {
@@ -92,7 +92,7 @@ impl Entry {
         Entry { summary: summary.into(), stamp, is_fresh: true, turn_keys: TurnKeys::WithFacts, outline }
     }
 
-    /// The fingerprints of its turns; none where they were not loaded.
+    /// The fingerprints of its turns; empty if they were not loaded.
     pub(crate) fn turn_keys(&self) -> &[u64] {
         match &self.turn_keys {
             TurnKeys::WithFacts => &self.summary.turn_keys,
@@ -106,17 +106,17 @@ impl Entry {
         self.outline.file
     }
 
-    /// Whose session it is.
+    /// The session's agent.
     pub(crate) fn agent(&self) -> Agent {
         self.outline.agent
     }
 
-    /// Whether people see it: subagents' threads and empty files are left out.
+    /// Whether users see it: subagents' threads and empty files are hidden.
     pub(crate) fn is_shown(&self) -> bool {
         self.outline.is_shown
     }
 
-    /// [`facts::title_key`] of what it is called now.
+    /// [`facts::title_key`] of its current title.
     pub(crate) fn title_key(&self) -> u64 {
         self.summary.known().map_or(self.outline.title, facts::title_key)
     }
@@ -126,13 +126,13 @@ impl Entry {
         self.outline.beginning
     }
 
-    /// Whether the file could be read to its end. What could not is looked at again the next time.
+    /// Whether the file could be read to the end. Otherwise it is read again the next time.
     fn is_readable(&self) -> bool {
         !self.is_fresh || self.summary.defects.count(DefectKind::Unreadable) == 0
     }
 }
 
-/// Told about work that may take long.
+/// Called during work that may take long.
 pub trait Progress: Sync {
     /// `done` of `total` steps are done.
     fn step(&self, done: usize, total: usize);
@@ -142,11 +142,11 @@ impl Progress for Quiet {
     fn step(&self, _done: usize, _total: usize) {}
 }
 
-/// Looks at every agent's files and reads those that changed.
+/// Lists every agent's files and reads those that have changed.
 pub fn refresh(adapters: &[Box<dyn Adapter>], cache_folder: &Path, progress: &dyn Progress) -> Catalog {
     let mut catalog = Catalog::default();
     let mut files: Vec<(Agent, SessionFile)> = Vec::new();
-    // Folders are walked while the cache is read: a listing in which nothing changed consists of little else.
+    // Folders are listed while the cache is read: without changes, a listing does little else.
     let mut cache = std::thread::scope(|scope| {
         let walks: Vec<_> =
             adapters.iter().map(|adapter| (adapter.agent(), scope.spawn(|| adapter.discover()))).collect();
@@ -174,7 +174,7 @@ pub fn refresh(adapters: &[Box<dyn Adapter>], cache_folder: &Path, progress: &dy
     fresh.extend(scan_all(adapters, &retitled, progress));
     catalog.scanned = fresh.iter().filter(|entry| entry.is_readable()).count();
     catalog.entries.extend(fresh);
-    // What belongs to a home that is not looked at now, or to a folder that cannot be, is kept for when it is.
+    // Entries of a home that is not listed now, or of an unreadable folder, are kept for later.
     let unlisted: Vec<PathBuf> = catalog.unreadable.iter().map(|(_, path, _)| path.clone()).collect();
     let is_elsewhere = |path: &Path| {
         !adapters.iter().any(|adapter| path.starts_with(adapter.home()))
@@ -189,7 +189,7 @@ pub fn refresh(adapters: &[Box<dyn Adapter>], cache_folder: &Path, progress: &dy
     catalog
 }
 
-/// Whether the other files that a session's history stands in are as they were when it was read.
+/// Whether the other files that contain a session's history are unchanged since it was read.
 fn still_holds(summary: &Summary, returned: &HashSet<String>) -> bool {
     summary.bases.iter().all(|base| base.exists())
         && summary.missing_base.as_ref().is_none_or(|missing| !returned.contains(missing))
@@ -243,7 +243,7 @@ fn scan_all(adapters: &[Box<dyn Adapter>], changed: &[(Agent, SessionFile)], pro
                 while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let (agent, file) = &changed[*index];
                     let mut summary = by_agent[agent].scan(&file.path);
-                    // What was noted of lines serves a copy that follows at once, of a long file above all.
+                    // Line layouts help a copy right after the scan, mostly of long files.
                     if *index != order[0] {
                         summary.layout = None;
                     }
@@ -259,7 +259,7 @@ fn scan_all(adapters: &[Box<dyn Adapter>], changed: &[(Agent, SessionFile)], pro
             progress.step(fresh.len(), changed.len());
         }
     });
-    // In the order in which they were found, in which they will be asked for as well.
+    // In the order in which they were found, in which they will be used too.
     fresh.sort_unstable_by_key(|(index, _)| *index);
     fresh.into_iter().map(|(_, entry)| entry).collect()
 }

@@ -1,4 +1,4 @@
-//! Walking a directory and copying what is in it, with several files at a time.
+//! Walks a directory and copies its contents, several files at a time.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -13,17 +13,17 @@ use crate::advice::FileError;
 use crate::progress::Quiet;
 use crate::workspace::{Error, Result};
 
-/// Files that are copied at the same time: enough to keep a disk busy, few enough not to fight over it.
+/// The number of files copied at the same time: enough to keep a disk busy, few enough not to compete for it.
 const WORKERS: usize = 4;
-/// How much of a large file is copied between two looks at whether to go on.
+/// How much of a large file is copied between checks for cancellation.
 const PIECE: u64 = 32 << 20;
 
-/// Told how far a copy has come.
+/// Called with the progress of a copy.
 pub trait CopyProgress: Sync {
-    /// This directory is copied now.
+    /// A copy of this directory starts.
     fn begins(&self, _source: &Path) {}
 
-    /// So many files and bytes are copied.
+    /// This many files and bytes have been copied.
     fn copied(&self, files: u64, bytes: u64);
 }
 
@@ -36,21 +36,21 @@ impl CopyProgress for Quiet {
 pub(crate) struct Copied {
     pub files: u64,
     pub bytes: u64,
-    /// Sockets, pipes and devices, which are left out.
+    /// Sockets, pipes and devices, which are not copied.
     pub special: u64,
-    /// What was there when the folder was read, and no longer when its turn came.
+    /// Files that disappeared after their folder was listed.
     pub vanished: u64,
-    /// Everything called `.git`, relative to the top.
+    /// Everything named `.git`, relative to the top.
     pub(super) repositories: Vec<PathBuf>,
 }
 
-/// Copies the directory `source` to `target`, which is not there yet.
+/// Copies the directory `source` to `target`, which does not exist yet.
 pub(crate) fn copy(source: &Path, target: &Path, progress: &dyn CopyProgress) -> Result<Copied> {
     progress.begins(source);
     copy_except(source, target, progress, |_| false)
 }
 
-/// The same without what is named, relative to the top, and into a directory that may be there already.
+/// The same without the given paths, relative to the top, and to a directory that may exist.
 pub(super) fn copy_except(
     source: &Path,
     target: &Path,
@@ -92,7 +92,7 @@ pub(super) fn copy_except(
     })
 }
 
-/// How many bytes the files below a directory hold, as far as they can be seen; nothing once `is_over`.
+/// The size of the files below a directory, in bytes, where they are readable; `None` once `is_over`.
 pub fn size_of(directory: &Path, is_over: &AtomicBool) -> Option<u64> {
     let mut size = 0;
     let mut folders = vec![directory.to_owned()];
@@ -111,7 +111,7 @@ pub fn size_of(directory: &Path, is_over: &AtomicBool) -> Option<u64> {
     Some(size)
 }
 
-/// Copies one file or link to a place where nothing is.
+/// Copies one file or link to an unused path.
 pub(crate) fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(from)?;
     if metadata.is_symlink() {
@@ -141,7 +141,7 @@ impl Job<'_> {
         loop {
             let next = queue.lock().ok().and_then(|queue| queue.recv().ok());
             let Some((from, to)) = next else { return };
-            // After a failure the queue is only emptied, so that the walk is not kept waiting.
+            // After a failure, the queue is only drained, so that the walk is not blocked.
             if !self.is_stopped()
                 && let Err(error) = self.copy_file(&from, &to)
             {
@@ -178,7 +178,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Copies what a file holds. Holes stay holes: the picture of a disk may be larger than any disk.
+    /// Copies a file's content. Holes stay holes: a disk image may be larger than any disk.
     fn copy_bytes(&self, mut source: &File, mut target: &File, metadata: &Metadata) -> io::Result<()> {
         let mut at = 0;
         while let Some(data) = entry::next_data(source, metadata, at) {
@@ -206,7 +206,7 @@ impl Job<'_> {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// The first failure is told; those that follow from it are not.
+    /// Keeps the first failure; later ones are consequences.
     fn fail(&self, error: Error) {
         self.stopped.store(true, Ordering::Relaxed);
         if let Ok(mut failure) = self.failure.lock() {
@@ -215,20 +215,20 @@ impl Job<'_> {
     }
 }
 
-/// One walk over a directory. Folders get their modes and times when everything is in them.
+/// One walk over a directory. Folders get their modes and times after their contents.
 struct Walk<'a> {
     source: &'a Path,
     target: &'a Path,
     job: &'a Job<'a>,
     folders: Vec<(PathBuf, Metadata)>,
-    /// Files with several names, by what they are, with the first name that was met.
+    /// Hard-linked files by identity, with the first path found.
     firsts: HashMap<(u64, u64), PathBuf>,
-    /// Further names: the first one, and this one.
+    /// Further names: the first path, and this one.
     names: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Walk<'_> {
-    /// Makes the folders and links, and queues the files. Returns everything that is called `.git`.
+    /// Creates the folders and links, and queues the files. Returns everything named `.git`.
     fn run(&mut self, queue: &SyncSender<(PathBuf, PathBuf)>, leave_out: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
         let mut repositories = Vec::new();
         let mut waiting = vec![PathBuf::new()];
@@ -260,7 +260,7 @@ impl Walk<'_> {
         repositories
     }
 
-    /// Makes one folder and lists what is to be in it.
+    /// Creates one folder and lists its contents.
     fn enter(&mut self, folder: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
         let (from, to) = self.both(folder);
         let unreadable = |source| Error::NotCopied { path: from.clone(), source };
@@ -314,16 +314,16 @@ impl Walk<'_> {
             }
             self.firsts.insert(identity, name);
         }
-        // The workers empty the queue until it is closed, so this cannot fail.
+        // The workers drain the queue until it is closed, so this cannot fail.
         let _ = queue.send((from, to));
         Ok(())
     }
 
-    /// What can be done only when all files are there: further names, then the folders' modes and times.
+    /// What needs all files to exist: further names, then the folders' modes and times.
     fn finish(&mut self) {
         for (first, name) in std::mem::take(&mut self.names) {
             let (from, to) = self.both(&name);
-            // The first name may have vanished, and not every file system has such names.
+            // The first file may have disappeared, and not every file system has hard links.
             let linked = fs::hard_link(self.both(&first).1, &to).is_ok();
             if self.job.is_stopped() {
                 return;
@@ -344,7 +344,7 @@ impl Walk<'_> {
     }
 
     fn both(&self, name: &Path) -> (PathBuf, PathBuf) {
-        // Joined with nothing, a path would get a slash at its end.
+        // Joined with an empty path, a path would get a trailing slash.
         let join = |top: &Path| if name.as_os_str().is_empty() { top.to_owned() } else { top.join(name) };
         (join(self.source), join(self.target))
     }
@@ -354,7 +354,7 @@ fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Whether a failure to copy is one of writing.
+/// Whether a failure to copy happened while writing.
 fn is_of_target(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(error.kind(), FileTooLarge | QuotaExceeded | ReadOnlyFilesystem | StorageFull)

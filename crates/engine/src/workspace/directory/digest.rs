@@ -1,5 +1,5 @@
-//! Fingerprints that tell whether something was changed since they were taken. They are stored, so they must not change
-//! between versions (FNV-1a). They guard against a person's oversight, not against somebody who forges them.
+//! Fingerprints that show whether something has changed. They are stored, so they must not change between versions
+//! (FNV-1a). They protect against oversight, not against forgery.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Read};
@@ -60,7 +60,7 @@ impl Digest {
         entries.sort();
         self.add(&(entries.len() as u64).to_le_bytes());
         for path in entries {
-            // git writes its index anew whenever it is asked for the status. What is staged is seen by its objects.
+            // git rewrites its index whenever the status is queried. Staged changes are detected by their objects.
             if path.ends_with(".git/index") {
                 continue;
             }
@@ -74,7 +74,7 @@ impl Digest {
     fn add_looks_of(&mut self, path: &Path, metadata: &Metadata) -> io::Result<()> {
         self.add(&entry::mode(metadata).to_le_bytes());
         if metadata.is_dir() {
-            // Its time says nothing that its entries do not, and git makes files there that are gone at once.
+            // Its time adds nothing to its entries, and git creates short-lived files there.
             self.add(b"folder");
         } else if metadata.is_symlink() {
             self.add(b"link");
@@ -122,8 +122,8 @@ pub(crate) fn digest_of(folder: &Path) -> io::Result<String> {
     Ok(digest.finish())
 }
 
-/// The fingerprint of the names and sizes of files, also of those in folders. Empty folders say nothing, and times only
-/// that somebody looked.
+/// The fingerprint of the names and sizes of files, including those in folders. Empty folders are ignored, and so are
+/// times, which change without edits.
 pub(crate) fn sizes_of(paths: &[PathBuf]) -> String {
     let mut digest = Digest::new();
     for path in paths {

@@ -1,4 +1,4 @@
-//! One entry of a directory: what it is, and what of it is kept in a copy, as far as the system can.
+//! One entry of a directory: its kind, and what a copy of it keeps, if the system supports it.
 
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
@@ -12,7 +12,7 @@ pub(super) fn identity(path: &Path) -> Option<(u64, u64)> {
     same_file(&fs::metadata(path).ok()?)
 }
 
-/// Opens a file to be read. Whatever took its place since it was looked at is neither followed nor waited for.
+/// Opens a file for reading. If a link or a pipe has taken its place since, it is neither followed nor waited for.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -58,12 +58,12 @@ pub(super) fn share_blocks(from: &File, to: &File, can: &AtomicBool) -> bool {
 
 #[cfg(not(target_os = "linux"))]
 pub(super) fn share_blocks(_from: &File, _to: &File, can: &AtomicBool) -> bool {
-    // On macOS, std's copying does so by itself.
+    // On macOS, the standard library already does this.
     can.store(false, Ordering::Relaxed);
     false
 }
 
-/// Flushes everything below a folder: the whole file system at once is quicker than file by file.
+/// Flushes everything below a folder: flushing the whole file system is faster than file by file.
 #[cfg(target_os = "linux")]
 pub(crate) fn flush(folder: &Path) -> io::Result<()> {
     Ok(rustix::fs::syncfs(File::open(folder)?)?)
@@ -76,8 +76,8 @@ pub(crate) fn flush(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The next part of a file that is more than a hole, at or behind an offset. Nothing where there is none, and all that
-/// follows where the file system does not tell.
+/// The next part of a file at or after an offset that is not a hole. `None` at the end; everything if the file system
+/// doesn't report holes.
 #[cfg(unix)]
 pub(super) fn next_data(file: &File, metadata: &Metadata, from: u64) -> Option<std::ops::Range<u64>> {
     use rustix::fs::{SeekFrom, seek};
@@ -107,7 +107,7 @@ pub(super) fn keep(open: &File, metadata: &Metadata) -> io::Result<()> {
         let made = open.metadata()?;
         let is_foreign = (made.uid(), made.gid()) != (metadata.uid(), metadata.gid());
         if is_foreign && fchown(open, Some(metadata.uid()), Some(metadata.gid())).is_err() {
-            // A program that runs as its owner must not run as somebody else.
+            // A setuid program must not run as another user.
             permissions.set_mode(permissions.mode() & !0o6000);
         }
     }

@@ -1,7 +1,7 @@
-//! A copy of a whole directory for a fork to work in: where it may be made, making it, and taking it away again.
+//! Copies a whole directory for a fork: checks the target, creates the copy, and removes it again.
 //!
-//! `copy` walks and copies, `entry` is one file, link or folder and what the system can do for it, `repository` gives a
-//! copied working tree a repository of its own, `digest` tells whether something was changed since.
+//! `copy` walks and copies, `entry` handles one file, link or folder with the available system calls, `repository`
+//! gives a copied working tree its own repository, `digest` detects later changes.
 
 pub(crate) mod copy;
 pub(crate) mod digest;
@@ -28,34 +28,34 @@ use crate::private;
 use crate::workspace::git::Git;
 use crate::workspace::{Error, Result};
 
-/// What the folder of all clones of a directory is called behind that directory's name.
+/// The suffix of the folder with all clones of a directory.
 pub(crate) const CLONES: &str = ".clones";
 
-/// A copy of a directory that tine makes.
+/// A copy of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DirectoryCopy {
-    /// The directory that is copied.
+    /// The source.
     pub source: PathBuf,
-    /// Where the copy is.
+    /// The path of the copy.
     pub path: PathBuf,
-    /// Where it is until it is complete.
+    /// Its path until it is complete.
     pub unfinished: PathBuf,
-    /// Whether an empty directory was there before.
+    /// Whether the target was an empty directory before.
     pub was_there: bool,
-    /// The directories above that are made for it, the deepest first.
+    /// The parent directories created for it, deepest first.
     pub parents: Vec<PathBuf>,
-    /// What it looked like when it was complete. As long as there is none, nothing has been put to `path`.
+    /// Its digest when it was complete. Without one, nothing has been moved to `path`.
     pub digest: Option<String>,
 }
 
 impl DirectoryCopy {
-    /// Decides about a copy of `source` at `target`; nothing is touched. `source` has no symbolic links in it.
+    /// Plans a copy of `source` at `target` and touches nothing. `source` contains no symbolic links.
     pub(crate) fn plan(source: &Path, target: &Path) -> Result<Self> {
         let path = new_place(target)?;
         if source.to_str().is_none() {
             return Err(Error::BadTarget(source.to_owned()));
         }
-        // Compared by what they are, too: a directory can be mounted at a second place.
+        // Also compared by identity: a directory can be mounted twice.
         let own = entry::identity(source);
         let inside = |place: &Path| place == source || (own.is_some() && entry::identity(place) == own);
         if path.ancestors().any(inside) {
@@ -77,7 +77,7 @@ impl DirectoryCopy {
         Ok(DirectoryCopy { source: source.to_owned(), path, unfinished, was_there, parents, digest: None })
     }
 
-    /// Makes the copy beside its final name and notes what it looks like. On any failure nothing of it is left.
+    /// Creates the copy next to its final name and records its digest. If anything fails, nothing is left.
     pub(crate) fn write(&mut self, git: Option<&Git>, progress: &dyn CopyProgress) -> Result<Copied> {
         let parent = self.unfinished.parent().unwrap_or(Path::new("/"));
         let failed = |path: &Path| {
@@ -86,7 +86,7 @@ impl DirectoryCopy {
         };
         fs::create_dir_all(parent).map_err(failed(parent))?;
         if self.unfinished.symlink_metadata().is_ok() {
-            // No other run is at it, or the registry would have said so.
+            // No other run is using it, or the registry would have reported that.
             remove_tree(&self.unfinished).map_err(failed(&self.unfinished))?;
         }
         let made = copy(&self.source, &self.unfinished, progress).and_then(|mut copied| {
@@ -102,9 +102,9 @@ impl DirectoryCopy {
         })
     }
 
-    /// Gives it its final name.
+    /// Renames it to its final name.
     pub(crate) fn put_in_place(&self) -> Result<()> {
-        // An empty directory is replaced; anything else that came there meanwhile makes this fail.
+        // An empty directory is replaced; anything else that appeared there makes this fail.
         private::rename(&self.unfinished, &self.path).map_err(|source| match source.kind() {
             io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => {
                 Error::TargetExists(self.path.clone())
@@ -113,18 +113,18 @@ impl DirectoryCopy {
         })
     }
 
-    /// Whether nothing was changed in it since it was made.
+    /// Whether it is unchanged since it was created.
     pub(crate) fn is_untouched(&self) -> bool {
         !self.path.exists() || digest_of(&self.path).ok() == self.digest
     }
 
-    /// Whether it has its final name. As long as the unfinished copy is there, or was never complete, what stands under the
+    /// Whether it has its final name. While the unfinished copy exists, or if it was never complete, whatever has the
     /// final name is not ours.
     pub(crate) fn is_in_place(&self) -> bool {
         self.digest.is_some() && self.unfinished.symlink_metadata().is_err()
     }
 
-    /// Removes it, complete or not, and what was made above it. What somebody else put to its place is left alone.
+    /// Removes it, complete or not, and the parent directories created for it. Anything else in its place is kept.
     pub(crate) fn remove(&self) {
         let is_in_place = self.is_in_place();
         remove_tree(&self.unfinished).or_log(format_args!("remove {}", self.unfinished.display()));
@@ -134,17 +134,18 @@ impl DirectoryCopy {
         self.tidy_up();
     }
 
-    /// Where it is gone, gives back the empty directory that was there, or else removes what was made above it.
+    /// Once it is removed, restores the empty directory that was there, or removes the parent directories created for
+    /// it.
     pub(crate) fn tidy_up(&self) {
         if self.was_there && self.digest.is_some() {
-            // Something that stands there stays.
+            // Existing files are kept.
             fs::create_dir(&self.path).or_log(format_args!("create {}", self.path.display()));
         }
         self.remove_empty_parents();
     }
 
-    /// Removes what is empty above a copy that is gone: the folder of all clones goes with the last of them, others only
-    /// where they were made for this one.
+    /// Removes the empty folders above a removed copy: the folder of all clones with the last of them, other folders only
+    /// if they were created for this one.
     pub(crate) fn remove_empty_parents(&self) {
         let clones = self.path.parent().filter(|folder| **folder == beside(&self.source, CLONES));
         for folder in self.parents.iter().map(PathBuf::as_path).chain(clones) {
@@ -153,15 +154,15 @@ impl DirectoryCopy {
     }
 }
 
-/// The place beside a directory whose name is the directory's with something behind it.
+/// A sibling of a directory: its name with a suffix.
 pub(crate) fn beside(directory: &Path, behind: &str) -> PathBuf {
     let mut name = directory.file_name().unwrap_or_default().to_owned();
     name.push(behind);
     directory.with_file_name(name)
 }
 
-/// Where `path`, which need not be there, is without symbolic links and detours. It is written into transcripts and the
-/// registry, so it has to be text.
+/// The absolute path of `path`, which need not exist, without symbolic links and `..`. It must be text, because
+/// transcripts and the registry store it.
 pub(crate) fn new_place(path: &Path) -> Result<PathBuf> {
     let bad = || Error::BadTarget(path.to_owned());
     let mut missing = Vec::new();
@@ -169,7 +170,7 @@ pub(crate) fn new_place(path: &Path) -> Result<PathBuf> {
     let mut place = loop {
         match known.canonicalize() {
             Ok(found) => break found,
-            // A link that leads nowhere, or one that leads to itself.
+            // A dangling link, or one that points to itself.
             Err(_) if known.symlink_metadata().is_ok() => return Err(Error::TargetExists(known.to_owned())),
             Err(_) => {
                 missing.push(known.components().next_back().ok_or_else(bad)?);
@@ -188,12 +189,11 @@ pub(crate) fn new_place(path: &Path) -> Result<PathBuf> {
     if place.to_str().is_none() {
         return Err(bad());
     }
-    // Behind a detour through something that is not there, there may be links again.
+    // After `..` in a missing part, there may be links again.
     if has_detours { new_place(&place) } else { Ok(place) }
 }
 
-/// Whether what is above `path` in `tree` are folders, as far as there is something: through a link one would end up
-/// somewhere else.
+/// Whether the existing parents of `path` in `tree` are folders: a link would lead somewhere else.
 pub(crate) fn stays_inside(tree: &Path, path: &Path) -> bool {
     let above = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
     above.into_iter().all(|folder| match fs::symlink_metadata(tree.join(folder)) {
@@ -202,7 +202,7 @@ pub(crate) fn stays_inside(tree: &Path, path: &Path) -> bool {
     })
 }
 
-/// When something was last made, changed or moved to `path` or below it, in nanoseconds.
+/// The latest time, in nanoseconds, at which something was created, changed or moved at `path` or below it.
 pub(crate) fn newest(path: &Path, leave_out: &[PathBuf]) -> i64 {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) if !leave_out.iter().any(|left_out| left_out == path) => metadata,
@@ -213,7 +213,7 @@ pub(crate) fn newest(path: &Path, leave_out: &[PathBuf]) -> i64 {
     entry::changed(&metadata).max(below.unwrap_or(0))
 }
 
-/// Removes a file, or a folder with everything in it, folders that are read-only included.
+/// Removes a file, or a folder with its contents, including read-only folders.
 pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),

@@ -1,8 +1,8 @@
 //! Repositories in a copy work by themselves: nothing that git does in the copy reaches the source.
 //!
-//! A `.git` folder is copied like any other. A `.git` file leads to a folder elsewhere (linked worktrees, submodules).
-//! Where that lies inside of what was copied, it is led to the copy; where it lies outside, the copy gets a folder of
-//! its own, with all of the history.
+//! A `.git` folder is copied like any other. A `.git` file points to a folder elsewhere (linked worktrees, submodules).
+//! If that is inside the copied directory, the file is changed to point to the copy; otherwise the copy gets its own
+//! folder with the whole history.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn follow_file(
     }
     let git = git.ok_or(Error::NoGit)?;
     fs::remove_file(copied).map_err(|source| FileError::Write { path: copied.to_owned(), source })?;
-    // Submodules of the copy get folders of their own in the same way.
+    // Submodules of the copy get separate folders in the same way.
     copy_except(&common, copied, progress, |name| {
         name == Path::new("modules") || name == Path::new("index.lock") || (is_linked && is_of_one_tree(name))
     })?;
@@ -103,7 +103,7 @@ fn follow_file(
     Ok(())
 }
 
-/// Whether a file of a repository belongs to its main working tree alone, as gitrepository-layout(5) tells.
+/// Whether a file of a repository belongs only to its main working tree, according to gitrepository-layout(5).
 fn is_of_one_tree(name: &Path) -> bool {
     const OF_ONE_TREE: [&str; 11] = [
         "worktrees",
@@ -122,7 +122,7 @@ fn is_of_one_tree(name: &Path) -> bool {
     is_head || OF_ONE_TREE.iter().any(|other| name == Path::new(other))
 }
 
-/// The path that stands in a file of git's.
+/// The path in one of git's files.
 fn read_path(file: &Path, before: &str) -> Option<PathBuf> {
     let text = fs::read_to_string(file).ok()?;
     Some(PathBuf::from(text.strip_prefix(before)?.trim()))

@@ -1,9 +1,9 @@
-//! Bringing changes that are not committed from one working tree into another one of the same commit, exactly: what is
-//! staged there is staged here, what is not is not.
+//! Copies uncommitted changes from one working tree to another at the same commit, exactly: staged changes stay staged,
+//! others don't.
 //!
-//! The index is copied as it is, so that everything git knows of a path comes along (an intent to add, bits like
-//! skip-worktree), and the objects are shared by all working trees of a repository. Files that are not as the commit
-//! has them are copied as files. Nothing is written to the source: no stash is made, and its index is only read.
+//! The index is copied as a file, with everything git knows about a path (an intent to add, bits like skip-worktree);
+//! all working trees of a repository share its objects. Files that differ from the commit are copied as files. Nothing
+//! is written to the source: no stash is created, and its index is only read.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,11 +19,11 @@ use crate::progress::Quiet;
 use crate::workspace::directory::{self, stays_inside};
 use crate::workspace::{Error, Result};
 
-/// How often it is tried when somebody is at work in the source.
+/// The number of attempts if files in the source change meanwhile.
 const ATTEMPTS: usize = 3;
 
 impl Git {
-    /// Refuses where two versions of a file wait for somebody to decide. The index alone knows.
+    /// Refuses unresolved conflicts, which only the index knows about.
     pub(crate) fn refuse_unmerged(&self, tree: &Path) -> Result<()> {
         let list = self.output(tree, ["ls-files", "-z", "--unmerged"]).map_err(Self::failed(tree))?;
         let path =
@@ -34,11 +34,11 @@ impl Git {
         }
     }
 
-    /// Brings the changes in `from` into `to`, which was just made at the same commit, with those in submodules.
-    /// Returns what was left out, in words.
+    /// Copies the changes in `from` to `to`, which was just created at the same commit, including those in submodules.
+    /// Returns warnings about what was left out.
     pub(crate) fn carry(&self, from: &Path, to: &Path) -> Result<Vec<String>> {
         self.refuse_unmerged(from)?;
-        // A hook of git's may have made something already, which is none of the source's changes.
+        // One of git's hooks may have created files already, which are not the source's changes.
         let own: BTreeSet<Vec<u8>> = self.changes(to)?.into_iter().map(|change| change.record).collect();
         let mut told = Vec::new();
         for _ in 0..ATTEMPTS {
@@ -48,7 +48,7 @@ impl Git {
                 changes.into_iter().partition(|change| change.kind == Kind::Repository && !has_folder(from, change));
             told.extend(left_out.iter().map(|change| {
                 let path = transcript::text::one_line(&change.path.to_string_lossy());
-                format!("`{path}` is a worktree of its own and was not carried along")
+                format!("`{path}` is a separate worktree and was not copied")
             }));
             let mut paths: BTreeSet<PathBuf> = changes.iter().map(|change| change.path.clone()).collect();
             let stale = self.changes(to)?.into_iter().filter(|change| !own.contains(&change.record));
@@ -74,7 +74,7 @@ impl Git {
         Err(Error::CarryDiffers(from.to_owned()))
     }
 
-    /// Files that git was told not to look at. A person who says so has something of his own in them.
+    /// Files that git is configured to ignore changes in. The user has something of their own in them.
     fn unwatched(&self, tree: &Path) -> Result<Vec<PathBuf>> {
         let list = self.output(tree, ["ls-files", "-z", "-v"]).map_err(Self::failed(tree))?;
         let marked = list.split(|byte| *byte == 0).filter_map(|line| {
@@ -91,11 +91,10 @@ impl Git {
         let shared_name = shared.as_deref().and_then(Path::file_name);
         for (from, name) in [(shared.clone(), shared_name), (Some(source.join("index")), Some("index".as_ref()))] {
             let (Some(from), Some(name)) = (from, name) else { continue };
-            // Its time is kept, too: by it git knows which files were changed in the moment they were added.
+            // Its time is copied too: git uses it to recognize files that changed right after they were added.
             replace(&from, &target.join(name)).map_err(|error| failed_for(&from, error))?;
         }
-        // The files are others; git looks at each of them once. What it finds changed makes it fail, and is as it
-        // should.
+        // The files are new; git has to check each once. If it finds a difference, it fails, which is fine.
         self.run(to, ["-c", "core.untrackedCache=false", "update-index", "-q", "--refresh"])
             .or_log("refresh the index of the worktree");
         Ok(())
@@ -106,9 +105,9 @@ fn has_folder(tree: &Path, change: &StatusEntry) -> bool {
     is_folder(&tree.join(&change.path).join(".git"))
 }
 
-/// Makes every one of `paths` in `to` what it is in `from`.
+/// Makes each of `paths` in `to` the same as in `from`.
 fn bring_files(from: &Path, to: &Path, paths: &BTreeSet<PathBuf>) -> Result<()> {
-    // First all that goes: a file may stand where a folder is to be.
+    // Deletions first: a file may be where a folder belongs.
     for path in paths {
         let target = to.join(path);
         if stays_inside(to, path) && !is_folder(&target) {
@@ -124,12 +123,12 @@ fn bring_files(from: &Path, to: &Path, paths: &BTreeSet<PathBuf>) -> Result<()> 
         let (source, target) = (from.join(path), to.join(path));
         let Ok(metadata) = fs::symlink_metadata(&source) else { continue };
         if metadata.is_dir() {
-            // What is in it has paths of its own.
+            // Its contents have paths of their own.
             continue;
         }
         make_parent(to, path)?;
         match directory::copy_one(&source, &target) {
-            // It went away meanwhile, and will be seen as deleted.
+            // It has disappeared meanwhile, and the next comparison sees it as deleted.
             Err(error) if error.kind() == io::ErrorKind::NotFound && source.symlink_metadata().is_err() => {}
             copied => copied.map_err(|error| failed_for(&source, error))?,
         }
@@ -164,7 +163,7 @@ fn replace(from: &Path, to: &Path) -> io::Result<()> {
         _ => {}
     }
     match directory::copy_one(from, to) {
-        // A repository without an index has nothing in it.
+        // A repository without an index has no files.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !from.exists() => Ok(()),
         copied => copied,
     }

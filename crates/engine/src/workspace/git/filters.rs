@@ -8,9 +8,8 @@ use super::status::to_path;
 use super::{Git, finish, guard};
 
 impl Git {
-    /// Whether there are changes that are not committed, in a repository that nobody vouches for. Filters that only the
-    /// repository configures don't run; those of the user and the system do. Where such a file was touched, it may count
-    /// as changed.
+    /// Whether an untrusted repository has uncommitted changes. Filters configured by the repository don't run; those
+    /// of the user and the system do. If a file with such a filter was touched, it may count as changed.
     pub(crate) fn is_dirty_unfiltered(&self, directory: &Path) -> bool {
         let mut command = self.command(directory);
         guard(&mut command);
@@ -18,7 +17,7 @@ impl Git {
             command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
             command.env("GIT_CONFIG_COUNT", (number + 1).to_string());
         }
-        // Submodules have filters of their own, so each is looked at by itself.
+        // Submodules have their own filters, so each is checked separately.
         command.args(["status", "--porcelain", "--ignore-submodules=dirty"]);
         match finish(&mut command) {
             Ok(changes) if changes.is_empty() => self.has_dirty_submodule(directory),

@@ -1,7 +1,7 @@
-//! Worktrees of operations that were cut off: telling what git had written so far from somebody's work.
+//! Worktrees of interrupted operations: distinguishes what git had written from someone's work.
 //!
-//! git writes the index after all files, so the index of a half-made worktree says nothing. What the checkout would have
-//! written is what the commit holds.
+//! git writes the index after all files, so the index of an incomplete worktree is useless. The commit contains what
+//! the checkout would have written.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -16,9 +16,9 @@ use super::status::to_path;
 use super::{Git, Worktree, finish, guard};
 
 impl Git {
-    /// Whether a worktree that was not handed over yet holds something that its checkout would not have written. Files may
-    /// be missing, and some may end too early. What was to be filled in besides can't be told from somebody's work, and
-    /// counts as ours. `index` is where git keeps notes meanwhile.
+    /// Whether an unfinished worktree contains anything that its checkout would not have written. Files may be missing
+    /// or incomplete. Files added by tine can't be distinguished from the user's and count as ours. `index` is a
+    /// temporary index file.
     pub(crate) fn holds_work(&self, worktree: &Worktree, index: &Path) -> bool {
         if worktree.fills || !worktree.path.exists() {
             return false;
@@ -32,14 +32,14 @@ impl Git {
         for file in [index, &lock] {
             fs::remove_file(file).or_log(format_args!("remove {}", file.display()));
         }
-        // Where git can't tell, nothing is removed.
+        // If git can't tell, nothing is removed.
         differs.unwrap_or(true)
     }
 
     fn differs(&self, worktree: &Worktree, index: &Path) -> Result<bool, String> {
         let repository = &worktree.repository;
         let folder = repository.join(self.run(repository, ["rev-parse", "--git-common-dir"])?);
-        // The worktree's own folder in the repository may be as incomplete as the worktree.
+        // The worktree's folder in the repository may be incomplete too.
         let command = |words: &[&OsStr]| {
             let mut command = self.command(&worktree.path);
             guard(&mut command);
@@ -52,7 +52,7 @@ impl Git {
         if !ask(&["ls-files", "--others", "--exclude-standard", "-z"])?.is_empty() {
             return Ok(true);
         }
-        // It fails where something differs, which is looked at next.
+        // It fails if something differs, which is checked next.
         ask(&["update-index", "-q", "--refresh"]).or_log("refresh an index");
         let changed = ask(&["diff-files", "--name-only", "--diff-filter=d", "--ignore-submodules=all", "-z"])?;
         let changed = changed.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(to_path);
@@ -65,13 +65,13 @@ impl Git {
         Ok(!changed.into_iter().all(|path| is_whole(&path)))
     }
 
-    /// Removes the folder of a worktree that git was killed before linking: `git worktree remove` doesn't know it, and
+    /// Removes the folder of a worktree if git was killed before linking it: `git worktree remove` doesn't know it, and
     /// `prune` keeps it because it is locked.
     pub(super) fn remove_unlinked_entry(&self, worktree: &Worktree) {
         let Ok(common) = self.run(&worktree.repository, ["rev-parse", "--git-common-dir"]) else { return };
         let Some(name) = worktree.path.file_name() else { return };
         let folder = worktree.repository.join(common).join("worktrees");
-        // Where the name was taken, git appends a number.
+        // If the name is taken, git appends a number.
         let is_named = |entry: &OsStr| {
             let rest = entry.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
             rest.is_some_and(|rest| rest.iter().all(u8::is_ascii_digit))
@@ -82,7 +82,7 @@ impl Git {
         if unlinked.is_empty() {
             return;
         }
-        // Another git may be about to write the link.
+        // Another git process may be about to write the link.
         std::thread::sleep(LINKED_WITHIN);
         for entry in unlinked.iter().filter(|entry| is_unlinked(entry)) {
             for file in [LOCK, LINK] {
@@ -93,21 +93,21 @@ impl Git {
     }
 }
 
-/// The file that git writes first into the folder of a worktree, and the one that says where the worktree is.
+/// The file that git writes first into the folder of a worktree, and the one that contains the worktree's path.
 const LOCK: &str = "locked";
 const LINK: &str = "gitdir";
 
-/// How long git may take from the one to the other.
+/// The time that git may need between the two.
 const LINKED_WITHIN: Duration = Duration::from_millis(200);
 
-/// Whether the folder of a worktree holds nothing yet that leads to the worktree.
+/// Whether the folder of a worktree does not point to the worktree yet.
 fn is_unlinked(entry: &Path) -> bool {
     let Ok(files) = fs::read_dir(entry) else { return false };
     let has_only_lock = files.flatten().all(|file| file.file_name() == LOCK || file.file_name() == LINK);
     has_only_lock && fs::read(entry.join(LINK)).map_or(true, |link| link.is_empty())
 }
 
-/// Whether a file holds the beginning of what a command prints, as one does that was being written.
+/// Whether a file contains the beginning of a command's output, as if it was being written.
 fn is_beginning(path: &Path, mut command: Command) -> io::Result<bool> {
     if !path.symlink_metadata()?.is_file() {
         return Ok(false);

@@ -1,5 +1,5 @@
-//! The real git: asking about a repository, and in `worktree`, `submodules` and `carry` what changes one. `trees` and
-//! `status` read what git lists. Every command is built here: what only asks runs nothing that the repository configures.
+//! Runs git: queries a repository and, in `worktree`, `submodules` and `carry`, changes it. `trees` and `status` parse
+//! git's lists. Every command is built here: queries run nothing that the repository configures.
 
 pub(crate) mod carry;
 pub(crate) mod filters;
@@ -20,8 +20,7 @@ pub use worktree::Worktree;
 
 use crate::workspace::{Error, Result};
 
-/// Variables by which git tells its hooks where they are. A hook may have started us; its repository is not the one
-/// that is meant.
+/// Variables by which git tells its hooks where they are. tine may run in a hook, whose repository is a different one.
 pub(crate) const LOCAL_VARIABLES: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -33,7 +32,7 @@ pub(crate) const LOCAL_VARIABLES: [&str; 8] = [
     "GIT_NAMESPACE",
 ];
 
-/// A git that can be run.
+/// An installed git.
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     program: PathBuf,
@@ -44,8 +43,8 @@ impl Git {
         Git { program }
     }
 
-    /// Asks git about a repository that nobody vouches for. Arguments are passed as they are; no shell sees them. The
-    /// repository stays as it is, its index included, and nothing that it configures runs: see [`guard`].
+    /// Queries an untrusted repository. Arguments are passed as a vector; no shell sees them. The repository, including
+    /// its index, is not changed, and nothing that it configures runs: see [`guard`].
     fn output<S: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -65,7 +64,7 @@ impl Git {
         self.output(directory, arguments).map(|output| to_text(&output))
     }
 
-    /// Lets git change a repository as a person asked, with hooks, filters and remotes, as it would for that person.
+    /// Changes a repository on the user's behalf, with its hooks, filters and remotes, as if the user ran git.
     fn change<S: AsRef<OsStr>>(
         &self,
         directory: &Path,
@@ -87,12 +86,12 @@ impl Git {
         move |message| Error::Git { directory: directory.to_owned(), message }
     }
 
-    /// What is configured for a repository.
+    /// A setting of a repository.
     fn setting(&self, directory: &Path, key: &str) -> Option<String> {
         self.run(directory, ["config", "--get", key]).ok()
     }
 
-    /// The top of the working tree around `directory`.
+    /// The top of the working tree that contains `directory`.
     pub(crate) fn top(&self, directory: &Path) -> Option<PathBuf> {
         self.run(directory, ["rev-parse", "--show-toplevel"]).ok().map(PathBuf::from)
     }
@@ -119,19 +118,19 @@ impl Git {
         })
     }
 
-    /// The commit that a word means.
+    /// The commit that a revision refers to.
     pub(crate) fn commit(&self, directory: &Path, word: &str) -> Option<String> {
         let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{word}^{{commit}}")];
         self.run(directory, words).ok().filter(|commit| !commit.is_empty())
     }
 
-    /// The folder of what belongs to one working tree alone.
+    /// The folder for data of one working tree.
     pub(crate) fn own_folder(&self, directory: &Path) -> Result<PathBuf> {
         let folder = self.run(directory, ["rev-parse", "--absolute-git-dir"]).map_err(Self::failed(directory))?;
         Ok(PathBuf::from(folder))
     }
 
-    /// What the repository is in the middle of, such as a merge.
+    /// An operation in progress, such as a merge.
     pub(crate) fn unfinished(&self, directory: &Path) -> Option<&'static str> {
         const MARKS: [(&str, &str); 5] = [
             ("MERGE_HEAD", "a merge"),
@@ -144,25 +143,25 @@ impl Git {
         MARKS.iter().find(|(mark, _)| folder.join(mark).exists()).map(|(_, what)| *what)
     }
 
-    /// Whether there are changes that are not committed, in submodules as well.
+    /// Whether there are uncommitted changes, including those in submodules.
     pub(crate) fn is_dirty(&self, directory: &Path) -> bool {
         self.run(directory, ["status", "--porcelain", "--ignore-submodules=none"])
             .is_ok_and(|changes| !changes.is_empty())
     }
 
-    /// Whether a text can be the name of a branch.
+    /// Whether a text is a valid branch name.
     pub(crate) fn is_branch_name(&self, directory: &Path, name: &str) -> bool {
-        // With a dash git takes it for an option; words such as `@{-1}` stand for another branch, which it then names.
+        // git takes a leading dash for an option; `@{-1}` and the like refer to another branch.
         let means_itself =
             || self.run(directory, ["check-ref-format", "--branch", name]).is_ok_and(|told| told == name);
-        // Each part of it is a file's name, with `.lock` behind it for a moment.
+        // Each part is a file name, temporarily with the suffix `.lock`.
         let fits = name.split('/').all(|part| part.len() + ".lock".len() <= 255);
-        // git takes characters that nobody sees, and that make a name look like another one.
+        // git accepts invisible characters, which make a name look like another one.
         let is_plain = !transcript::text::is_deceptive(name);
         !name.starts_with('-') && name != "@" && fits && is_plain && means_itself()
     }
 
-    /// A branch that leaves no room for another one: `a` and `a/b` cannot both be.
+    /// A branch that excludes another one: `a` and `a/b` cannot both exist.
     pub(crate) fn rival_of(&self, directory: &Path, name: &str) -> Option<String> {
         let above = name.match_indices('/').map(|(at, _)| &name[..at]).find(|above| self.has_branch(directory, above));
         above.map(str::to_owned).or_else(|| {
@@ -171,7 +170,7 @@ impl Git {
         })
     }
 
-    /// The repository that a submodule is a part of, be it of several; nothing where it is none.
+    /// The outermost repository that contains a submodule; `None` if it is not a submodule.
     pub(crate) fn outermost(&self, top: &Path) -> Option<PathBuf> {
         let above = |top: &PathBuf| {
             let told = self.run(top, ["rev-parse", "--show-superproject-working-tree"]).ok();
@@ -180,7 +179,7 @@ impl Git {
         std::iter::successors(above(&top.to_owned()), above).last()
     }
 
-    /// Whether a directory is in a repository, be it where no files are checked out.
+    /// Whether a directory is in a repository, even one without checked-out files.
     pub(crate) fn is_in_repository(&self, directory: &Path) -> bool {
         self.run(directory, ["rev-parse", "--git-dir"]).is_ok()
     }
@@ -189,19 +188,20 @@ impl Git {
         self.run(directory, ["show-ref", "--verify", "--quiet", &format!("refs/heads/{name}")]).is_ok()
     }
 
-    /// Whether a repository has all of these commits; never, if there are none.
+    /// Whether a repository has all of these commits; false if there are none.
     pub(crate) fn has_commits(&self, directory: &Path, commits: &[String]) -> bool {
         let wanted = commits.iter().map(|commit| format!("{commit}^{{commit}}"));
         let arguments = ["rev-parse", "--quiet"].map(str::to_owned).into_iter().chain(wanted);
         !commits.is_empty() && self.run(directory, arguments).is_ok()
     }
 
-    /// Takes out of a configuration file where its repository's working tree is, so that it is around the repository.
+    /// Removes the path of the working tree from a repository's configuration file, so that the tree is around the
+    /// repository.
     pub(crate) fn forget_place_in(&self, config: &Path) {
-        // From inside of the repository git would first go to the working tree, which may not be there.
+        // Inside the repository, git would first change to the working tree, which may not exist.
         let folder = Path::new("/");
         for key in ["core.worktree", "core.bare"] {
-            // What is not there need not be taken out.
+            // It may not be set.
             let arguments =
                 [OsStr::new("config"), "--file".as_ref(), config.as_ref(), "--unset-all".as_ref(), key.as_ref()];
             self.change(folder, arguments).or_log(format_args!("remove {key} from {}", config.display()));
@@ -209,18 +209,19 @@ impl Git {
     }
 }
 
-/// Keeps git from running anything that a repository configures: hooks, a file system monitor, a pager, and the programs
-/// that fetch what a partial clone lacks. Filters are named by the repository; [`Git::is_dirty_unfiltered`] finds them.
+/// Keeps git from running anything that a repository configures: hooks, a file system monitor, a pager, and programs
+/// that fetch the missing objects of a partial clone. Filters are configured by name; [`Git::is_dirty_unfiltered`]
+/// finds them.
 fn guard(command: &mut Command) {
     for setting in ["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.pager=cat"] {
         command.args(["-c", setting]);
     }
     command.envs([
         ("GIT_NO_LAZY_FETCH", "1"),
-        // No protocol has this name, so that none is allowed. Before 2.45, git knows only this.
+        // No protocol has this name, so none is allowed. Before 2.45, git supports only this.
         ("GIT_ALLOW_PROTOCOL", "none"),
         ("GIT_TERMINAL_PROMPT", "0"),
-        // What it says is compared.
+        // Messages are compared.
         ("LC_ALL", "C"),
     ]);
 }
@@ -230,17 +231,17 @@ fn finish(command: &mut Command) -> std::result::Result<Vec<u8>, String> {
     if output.status.success() {
         return Ok(output.stdout);
     }
-    // A hook that fails need not say anything.
+    // A failing hook may print nothing.
     let said = [&output.stderr, &output.stdout].map(|said| String::from_utf8_lossy(said).trim().to_owned());
     let said = said.into_iter().find(|said| !said.is_empty());
-    Err(said.unwrap_or_else(|| format!("it failed without a word ({})", output.status)))
+    Err(said.unwrap_or_else(|| format!("git printed no message ({})", output.status)))
 }
 
 fn to_text(output: &[u8]) -> String {
     String::from_utf8_lossy(output).trim_end().to_owned()
 }
 
-/// The repository that git refuses to look at, because it belongs to somebody else.
+/// The repository that git refuses to open, because it belongs to another user.
 fn refused_owner(said: &str) -> Option<PathBuf> {
     let (_, rest) = said.split_once("detected dubious ownership in repository at '")?;
     rest.split_once('\'').map(|(repository, _)| PathBuf::from(repository))

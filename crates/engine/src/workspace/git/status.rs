@@ -1,4 +1,4 @@
-//! What is changed in a working tree, as git tells it to programs.
+//! Lists changes in a working tree, from git's machine-readable output.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use super::Git;
 use crate::workspace::Result;
 
-/// One path that is not as it was committed.
+/// A path that differs from the commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StatusEntry {
     pub kind: Kind,
     /// Relative to the top of the working tree.
     pub path: PathBuf,
-    /// All that git says of it: the modes and objects in commit and index, and whether the file differs from that.
+    /// git's record: modes and objects in commit and index, and whether the file differs.
     pub record: Vec<u8>,
 }
 
@@ -22,13 +22,12 @@ pub(super) enum Kind {
     Submodule,
     Unmerged,
     Untracked,
-    /// A repository inside of the working tree that it does not know.
+    /// An untracked repository inside the working tree.
     Repository,
 }
 
 impl Git {
-    /// Everything that is not as it was committed; ignored files are left out. Renames are told as what they are, a
-    /// deletion and an addition.
+    /// Everything that differs from the commit, except ignored files. A rename is a deletion and an addition.
     pub(super) fn changes(&self, tree: &Path) -> Result<Vec<StatusEntry>> {
         let arguments =
             ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=none", "--no-renames"];
@@ -39,7 +38,7 @@ impl Git {
 
 fn parse(record: &[u8]) -> Option<StatusEntry> {
     let mut fields = record.split(|byte| *byte == b' ');
-    // How many fields stand before the path, which may have spaces in it.
+    // The number of fields before the path, which may contain spaces.
     let (kind, before) = match fields.next()? {
         b"1" if fields.nth(1)?.starts_with(b"S") => (Kind::Submodule, 8),
         b"1" => (Kind::Tracked, 8),
@@ -52,7 +51,7 @@ fn parse(record: &[u8]) -> Option<StatusEntry> {
     Some(StatusEntry { kind, path: to_path(path), record: record.to_owned() })
 }
 
-/// A path as git writes it. Its bytes need not be text.
+/// A path from git's output. Its bytes need not be UTF-8.
 #[cfg(unix)]
 pub(super) fn to_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(<OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes.to_owned()))

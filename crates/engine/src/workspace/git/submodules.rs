@@ -23,7 +23,7 @@ impl Git {
                 && let Err(message) = self.make_submodule(from, to, &path)
             {
                 let path = transcript::text::one_line(&path.to_string_lossy());
-                told.push(format!("the submodule `{path}` was not made: {}", transcript::text::one_line(&message)));
+                told.push(format!("the submodule `{path}` was not created: {}", transcript::text::one_line(&message)));
                 continue;
             }
             if carry {
@@ -53,7 +53,7 @@ impl Git {
         // Local repositories are allowed for this one call, in which the only address is the one that is given here.
         let address = format!("submodule.{name}.url={}", local.display());
         if name.contains('=') || name.contains('\n') {
-            return Err("its name cannot be told to git".into());
+            return Err("git does not accept its name".into());
         }
         let mut arguments: Vec<&std::ffi::OsStr> = Vec::new();
         for option in ["-c", "protocol.file.allow=always", "-c", &address, "-c", "submodule.recurse=false"] {

@@ -16,7 +16,7 @@ pub(super) struct WorkingTree {
     is_gone: bool,
 }
 
-/// What stands where a worktree was made.
+/// What is at the path of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The worktree, on its branch.
@@ -53,7 +53,7 @@ impl Git {
         self.working_trees(&worktree.repository).into_iter().find(is_meant).map(|tree| tree.path)
     }
 
-    /// Whether somebody locked a worktree with `git worktree lock`.
+    /// Whether a worktree was locked with `git worktree lock`.
     pub(crate) fn is_locked(&self, worktree: &Worktree) -> bool {
         self.working_trees(&worktree.repository).iter().any(|tree| tree.path == worktree.path && tree.is_locked)
     }
@@ -65,7 +65,7 @@ impl Git {
         trees.iter().any(|tree| tree.path == worktree.path && has_other(tree))
     }
 
-    /// What stands where a worktree was made that was handed over: its place may be another one's by now.
+    /// What is at the path of a finished worktree: it may have been replaced since.
     pub(crate) fn standing(&self, worktree: &Worktree) -> Standing {
         if worktree.path.symlink_metadata().is_err() {
             return Standing::Nothing;

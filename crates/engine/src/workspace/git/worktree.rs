@@ -1,4 +1,4 @@
-//! Worktrees that tine makes: adding one, telling whether somebody worked in it, and removing it.
+//! Worktrees that tine creates: adding them, detecting work in them, and removing them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const LOCKED_FOR: Duration = Duration::from_secs(2);
 /// A worktree that tine made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
-    /// The repository, as the top of one of its working trees.
+    /// The repository, as the top directory of one of its working trees.
     pub repository: PathBuf,
     /// Where it is.
     pub path: PathBuf,
@@ -42,7 +42,7 @@ pub struct Worktree {
     /// Whether more than git's own files are put into it before it is handed over.
     #[serde(default)]
     pub fills: bool,
-    /// What was changed in it when it was handed over. Nothing where it was as committed.
+    /// The changes in it when it was finished; `None` if there were none.
     #[serde(default)]
     pub state: Option<String>,
     /// When the newest of the files that git ignores was changed before it was handed over, in nanoseconds; what is
@@ -52,8 +52,8 @@ pub struct Worktree {
 }
 
 impl Worktree {
-    /// Removes what is empty above a worktree that is gone: the folder of all worktrees goes with the last of them, other
-    /// folders only where they were made for this one.
+    /// Removes empty parents of a removed worktree: the folder of all worktrees with the last of them, other folders
+    /// only if they were created for this one.
     pub(crate) fn remove_empty_parents(&self) {
         let is_ours = |folder: &&Path| folder.as_os_str().as_encoded_bytes().ends_with(b".worktrees");
         let folder = self.path.parent().filter(is_ours);
@@ -67,14 +67,14 @@ impl Git {
     /// Makes a branch and a worktree for it. Where git fails with [`Error::NotAdded`], it leaves the branch, and where a
     /// hook failed, everything.
     pub(crate) fn add(&self, worktree: &Worktree) -> Result<()> {
-        // What somebody else made since it was planned is not taken away again.
+        // What has appeared there since it was planned is not removed.
         if worktree.path.symlink_metadata().is_ok() {
             return Err(Error::InTheWay(worktree.path.clone()));
         }
         if self.has_branch(&worktree.repository, &worktree.branch) {
             return Err(Error::BranchExists(worktree.branch.clone()));
         }
-        // git writes one file after the other if nobody says otherwise.
+        // By default, git writes one file after another.
         let workers = match self.setting(&worktree.repository, "checkout.workers") {
             Some(_) => Vec::new(),
             None => vec!["-c".to_owned(), format!("checkout.workers={}", workers())],
@@ -147,7 +147,7 @@ impl Git {
 
     /// Removes a worktree that was made and not handed over, or what there is of it, and its branch.
     pub(crate) fn remove(&self, worktree: &Worktree) -> Result<()> {
-        // Whoever has another branch there came later.
+        // Another branch was checked out there later.
         if !self.is_anothers(worktree) {
             self.remove_entry(worktree);
             // git did not know it yet, or no longer.
@@ -156,8 +156,8 @@ impl Git {
         self.forget(worktree)
     }
 
-    /// Makes a repository forget a worktree that is gone, and its branch unless something was committed to it or
-    /// somebody has it checked out.
+    /// Makes a repository forget a removed worktree and its branch, unless the branch has new commits or is checked
+    /// out.
     pub(crate) fn forget(&self, worktree: &Worktree) -> Result<()> {
         if worktree.path.symlink_metadata().is_err() && !self.is_anothers(worktree) {
             // Not by `git worktree prune`: that forgets others as well, on a disk that is not there now.
@@ -173,7 +173,7 @@ impl Git {
         self.delete_branch_at(&worktree.repository, &worktree.branch, &worktree.base)
     }
 
-    /// Deletes a branch that is at this commit, unless somebody has it checked out.
+    /// Deletes a branch that is at this commit, unless it is checked out.
     pub(crate) fn delete_branch_at(&self, repository: &Path, branch: &str, commit: &str) -> Result<()> {
         let reference = format!("refs/heads/{branch}");
         let is_as_made = || self.commit(repository, &reference).is_some_and(|now| now == commit);

@@ -1,4 +1,4 @@
-//! Driving: say something in sessions, wait for them, read what they answered, end them.
+//! Controls sessions: sends messages, waits, reads answers, stops sessions.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::look::chosen;
 use crate::failure;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
 
-/// What is waited for.
+/// What to wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::mcp) enum WaitWord {
@@ -26,16 +26,17 @@ pub(in crate::mcp) enum WaitWord {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct SendMessage {
-    /// Whom: names, ids, beginnings of ids or paths
+    /// Sessions to send to: names, ids, id prefixes or paths
     #[schemars(example = ["try-1", "try-2"])]
     sessions: Vec<String>,
-    /// What to say
+    /// Message to send
     #[schemars(example = "Now run the tests and tell me what fails")]
     message: String,
-    /// What to wait for: until they have begun with it, until any has answered, or all
+    /// When to return: `none` once the sessions have started on it, `any` after the first answer, `all` after every
+    /// answer
     #[serde(default)]
     wait: WaitWord,
-    /// For how many seconds at most
+    /// Maximum time to wait, in seconds
     #[serde(default = "ten_minutes")]
     timeout: f64,
 }
@@ -46,10 +47,10 @@ fn ten_minutes() -> f64 {
 
 impl Arguments for SendMessage {
     const NAME: &'static str = "send_message";
-    const TITLE: &'static str = "Say something in sessions";
-    const DESCRIPTION: &'static str = "Says the same in one or several sessions: in its pane where one runs, without a \
-        terminal where it does not. With wait `any` or `all` it comes back with the answers; with `none` when they have \
-        begun, and wait_sessions and read_answer collect the rest. \
+    const TITLE: &'static str = "Send a message to sessions";
+    const DESCRIPTION: &'static str = "Sends the same message to one or more sessions: in their panes if they run in \
+        one, otherwise headless. With wait `any` or `all`, returns the answers. With `none`, returns once the \
+        sessions have started; use wait_sessions and read_answer to collect the answers. \
         Example: {\"sessions\": [\"auth-cookie\"], \"message\": \"Now the tests\", \"wait\": \"all\"}";
     const TOUCH: Touch = Touch::Adds;
 
@@ -62,28 +63,28 @@ impl Arguments for SendMessage {
             targets.push(target(call, &all, &format!("sessions[{at}]"), word)?);
         }
         if !(1..=16).contains(&targets.len()) {
-            return Err(Trouble::argument("sessions", "from 1 to 16 sessions"));
+            return Err(Trouble::argument("sessions", "must have 1 to 16 sessions"));
         }
         let me = call.me(&all).map(|me| me.key());
         for (at, target) in targets.iter().enumerate() {
             match target {
                 Target::Session(session) if Some(session.key()) == me => {
                     let field = format!("sessions[{at}]");
-                    return Err(Trouble::argument(&field, "is your own session, which works on this very call"));
+                    return Err(Trouble::argument(&field, "is your own session, which is busy with this call"));
                 }
                 Target::Session(session) => {
                     let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
-                    call.policy.check_start(directory, &format!("speak to {}", session.view.label()))?;
+                    call.policy.check_start(directory, &format!("send messages to {}", session.view.label()))?;
                 }
                 Target::Unbegun(name) => match call.tine.status(target)?.directory() {
-                    Some(directory) => call.policy.check_start(directory, &format!("speak to {name}"))?,
-                    None => call.policy.check_start_somewhere(&format!("speak to {name}"))?,
+                    Some(directory) => call.policy.check_start(directory, &format!("send messages to {name}"))?,
+                    None => call.policy.check_start_somewhere(&format!("send messages to {name}"))?,
                 },
             }
         }
         call.check_wanted()?;
         let context = call.tine.context();
-        // Each has an engine of its own, so that none waits for another.
+        // Each has its own engine, so that none waits for another.
         let sent: Vec<Result<Sent, Trouble>> = thread::scope(|scope| {
             let threads: Vec<_> =
                 targets.iter().map(|target| scope.spawn(|| send(context, target, &self.message, timeout))).collect();
@@ -93,7 +94,7 @@ impl Arguments for SendMessage {
         let sent = sent.into_iter().map(|sent| sent.map(|sent| sent.session)).collect();
         let told = self.after(call, sent);
         if call.cancel.is_cancelled() {
-            // Agents that ran before go on: somebody else started them.
+            // Agents that were already running continue: another process started them.
             WorkerProcess::cancel_all(&workers);
         }
         told
@@ -101,7 +102,7 @@ impl Arguments for SendMessage {
 }
 
 impl SendMessage {
-    /// Waits for the answers where that is wanted, and tells them.
+    /// Waits for the answers if requested, and returns them.
     fn after(&self, call: &Call<'_>, sent: Vec<Result<Session, Trouble>>) -> Result<Value, Trouble> {
         let timeout = seconds("timeout", self.timeout)?;
         let begun: Vec<Session> = sent.iter().filter_map(|sent| sent.as_ref().ok().cloned()).collect();
@@ -130,7 +131,7 @@ impl SendMessage {
     }
 }
 
-/// Whom a word means: a session, or one in whose pane nothing was said yet.
+/// The target of a word: a session, or a started one without messages.
 fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<Target, Trouble> {
     match call.select_whole(all, field, word) {
         Err(Trouble::Failed(failed)) => Ok(failure::target(Err(failed))?),
@@ -139,16 +140,20 @@ fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<T
 }
 
 fn died() -> Trouble {
-    Trouble::Failed(crate::failure::Failure::Other { kind: "bug", message: "a thread died".into(), hint: None })
+    Trouble::Failed(crate::failure::Failure::Other {
+        kind: "bug",
+        message: "internal error: a thread panicked".into(),
+        hint: None,
+    })
 }
 
-/// Sends it; returns when it has been taken up or queued.
+/// Sends the message; returns when the agent has started on it or it is queued.
 fn send(context: &engine::Context, target: &Target, message: &str, timeout: Duration) -> Result<Sent, Trouble> {
     let tine = Tine::open(context.clone())?;
     Ok(tine.send(target, message, false, Some(timeout))?)
 }
 
-/// A session as it is now, with its answer where it has one.
+/// The current state of a session, with its answer if it has one.
 fn one(session: &Session, answer: Option<&LastAnswer>) -> Value {
     json!(AnswerView::new(session, answer, |answer| quoted(&session.view.id, answer)))
 }
@@ -156,18 +161,18 @@ fn one(session: &Session, answer: Option<&LastAnswer>) -> Value {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct WaitSessions {
-    /// Which: names, ids, beginnings of ids or paths
+    /// Sessions: names, ids, id prefixes or paths
     #[schemars(example = ["try-1", "try-2"])]
     sessions: Vec<String>,
-    /// Until any of them is done, or all
+    /// Wait for `any` session or for `all`
     #[serde(default)]
     wait_for: AnyOrAll,
-    /// For how many seconds at most
+    /// Maximum time to wait, in seconds
     #[serde(default = "ten_minutes")]
     timeout: f64,
 }
 
-/// How many of them.
+/// How many of the sessions to wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::mcp) enum AnyOrAll {
@@ -179,9 +184,9 @@ pub(in crate::mcp) enum AnyOrAll {
 impl Arguments for WaitSessions {
     const NAME: &'static str = "wait_sessions";
     const TITLE: &'static str = "Wait for sessions";
-    const DESCRIPTION: &'static str = "Waits until sessions are done with what they were told, and comes back with what they \
-        answered. One that asks the person for a permission ends the waiting with an error that says so; after the timeout \
-        `timed_out` is true and the states are told. Example: {\"sessions\": [\"try-1\", \"try-2\"], \"wait_for\": \"any\"}";
+    const DESCRIPTION: &'static str = "Waits until sessions have finished their current work, and returns their \
+        answers. Fails if a session asks the user for permission. After the timeout, `timed_out` is true and the \
+        result has the current states. Example: {\"sessions\": [\"try-1\", \"try-2\"], \"wait_for\": \"any\"}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
@@ -212,7 +217,7 @@ impl Arguments for WaitSessions {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct ReadAnswer {
-    /// A name, an id, the beginning of an id, or a path
+    /// A name, an id, an id prefix or a path
     #[schemars(example = "try-1")]
     session: String,
 }
@@ -221,7 +226,7 @@ impl Arguments for ReadAnswer {
     const NAME: &'static str = "read_answer";
     const TITLE: &'static str = "Read a session's last answer";
     const DESCRIPTION: &'static str =
-        "What a session answered last, from its transcript. Example: {\"session\": \"try-1\"}";
+        "Returns a session's last answer, from its transcript. Example: {\"session\": \"try-1\"}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
@@ -237,15 +242,16 @@ impl Arguments for ReadAnswer {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct StopSessions {
-    /// Which: names, ids, beginnings of ids or paths
+    /// Sessions: names, ids, id prefixes or paths
     #[schemars(example = ["try-1", "try-2"])]
     sessions: Vec<String>,
 }
 
 impl Arguments for StopSessions {
     const NAME: &'static str = "stop_sessions";
-    const TITLE: &'static str = "End the agents of sessions";
-    const DESCRIPTION: &'static str = "Ends the agents of sessions that run. The conversations stay and can be resumed. \
+    const TITLE: &'static str = "Stop sessions";
+    const DESCRIPTION: &'static str = "Stops the agents of running sessions. The conversations are kept and can be \
+        resumed. \
         Example: {\"sessions\": [\"try-2\"]}";
     const TOUCH: Touch = Touch::Ends;
 
@@ -256,7 +262,7 @@ impl Arguments for StopSessions {
         for (at, session) in sessions.iter().enumerate() {
             if Some(session.key()) == me {
                 let field = format!("sessions[{at}]");
-                return Err(Trouble::argument(&field, "is your own session; the person ends it"));
+                return Err(Trouble::argument(&field, "is your own session; only the user can stop it"));
             }
             call.policy.check_stop(session.view.cwd.as_deref(), &format!("end {}", session.view.label()))?;
         }

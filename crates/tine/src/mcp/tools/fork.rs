@@ -1,4 +1,4 @@
-//! Forking: a plan first, then exactly that.
+//! Forks sessions: plans a fork, then creates exactly that.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::mcp::policy::Policy;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, name, quoted};
 
-/// How a fork is made, as callers say it.
+/// The fork method, as callers name it.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::mcp) enum MethodWord {
@@ -29,43 +29,43 @@ pub(in crate::mcp) enum MethodWord {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct WorktreeWord {
-    /// The new branch; called as the session where nothing is said
+    /// Name of the new branch (default: the name of the session)
     pub branch: Option<String>,
-    /// What the branch begins at; where the source's directory is where nothing is said
+    /// Commit or branch to start from (default: the HEAD of the source's directory)
     pub base: Option<String>,
 }
 
-/// What a fork is to be.
+/// The requested fork.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct PlanFork {
-    /// The session to fork: a name, an id, the beginning of an id, a path, or `me`; `NAME@4` as it was after turn 4,
-    /// `NAME@-1` without the last turn
+    /// Session to fork: a name, an id, an id prefix, a path, or `me`. `NAME@4` forks after turn 4, `NAME@-1` leaves out
+    /// the last turn
     #[schemars(example = "auth-fix@4")]
     session: String,
-    /// The fork's name: 2 to 64 of a-z, 0-9 and dashes
+    /// Name of the fork: 2 to 64 characters from a-z, 0-9 and dashes
     name: Option<String>,
-    /// The agent that goes on; another one than the source's is told what was said
+    /// Agent for the fork; a different agent receives the transcript
     agent: Option<AgentWord>,
-    /// How the fork is made
+    /// How to create the fork
     #[serde(default)]
     method: MethodWord,
-    /// Let it work in this directory
+    /// Directory for the fork to work in
     project_path: Option<PathBuf>,
-    /// Let it work in a new worktree
+    /// Work in a new worktree
     #[serde(default)]
     use_worktree: bool,
-    /// The branch of that worktree
+    /// Branch for the worktree
     worktree: Option<WorktreeWord>,
-    /// Bring changes that are not committed along into the worktree
+    /// Copy uncommitted changes to the worktree
     #[serde(default)]
     carry: bool,
-    /// What the fork is told first
+    /// First prompt for the fork
     prompt: Option<String>,
-    /// Fork a session that is at work at its last complete turn; your own session always is at work
+    /// Fork a busy session after its last complete turn instead of failing. Your own session is always busy
     now: Option<bool>,
-    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent, and a
-    /// transcript for another agent is kept until then
+    /// Start the agent now, in a pane next to the user's. Otherwise it starts with the first message, and the
+    /// transcript for a different agent is kept until then
     #[serde(default = "yes")]
     open: bool,
 }
@@ -99,7 +99,7 @@ impl PlanFork {
         request.now = self.now.unwrap_or(is_me);
         request.place = match (self.open, usual_place(call)) {
             (false, _) => Place::None,
-            // Without a terminal, what is to be said first is said at once.
+            // Without a terminal, the first prompt is sent immediately.
             (true, Place::None) if request.prompt.is_some() => Place::Headless,
             (true, place) => place,
         };
@@ -108,7 +108,7 @@ impl PlanFork {
     }
 }
 
-/// Where a fork works; `field` is what a directory is called.
+/// The workspace of a fork; `field` is the name of the directory argument.
 pub(super) fn workspace(
     call: &Call<'_>,
     field: &str,
@@ -117,7 +117,7 @@ pub(super) fn workspace(
     worktree: Option<&WorktreeWord>,
 ) -> Result<Where, Trouble> {
     match (directory, use_worktree || worktree.is_some()) {
-        (Some(_), true) => Err(Trouble::argument(field, "leave out either it or the worktree")),
+        (Some(_), true) => Err(Trouble::argument(field, "cannot be combined with a worktree")),
         (Some(directory), false) => Ok(Where::Directory(call.directory(field, directory)?)),
         (None, true) => {
             let worktree = worktree.cloned().unwrap_or_default();
@@ -127,7 +127,7 @@ pub(super) fn workspace(
     }
 }
 
-/// Decides a fork that the caller may make. It inherits options that skip permissions only if the person allows that.
+/// Plans a fork that the caller may create. It inherits options that skip permissions only if the user allows that.
 pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> {
     let mut plan = call.tine.plan_fork(request)?;
     if plan.skips_permissions() && call.policy.check_skipping().is_err() {
@@ -137,13 +137,13 @@ pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> 
     Ok(plan)
 }
 
-/// Whether the caller may make a fork.
+/// Whether the caller may create a fork.
 fn check(call: &Call<'_>, plan: &Plan) -> Result<(), Trouble> {
     permits(&call.policy, &plan.source, &plan.workspace)
 }
 
 fn permits(policy: &Policy<'_>, source: &SessionView, workspace: &Workspace) -> Result<(), Trouble> {
-    // A worktree is of the source's repository, wherever it is put.
+    // A worktree belongs to the source's repository, wherever it is.
     let directory = match workspace.kind == WorkspaceKind::Worktree {
         true => source.cwd.as_deref().unwrap_or(&workspace.path),
         false => &workspace.path,
@@ -151,7 +151,7 @@ fn permits(policy: &Policy<'_>, source: &SessionView, workspace: &Workspace) -> 
     policy.check_start(directory, &format!("fork {}", source.label()))
 }
 
-/// Sessions that were found, and why the caller can't fork them, where it can't. Nobody is asked.
+/// Found sessions, each with the reason why the caller can't fork it, if any. The user is not asked.
 pub(super) fn choices(call: &Call<'_>, results: Vec<Found>) -> Vec<Choice> {
     let (policy, place) = (call.policy.without_asking(), usual_place(call));
     let choice = |found: Found| {
@@ -164,14 +164,14 @@ pub(super) fn choices(call: &Call<'_>, results: Vec<Found>) -> Vec<Choice> {
     results.into_iter().map(choice).collect()
 }
 
-/// A fork of a whole session that was found. A busy one isn't waited for.
+/// A fork of a whole found session. A busy one isn't waited for.
 pub(super) fn of_found(place: Place, found: &Found) -> Request {
     let mut request = Request::of(found.session.clone());
     (request.place, request.now) = (place, true);
     request
 }
 
-/// Refuses a fork that leaves uncommitted changes behind, unless the caller said what becomes of them.
+/// Refuses a fork that would leave uncommitted changes in the source's directory, unless the caller decided about them.
 pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), Trouble> {
     match plan.leaves_changes && carry.is_none() {
         true => Err(Trouble::Failed(Failure::Other {
@@ -183,7 +183,7 @@ pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), Trou
     }
 }
 
-/// Makes a fork and opens it. Comes back when it works on what it is told first.
+/// Creates a fork and opens it. Returns when it has started on its first prompt.
 pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(ForkView, Opened), Trouble> {
     call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
@@ -196,8 +196,9 @@ pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(ForkView, Opened), 
 impl Arguments for PlanFork {
     const NAME: &'static str = "plan_fork";
     const TITLE: &'static str = "Plan a fork";
-    const DESCRIPTION: &'static str = "Says exactly what a fork would be, and does nothing: method and why, workspace, tokens \
-        against the window, model requests that it sends, what is lost, warnings. Its `token` given to fork_session makes exactly that fork. \
+    const DESCRIPTION: &'static str = "Plans a fork without creating it: method and reason, workspace, tokens against \
+        the context window, model requests, losses and warnings. Pass its `token` to fork_session to create exactly \
+        this fork. \
         Example: {\"session\": \"auth-fix@4\", \"name\": \"auth-cookie\", \"use_worktree\": true}";
     const TOUCH: Touch = Touch::Reads;
 
@@ -210,45 +211,45 @@ impl Arguments for PlanFork {
     }
 }
 
-/// A fork, by a plan or at once.
+/// A fork, planned or not.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct ForkSession {
-    /// The token of plan_fork: exactly that is done. Nothing else is said with it
+    /// Token from plan_fork; creates exactly that fork. Leave out all other arguments
     token: Option<String>,
-    /// Without a token: the session to fork: a name, an id, the beginning of an id, a path, or `me`; `NAME@4` as it was
-    /// after turn 4
+    /// Session to fork, unless you pass a token: a name, an id, an id prefix, a path, or `me`. `NAME@4` forks after turn 4
     #[schemars(example = &"me")]
     session: Option<String>,
-    /// The fork's name: 2 to 64 of a-z, 0-9 and dashes
+    /// Name of the fork: 2 to 64 characters from a-z, 0-9 and dashes
     name: Option<String>,
-    /// The agent that goes on; another one than the source's is told what was said
+    /// Agent for the fork; a different agent receives the transcript
     agent: Option<AgentWord>,
-    /// How the fork is made
+    /// How to create the fork
     method: Option<MethodWord>,
-    /// Let it work in this directory
+    /// Directory for the fork to work in
     project_path: Option<PathBuf>,
-    /// Let it work in a new worktree
+    /// Work in a new worktree
     use_worktree: Option<bool>,
-    /// The branch of that worktree
+    /// Branch for the worktree
     worktree: Option<WorktreeWord>,
-    /// Whether uncommitted changes are copied into the worktree; has to be said where there are some
+    /// Whether to copy uncommitted changes to the worktree; required if there are any
     carry: Option<bool>,
-    /// What the fork is told first
+    /// First prompt for the fork
     prompt: Option<String>,
-    /// Fork a session that is at work at its last complete turn; your own session always is at work
+    /// Fork a busy session after its last complete turn instead of failing. Your own session is always busy
     now: Option<bool>,
-    /// Whether its agent runs, in a pane beside the person's; otherwise it runs when something is sent, and a
-    /// transcript for another agent is kept until then
+    /// Start the agent now, in a pane next to the user's. Otherwise it starts with the first message, and the
+    /// transcript for a different agent is kept until then
     open: Option<bool>,
 }
 
 impl Arguments for ForkSession {
     const NAME: &'static str = "fork_session";
     const TITLE: &'static str = "Fork a session";
-    const DESCRIPTION: &'static str = "Makes a new session with the history of another, up to a turn; the source is not \
-        changed. With the `token` of plan_fork exactly what was planned, otherwise what the other arguments say. Answers as \
-        plan_fork does, with the new session and the operation that `tine undo` takes back. \
+    const DESCRIPTION: &'static str = "Creates a session with the history of another one, up to a turn. The source is \
+        not changed. With a `token` from plan_fork, creates exactly the planned fork; otherwise uses the other \
+        arguments. Returns the same fields as plan_fork, with the new session and the number of the operation for \
+        `tine undo`. \
         Example: {\"session\": \"me\", \"name\": \"other-way\", \"prompt\": \"Try it with a queue instead\"}";
     const TOUCH: Touch = Touch::Adds;
 
@@ -268,18 +269,18 @@ impl Arguments for ForkSession {
         ];
         let plan = match (self.token, self.session) {
             (Some(_), _) if said_more.contains(&true) => {
-                return Err(Trouble::argument("token", "says everything; leave out the other arguments"));
+                return Err(Trouble::argument("token", "cannot be combined with other arguments"));
             }
             (Some(token), _) => {
                 let kept = call.shared.take(&token);
                 let plan = kept.ok_or_else(|| {
-                    Trouble::argument("token", "is not of a plan that is still to be applied; call plan_fork again")
+                    Trouble::argument("token", "is unknown or was used already; call plan_fork again")
                 })?;
                 check(call, &plan)?;
                 (*plan).clone()
             }
             (None, None) => {
-                return Err(Trouble::argument("session", "say which session to fork, or the token of a plan"));
+                return Err(Trouble::argument("session", "pass a session to fork, or a token from plan_fork"));
             }
             (None, Some(session)) => {
                 let plan = PlanFork {
@@ -309,18 +310,18 @@ impl Arguments for ForkSession {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct AdoptSession {
-    /// A session without a name: an id, the beginning of an id, a path, or `me`
+    /// Unnamed session: an id, an id prefix, a path, or `me`
     session: String,
-    /// Its name; made from its title where nothing is said
+    /// Name (default: derived from its title)
     name: Option<String>,
-    /// The session that it was forked from
+    /// Session it was forked from
     parent: Option<String>,
 }
 
 impl Arguments for AdoptSession {
     const NAME: &'static str = "adopt_session";
     const TITLE: &'static str = "Name a session";
-    const DESCRIPTION: &'static str = "Gives a name to a session that has none, so that it can be called by it. \
+    const DESCRIPTION: &'static str = "Names a session that has no name yet, so that you can refer to it by name. \
         Example: {\"session\": \"me\", \"name\": \"csv-export\"}";
     const TOUCH: Touch = Touch::Adds;
 

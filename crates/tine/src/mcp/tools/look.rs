@@ -1,4 +1,4 @@
-//! Looking: what sessions there are, what was said in them, what happens in them now.
+//! Reads sessions: lists them, shows their conversations, and reports their current state.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -40,29 +40,29 @@ impl JsonSchema for AgentWord {
     }
 }
 
-/// The most characters of a transcript in one answer.
+/// The maximum number of characters of a transcript in one result.
 const LONGEST: usize = 60_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct SearchSessions {
-    /// What to look for, in plain words; also "exact phrase", -without, agent:codex, file:src/auth.rs, tool:Bash, since:2w
+    /// Words to search for; also "exact phrase", -excluded, agent:codex, file:src/auth.rs, tool:Bash, since:2w
     #[schemars(example = "retry uploads that time out")]
     query: String,
-    /// At most this many sessions
+    /// Maximum number of sessions
     #[schemars(range(min = 1, max = 50))]
     #[serde(default = "ten")]
     limit: usize,
-    /// Where to go on: `next_cursor` of the answer before
+    /// `next_cursor` from the previous result, to get the next page
     cursor: Option<String>,
-    /// Only this agent's
+    /// Only sessions of this agent
     agent: Option<AgentWord>,
-    /// Only sessions of the project around this directory
+    /// Only sessions of the project that contains this directory
     #[schemars(example = ".")]
     project_path: Option<PathBuf>,
-    /// Only what was said since: 3d, 2w or 2026-11-01
+    /// Only turns since this time: 3d, 2w or 2026-11-01
     since: Option<String>,
-    /// Whether your own session is among the results, too
+    /// Include your own session
     #[serde(default)]
     include_self: bool,
 }
@@ -74,9 +74,9 @@ fn ten() -> usize {
 impl Arguments for SearchSessions {
     const NAME: &'static str = "search_sessions";
     const TITLE: &'static str = "Search past sessions";
-    const DESCRIPTION: &'static str = "Finds past conversations with coding agents by words and by meaning: prompts, answers, \
-        commands, outputs, file paths. Each result has the session, the turn that fits best and a snippet; read more of it \
-        with read_session. Example: {\"query\": \"why does the upload time out\", \"limit\": 5}";
+    const DESCRIPTION: &'static str = "Searches past conversations with coding agents by keyword and by meaning: \
+        prompts, answers, commands, output and file paths. Each result has the session, the best matching turn and a \
+        snippet; use read_session to read more. Example: {\"query\": \"why does the upload time out\", \"limit\": 5}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
@@ -117,7 +117,7 @@ impl Arguments for SearchSessions {
     }
 }
 
-/// A query that makes no sense is the caller's to mend; anything else is told as it is.
+/// An invalid query is an argument error; other errors are reported unchanged.
 pub(super) fn bad_query(field: &str, error: engine::Error) -> Trouble {
     match error.kind() {
         "bad_query" | "empty_query" | "only_common_words" | "query_too_long" => {
@@ -130,18 +130,18 @@ pub(super) fn bad_query(field: &str, error: engine::Error) -> Trouble {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct ListSessions {
-    /// Sessions of the project around this directory; of this project where nothing is said
+    /// List the project that contains this directory (default: the current project)
     project_path: Option<PathBuf>,
-    /// Of every project
+    /// List sessions of all projects
     #[serde(default)]
     all: bool,
-    /// Only this agent's
+    /// Only sessions of this agent
     agent: Option<AgentWord>,
-    /// At most this many
+    /// Maximum number of sessions
     #[schemars(range(min = 1, max = 100))]
     #[serde(default = "twenty")]
     limit: usize,
-    /// Where to go on: `next_cursor` of the answer before
+    /// `next_cursor` from the previous result, to get the next page
     cursor: Option<String>,
 }
 
@@ -161,7 +161,7 @@ impl Arguments for ListSessions {
         let from = cursor(self.cursor.as_deref())?;
         let own = || call.tine.context().cwd.clone();
         let directory = match (&self.project_path, self.all) {
-            (Some(_), true) => return Err(Trouble::argument("all", "means every project; leave out `project_path`")),
+            (Some(_), true) => return Err(Trouble::argument("all", "cannot be combined with `project_path`")),
             (Some(path), false) => Some(call.directory("project_path", path)?),
             (None, true) => None,
             (None, false) => Some(own()),
@@ -177,16 +177,16 @@ impl Arguments for ListSessions {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct GetSession {
-    /// A name, an id, the beginning of an id, a path, or `me`
+    /// A name, an id, an id prefix, a path, or `me`
     #[schemars(example = "auth-fix")]
     session: String,
 }
 
 impl Arguments for GetSession {
     const NAME: &'static str = "get_session";
-    const TITLE: &'static str = "Overview of a session";
-    const DESCRIPTION: &'static str = "Everything known of one session: model, tokens, state, profile, previous ids, forks, \
-        and what was asked in each of its turns, in one line each. Example: {\"session\": \"auth-fix\"}";
+    const TITLE: &'static str = "Get session details";
+    const DESCRIPTION: &'static str = "Returns everything known about a session: model, tokens, state, profile, \
+        previous ids, forks, and one line for the prompt of each turn. Example: {\"session\": \"auth-fix\"}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
@@ -196,7 +196,7 @@ impl Arguments for GetSession {
     }
 }
 
-/// The most turns of which an overview says what was asked.
+/// The maximum number of prompts in an overview.
 const OUTLINE: usize = 60;
 
 pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, Trouble> {
@@ -211,7 +211,7 @@ pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &
             asked.push(json!({"turn": block.turn, "asked": text::clip(&text::one_line(said), 160)}));
         }
     }
-    // Where it began and where it is now.
+    // The first and the last ones.
     if asked.len() > OUTLINE {
         asked.drain(OUTLINE / 2..asked.len() - OUTLINE / 2);
     }
@@ -223,18 +223,18 @@ pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct ReadSession {
-    /// A name, an id, the beginning of an id, a path, or `me`
+    /// A name, an id, an id prefix, a path, or `me`
     #[schemars(example = "auth-fix")]
     session: String,
-    /// The first turn that is wanted; the last few where nothing is said
+    /// First turn to read (default: the last few turns)
     from_turn: Option<u32>,
-    /// Instead: the turns around this one
+    /// Read the turns around this one instead
     around_turn: Option<u32>,
-    /// How many turns
+    /// Number of turns
     #[schemars(range(min = 1, max = 50))]
     #[serde(default = "three")]
     turns: usize,
-    /// Whether what tools were called with and gave back is there, too
+    /// Include tool calls and their results
     #[serde(default)]
     include_tools: bool,
 }
@@ -246,7 +246,7 @@ fn three() -> usize {
 impl Arguments for ReadSession {
     const NAME: &'static str = "read_session";
     const TITLE: &'static str = "Read a session";
-    const DESCRIPTION: &'static str = "What was said in a session, turn by turn, from a turn on or around one; go on with \
+    const DESCRIPTION: &'static str = "Returns the conversation of a session, turn by turn. To continue, pass \
         `next_turn` as `from_turn`. Example: {\"session\": \"auth-fix\", \"around_turn\": 7, \"turns\": 3}";
     const TOUCH: Touch = Touch::Reads;
 
@@ -255,7 +255,7 @@ impl Arguments for ReadSession {
         let session = call.select_whole(&call.sessions()?, "session", &self.session)?;
         let all = session.view.turns;
         let (field, asked) = match (self.from_turn, self.around_turn) {
-            (Some(_), Some(_)) => return Err(Trouble::argument("around_turn", "leave out either it or `from_turn`")),
+            (Some(_), Some(_)) => return Err(Trouble::argument("around_turn", "cannot be combined with `from_turn`")),
             (Some(turn), None) => ("from_turn", Some(turn)),
             (None, Some(turn)) => ("around_turn", Some(turn)),
             (None, None) => ("from_turn", None),
@@ -263,7 +263,7 @@ impl Arguments for ReadSession {
         if let Some(asked) = asked
             && !(1..=all.max(1)).contains(&asked)
         {
-            return Err(Trouble::argument(field, format!("a turn from 1 to {all}")));
+            return Err(Trouble::argument(field, format!("must be a turn from 1 to {all}")));
         }
         let first = match (field, asked) {
             ("around_turn", Some(turn)) => turn.saturating_sub(turns / 2).max(1),
@@ -299,10 +299,10 @@ impl Arguments for ReadSession {
     }
 }
 
-/// One turn may be longer than anybody wants to read.
+/// A single turn may be very long.
 fn shortened(said: &str) -> String {
     match said.char_indices().nth(2 * LONGEST) {
-        Some((at, _)) => format!("{}\n[… cut off here]", &said[..at]),
+        Some((at, _)) => format!("{}\n[… truncated]", &said[..at]),
         None => said.to_owned(),
     }
 }
@@ -333,9 +333,9 @@ fn write_block(said: &mut String, turn: u32, kind: &BlockKind, tools: bool) {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct SessionTree {
-    /// Only the tree of this session: a name, an id, the beginning of an id, a path, or `me`
+    /// Only the tree of this session: a name, an id, an id prefix, a path, or `me`
     session: Option<String>,
-    /// The trees of every project
+    /// Show the trees of all projects
     #[serde(default)]
     all: bool,
 }
@@ -343,7 +343,7 @@ pub(in crate::mcp) struct SessionTree {
 impl Arguments for SessionTree {
     const NAME: &'static str = "session_tree";
     const TITLE: &'static str = "Lineage of sessions";
-    const DESCRIPTION: &'static str = "Which session was forked from which, at what turn, as trees. \
+    const DESCRIPTION: &'static str = "Shows which session was forked from which, and at which turn, as trees. \
         Example: {\"session\": \"auth-fix\"}";
     const TOUCH: Touch = Touch::Reads;
 
@@ -360,7 +360,7 @@ impl Arguments for SessionTree {
     }
 }
 
-/// A tree without what can be looked up.
+/// A tree without details that can be looked up.
 fn brief(node: &Node) -> Value {
     let mut told = match &node.session {
         Known::Here(session) => {
@@ -379,7 +379,7 @@ fn brief(node: &Node) -> Value {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct SessionStatus {
-    /// Which sessions: names, ids, beginnings of ids, paths, or `me`; every one that is open where nothing is said
+    /// Sessions: names, ids, id prefixes, paths, or `me` (default: all open sessions)
     #[serde(default)]
     sessions: Vec<String>,
 }
@@ -387,7 +387,7 @@ pub(in crate::mcp) struct SessionStatus {
 impl Arguments for SessionStatus {
     const NAME: &'static str = "session_status";
     const TITLE: &'static str = "State of sessions";
-    const DESCRIPTION: &'static str = "Whether sessions are busy, idle, waiting for a permission or stopped. \
+    const DESCRIPTION: &'static str = "Shows whether sessions are busy, idle, waiting for the user or stopped. \
         Example: {\"sessions\": [\"try-1\", \"try-2\"]}";
     const TOUCH: Touch = Touch::Reads;
 
@@ -404,10 +404,10 @@ impl Arguments for SessionStatus {
     }
 }
 
-/// The sessions that words mean; the first word that means none is told by its place.
+/// The sessions that the words refer to; an error names the position of the first unknown one.
 pub(super) fn chosen(call: &Call<'_>, all: &[Session], words: &[String]) -> Result<Vec<Session>, Trouble> {
     if !(1..=64).contains(&words.len()) {
-        return Err(Trouble::argument("sessions", "from 1 to 64 sessions"));
+        return Err(Trouble::argument("sessions", "must have 1 to 64 sessions"));
     }
     let numbered = words.iter().enumerate();
     numbered.map(|(at, word)| call.select_whole(all, &format!("sessions[{at}]"), word)).collect()
@@ -416,11 +416,11 @@ pub(super) fn chosen(call: &Call<'_>, all: &[Session], words: &[String]) -> Resu
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct SessionEvents {
-    /// Only what happened after the event of this number; `last` of the answer before
+    /// Only events after this number; pass `last` from the previous result
     after: Option<i64>,
-    /// Only of this session: a name, an id, the beginning of an id, a path, or `me`
+    /// Only events of this session: a name, an id, an id prefix, a path, or `me`
     session: Option<String>,
-    /// At most this many
+    /// Maximum number of events
     #[schemars(range(min = 1, max = 200))]
     #[serde(default = "fifty")]
     limit: usize,
@@ -432,9 +432,10 @@ fn fifty() -> usize {
 
 impl Arguments for SessionEvents {
     const NAME: &'static str = "session_events";
-    const TITLE: &'static str = "What happened in sessions";
-    const DESCRIPTION: &'static str = "What the agents' hooks told: session_started, forked, busy, idle, waiting, answered, \
-        stopped, oldest first. Without `after`, the newest. Example: {\"after\": 120}";
+    const TITLE: &'static str = "Session events";
+    const DESCRIPTION: &'static str = "Lists events that the agents' hooks reported, oldest first: session_started, \
+        forked, busy, idle, waiting, answered, stopped. Without `after`, returns the most recent ones. Example: \
+        {\"after\": 120}";
     const TOUCH: Touch = Touch::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
@@ -445,7 +446,7 @@ impl Arguments for SessionEvents {
         };
         let mut cursor = match self.after {
             Some(after) => EventCursor::after(after),
-            // Of one session there may be few among many.
+            // A session may have few events among many.
             None if session.is_some() => EventCursor::newest(5_000),
             None => EventCursor::newest(u32::try_from(limit).unwrap_or(50)),
         };

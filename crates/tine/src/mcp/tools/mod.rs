@@ -35,7 +35,7 @@ pub(super) const ALL: [Tool; 16] = [
     Tool::of::<look::SessionStatus>(),
 ];
 
-/// Where a fork runs unless it is said: beside what the person looks at, or only when something is sent.
+/// The default place for a fork: next to the user's pane, or headless with the first message.
 fn usual_place(call: &Call<'_>) -> Place {
     Place::beside(call.tine.context(), Unit::Tab).unwrap_or(Place::None)
 }

@@ -1,4 +1,4 @@
-//! The smart fork: say what you want to build, and go on from where it was solved before.
+//! The smart fork: describe what you want to build, and continue from the session that solved it before.
 
 use std::path::PathBuf;
 
@@ -14,31 +14,31 @@ use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct SmartFork {
-    /// What you want to build or to solve, in plain words
+    /// What you want to build or solve, in plain words
     #[schemars(example = "retry uploads that time out")]
     intent: String,
-    /// At most this many sessions
+    /// Maximum number of sessions
     #[schemars(range(min = 1, max = 50))]
     #[serde(default = "five")]
     limit: usize,
-    /// Only sessions of the project around this directory
+    /// Only sessions of the project that contains this directory
     project_path: Option<PathBuf>,
-    /// A qmd collection that is asked first, where there is one of this name
+    /// qmd collection to search first, if it exists
     #[serde(default = "collection")]
     collection: String,
-    /// Leave out sessions that fit less than this
+    /// Leave out sessions with a lower score
     #[schemars(range(min = 0.0, max = 1.0))]
     min_score: Option<f32>,
-    /// Whether each result has the words that fit
+    /// Include a snippet with each result
     #[serde(default = "yes")]
     include_snippets: bool,
-    /// Fork the best one at once
+    /// Fork the best match immediately
     #[serde(default)]
     auto_fork: bool,
-    /// Fork the result of this rank, as in the answer before: 1 is the best
+    /// Fork the result with this rank; 1 is the best
     #[schemars(range(min = 1, max = 50))]
     fork_index: Option<usize>,
-    /// Whether your own session is among the results, too
+    /// Include your own session
     #[serde(default)]
     include_self: bool,
 }
@@ -58,28 +58,28 @@ fn collection() -> String {
 impl Arguments for SmartFork {
     const NAME: &'static str = "smart_fork";
     const TITLE: &'static str = "Fork from where this was solved before";
-    const DESCRIPTION: &'static str = "Finds the past sessions that suit what you intend to do, best first, and forks one of \
-        them with all its context if you say so: first call it with the intent alone, then again with `fork_index`, or at \
-        once with `auto_fork`. The fork is told what to do with send_message. The source is not changed. \
+    const DESCRIPTION: &'static str = "Finds past sessions that match your intent, best first, and forks one of them \
+        with its full context if you ask for it. Call it with the intent alone, then again with `fork_index`; or pass \
+        `auto_fork` right away. Use send_message to give the fork its task. The source is not changed. \
         Example: {\"intent\": \"csv export for invoices\", \"limit\": 5}";
     const TOUCH: Touch = Touch::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         let limit = count("limit", self.limit, 50)?;
         if self.min_score.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
-            return Err(Trouble::argument("min_score", "a number from 0 to 1"));
+            return Err(Trouble::argument("min_score", "must be from 0 to 1"));
         }
         if self.auto_fork && self.fork_index.is_some() {
-            return Err(Trouble::argument("fork_index", "leave out either it or `auto_fork`"));
+            return Err(Trouble::argument("fork_index", "cannot be combined with `auto_fork`"));
         }
         if self.fork_index.is_some_and(|index| !(1..=limit).contains(&index)) {
-            return Err(Trouble::argument("fork_index", format!("a rank from 1 to {limit}, which is the limit")));
+            return Err(Trouble::argument("fork_index", format!("must be from 1 to {limit} (the limit)")));
         }
         let project = self.project_path.as_deref().map(|path| call.directory("project_path", path)).transpose()?;
         let intent = Intent {
             text: self.intent.clone(),
             project,
-            // Whoever asks may be among them.
+            // The caller may be among them.
             limit: limit + 1,
             min_score: self.min_score,
             collection: Some(self.collection.clone()).filter(|collection| !collection.is_empty()),
@@ -119,18 +119,18 @@ impl Arguments for SmartFork {
 }
 
 impl SmartFork {
-    /// Forks the chosen result, or says why there is none.
+    /// Forks the chosen result, or explains why none can be forked.
     fn fork(&self, call: &Call<'_>, chosen: Option<usize>, place: Place, choices: &[Choice]) -> Result<Value, Trouble> {
         let Some(at) = chosen else {
-            // Nothing that suits can be forked: the best result says why.
+            // No match can be forked: the error is that of the best one.
             if let Some(refusal) = choices.first().filter(|_| self.auto_fork).and_then(|best| best.refusal().cloned()) {
                 return Err(Failure::from(refusal).into());
             }
             let message = match self.fork_index {
-                Some(index) => format!("there is no result {index}"),
-                None => "no session that suits was found".to_owned(),
+                Some(index) => format!("result {index} not found"),
+                None => "no matching session found".to_owned(),
             };
-            let hint = Some("describe the intent in other words, or call list_sessions".to_owned());
+            let hint = Some("rephrase the intent, or call list_sessions".to_owned());
             return Err(Failure::Other { kind: "nothing_found", message, hint }.into());
         };
         let choice = &choices[at];
@@ -171,7 +171,7 @@ fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
     let mut told = failure.as_json();
     told["error"]["next_steps"] = json!([
         "run `tine doctor` to see what is wrong",
-        "run `tine index --rebuild` to make the index anew",
+        "run `tine index --rebuild` to rebuild the index",
         "choose one of fallback_sessions and fork it with fork_session",
     ]);
     told["fallback_sessions"] =

@@ -1,4 +1,4 @@
-//! Workers: several sessions at once, new ones, resumed ones and forks.
+//! Starts workers: several sessions at once, new ones, resumed ones and forks.
 
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,8 @@ pub(in crate::mcp) struct SpawnWorkers {
     /// One to eight workers
     #[schemars(length(min = 1, max = 8))]
     workers: Vec<Worker>,
-    /// Where they run: tabs or panes of the terminal around you, or headless, without a terminal, only while they work on a
-    /// message; auto takes tabs where there are any
+    /// Where to run them: in tabs or panes of the current terminal, or headless (without a terminal, only while they
+    /// work on a message). `auto` uses tabs if the terminal has them
     #[serde(default)]
     layout: Layout,
 }
@@ -39,39 +39,39 @@ pub(in crate::mcp) enum Layout {
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::mcp) struct Worker {
-    /// Where it works; the project around the caller where nothing is said
+    /// Directory to work in (default: the caller's project)
     project_path: Option<PathBuf>,
-    /// Which agent; of a fork or a resumed session its own
+    /// Agent to start (default for a fork or a resumed session: its own agent)
     agent_type: Option<AgentWord>,
-    /// Its name: 2 to 64 of a-z, 0-9 and dashes
+    /// Name of the session: 2 to 64 characters from a-z, 0-9 and dashes
     #[schemars(example = "try-1")]
     name: Option<String>,
-    /// What it is told first
+    /// First prompt
     #[schemars(example = "Find out why the upload times out")]
     prompt: Option<String>,
-    /// The model of a new session
+    /// Model for a new session
     model: Option<String>,
-    /// Go on in this session: a name, an id, the beginning of an id, a path; with `fork_session`, in a fork of it
+    /// Session to resume: a name, an id, an id prefix or a path. With `fork_session`, work in a fork of it
     resume_session_id: Option<String>,
-    /// Fork `resume_session_id` instead of going on in it; `me` forks the caller
+    /// Fork `resume_session_id` instead of resuming it; `me` forks the caller
     #[serde(default)]
     fork_session: bool,
-    /// Go on in the newest session of the directory
+    /// Resume the newest session of the directory
     #[serde(default)]
     continue_session: bool,
-    /// Let it work in a new worktree
+    /// Work in a new worktree
     #[serde(default)]
     use_worktree: bool,
-    /// The branch of that worktree
+    /// Branch for the worktree
     worktree: Option<WorktreeWord>,
-    /// Of a fork in a worktree: whether uncommitted changes are copied into it; has to be said where there are some
+    /// For a fork in a worktree: whether to copy uncommitted changes to it; required if there are any
     carry: Option<bool>,
-    /// Let it work without asking for permissions; refused unless the person allows it in tine's configuration
+    /// Skip permission prompts; refused unless the user allows it in tine's configuration
     #[serde(default)]
     skip_permissions: bool,
 }
 
-/// A worker that can be started.
+/// A worker that is ready to start.
 enum Ready {
     New { new: Box<NewWorker> },
     Resumed { session: Box<Session>, directory: PathBuf, prompt: Option<String>, options: Vec<String> },
@@ -81,16 +81,17 @@ enum Ready {
 impl Arguments for SpawnWorkers {
     const NAME: &'static str = "spawn_workers";
     const TITLE: &'static str = "Start workers";
-    const DESCRIPTION: &'static str = "Starts one to eight sessions that work beside you: new ones, forks of a session with its \
-        whole context, or resumed ones, each in a directory or a worktree of its own. All are checked before the first \
-        starts; the answer says of each whether it did. Collect what they do with wait_sessions. \
+    const DESCRIPTION: &'static str = "Starts one to eight sessions that work in parallel with you: new ones, forks \
+        of a session with its full context, or resumed ones, each in its own directory or worktree. tine checks all \
+        of them before it starts the first one, and reports for each whether it started. Use wait_sessions to collect \
+        their results. \
         Example: {\"workers\": [{\"name\": \"try-1\", \"resume_session_id\": \"me\", \"fork_session\": true, \
         \"use_worktree\": true, \"prompt\": \"Try it with a queue\"}]}";
     const TOUCH: Touch = Touch::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
         if !(1..=8).contains(&self.workers.len()) {
-            return Err(Trouble::argument("workers", "from 1 to 8 workers"));
+            return Err(Trouble::argument("workers", "must have 1 to 8 workers"));
         }
         let place = self.layout.place(call)?;
         let sessions = call.sessions()?;
@@ -98,7 +99,7 @@ impl Arguments for SpawnWorkers {
         for (at, worker) in self.workers.iter().enumerate() {
             if let Some(name) = worker.name.as_deref() {
                 if names.contains(&name) {
-                    return Err(Trouble::argument(&format!("workers[{at}].name"), "is another worker's, too"));
+                    return Err(Trouble::argument(&format!("workers[{at}].name"), "is used by another worker"));
                 }
                 names.push(name);
             }
@@ -107,7 +108,7 @@ impl Arguments for SpawnWorkers {
         let ready: Vec<Ready> =
             numbered.map(|(at, worker)| worker.ready(call, &sessions, at, place)).collect::<Result<_, _>>()?;
         let mut told: Vec<Value> = Vec::new();
-        // The background processes that end again if the call is cancelled.
+        // Background processes to end if the call is cancelled.
         let mut background: Vec<WorkerProcess> = Vec::new();
         for (at, (ready, worker)) in ready.into_iter().zip(&self.workers).enumerate() {
             if call.cancel.is_cancelled() {
@@ -147,31 +148,29 @@ impl Layout {
         match (Place::beside(call.tine.context(), unit), self) {
             (Some(place), _) => Ok(place),
             (None, Layout::Auto) => Ok(Place::Headless),
-            (None, _) => {
-                Err(Trouble::argument("layout", "there is no terminal around that has panes; say `auto` or `headless`"))
-            }
+            (None, _) => Err(Trouble::argument("layout", "not inside a terminal with panes; use `auto` or `headless`")),
         }
     }
 }
 
 impl Worker {
-    /// Checks what is asked for, and decides what is done.
+    /// Checks the request and decides what to do.
     fn ready(&self, call: &Call<'_>, sessions: &[Session], at: usize, place: Place) -> Result<Ready, Trouble> {
         let field = |name: &str| format!("workers[{at}].{name}");
         let wrong = |name: &str, message: &str| Err(Trouble::argument(&field(name), message));
         if self.fork_session && self.resume_session_id.is_none() && !self.continue_session {
-            return wrong("fork_session", "a fork needs a source: say `resume_session_id` or `continue_session`, too");
+            return wrong("fork_session", "needs a source: pass `resume_session_id` or `continue_session`");
         }
         if self.continue_session && self.resume_session_id.is_some() {
-            return wrong("continue_session", "leave out either it or `resume_session_id`");
+            return wrong("continue_session", "cannot be combined with `resume_session_id`");
         }
         if let Some(prompt) = &self.prompt {
             engine::check_message(prompt).map_err(|error| Trouble::argument(&field("prompt"), error.to_string()))?;
         } else if place == Place::Headless && !self.fork_session {
-            return wrong("prompt", "without a terminal something must be said");
+            return wrong("prompt", "is required for a headless session");
         }
         if self.model.as_deref().is_some_and(|model| model.starts_with('-') || model.trim().is_empty()) {
-            return wrong("model", "is no model, but an option or nothing");
+            return wrong("model", "is not a model name");
         }
         if self.skip_permissions {
             call.policy.check_skipping()?;
@@ -183,7 +182,7 @@ impl Worker {
         };
         let is_worktree = self.use_worktree || self.worktree.is_some();
         if self.carry.is_some() && !(self.fork_session && is_worktree) {
-            return wrong("carry", "only a fork in a worktree can carry uncommitted changes");
+            return wrong("carry", "applies only to a fork in a worktree");
         }
         let source = match (&self.resume_session_id, self.continue_session) {
             (Some(word), _) => Some(call.select(sessions, &field("resume_session_id"), word)?),
@@ -192,7 +191,7 @@ impl Worker {
                 let me = call.me(sessions).map(|me| me.key());
                 let others = sessions.iter().filter(|session| Some(session.key()) != me);
                 let Some(newest) = engine::newest_in(others, here) else {
-                    return wrong("continue_session", "there is no session in that directory");
+                    return wrong("continue_session", "no session found in that directory");
                 };
                 Some(engine::Selection { session: newest.clone(), turns: None })
             }
@@ -213,7 +212,7 @@ impl Worker {
             if is_worktree {
                 let WorktreeWord { branch, base } = self.worktree.clone().unwrap_or_default();
                 let Some(branch) = branch.or_else(|| chosen_name.as_ref().map(ToString::to_string)) else {
-                    return wrong("worktree.branch", "say a branch, or a name for the worker");
+                    return wrong("worktree.branch", "pass a branch, or a name for the worker");
                 };
                 worktree = Some(NewWorktree { branch, base });
             }
@@ -221,7 +220,7 @@ impl Worker {
             return Ok(Ready::New { new: Box::new(new) });
         };
         if self.model.is_some() {
-            return wrong("model", "a session keeps its model; leave it out where one is resumed or forked");
+            return wrong("model", "applies only to new sessions; resumed and forked sessions keep their model");
         }
         if !self.fork_session {
             return self.resumed(call, at, place, selection, directory);
@@ -238,7 +237,7 @@ impl Worker {
         request.carry = self.carry.unwrap_or(false);
         let mut plan = fork::plan(call, &request)?;
         fork::check_changes(&plan, self.carry)?;
-        // An agent may refuse an option that it is given twice.
+        // An agent may refuse a repeated option.
         let skipping = self.skipping(plan.agent).into_iter().filter(|option| !plan.profile.args.contains(option));
         let skipping: Vec<String> = skipping.collect();
         plan.profile.args.extend(skipping);
@@ -256,34 +255,31 @@ impl Worker {
         let wrong = |name: &str, message: &str| Err(Trouble::argument(&format!("workers[{at}].{name}"), message));
         let session = selection.session;
         if selection.turns.is_some() {
-            return wrong("resume_session_id", "is a point in a session; say `fork_session`, too");
+            return wrong("resume_session_id", "names a turn; pass `fork_session` to fork there");
         }
         if self.name.is_some() {
-            return wrong("name", "a resumed session keeps its name; leave it out, or say `fork_session`, too");
+            return wrong("name", "a resumed session keeps its name; leave this out or pass `fork_session`");
         }
         if self.use_worktree || self.worktree.is_some() {
-            return wrong("use_worktree", "a resumed session works where it worked; say `fork_session`, too");
+            return wrong(
+                "use_worktree",
+                "a resumed session stays in its directory; pass `fork_session` to use a worktree",
+            );
         }
         if self.agent_type.is_some_and(|agent| Agent::from(agent) != session.view.agent) {
-            return wrong("agent_type", "another agent cannot resume it; say `fork_session`, too");
+            return wrong("agent_type", "a different agent cannot resume this session; pass `fork_session`");
         }
         if session.view.state != State::Stopped {
-            return wrong(
-                "resume_session_id",
-                "runs already; speak to it with send_message, or say `fork_session`, too",
-            );
+            return wrong("resume_session_id", "is already running; use send_message, or pass `fork_session`");
         }
         let own = session.view.cwd.clone().unwrap_or_else(|| call.tine.context().cwd.clone());
         if place == Place::Headless
             && directory.as_deref().is_some_and(|other| other.canonicalize().ok() != own.canonicalize().ok())
         {
-            return wrong(
-                "project_path",
-                "without a terminal a session goes on where it worked; say `fork_session`, too",
-            );
+            return wrong("project_path", "a headless session stays in its directory; pass `fork_session`");
         }
         if place == Place::Headless && self.skip_permissions {
-            return wrong("skip_permissions", "without a terminal a session goes on as it was started");
+            return wrong("skip_permissions", "a headless session keeps the permissions it was started with");
         }
         let directory = directory.unwrap_or(own);
         call.policy.check_start(&directory, &format!("resume {}", session.view.label()))?;
@@ -292,7 +288,7 @@ impl Worker {
         Ok(Ready::Resumed { session: Box::new(session), directory, prompt: self.prompt.clone(), options })
     }
 
-    /// The agent's own words for asking nobody.
+    /// The agent's options to skip permission prompts.
     fn skipping(&self, agent: Agent) -> Vec<String> {
         let option = agents::about(agent).options.skip_permissions;
         if self.skip_permissions { vec![option.to_owned()] } else { Vec::new() }
@@ -304,7 +300,7 @@ impl Ready {
     fn start(self, call: &Call<'_>, place: Place, background: &mut Vec<WorkerProcess>) -> Result<Value, Trouble> {
         match self {
             Ready::Fork { mut plan } => {
-                // Without a terminal, what it is told is said in the background: others are to start meanwhile.
+                // Headless prompts are sent in the background, so that the other workers can start meanwhile.
                 let said = if plan.place == Place::Headless { plan.prompt.take() } else { None };
                 let (made, opened) = fork::apply(call, &plan)?;
                 if let (Some(said), Some(id)) = (said, made.session.id()) {

@@ -79,7 +79,7 @@ impl Asked {
         modes.get(1).map(|mode| self.with(Answer::Approve { mode: Some((*mode).to_owned()) }))
     }
 
-    /// Denies it. The turn goes on unless it is interrupted.
+    /// Denies it. The turn continues unless it is interrupted.
     pub(crate) fn deny(&self, reason: Option<String>, interrupt: bool) -> Action {
         self.with(Answer::Deny { reason, interrupt })
     }

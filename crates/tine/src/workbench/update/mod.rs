@@ -1,4 +1,4 @@
-//! How an event changes the state. Pure: what has to be done outside is returned.
+//! How an event changes the state. Pure: side effects are returned.
 
 mod chat;
 mod fork;
@@ -14,7 +14,7 @@ use super::event::{Effect, Event, Trouble};
 use super::state::{Message, Popup, Screen, State};
 use crate::keymap::Key;
 
-/// Takes in an event and returns what is to be done.
+/// Handles an event and returns its effects.
 pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
     match event {
         Event::Key(key) => pressed(state, key),

@@ -103,7 +103,7 @@ pub(super) fn filter(state: &mut State, key: Key) -> Vec<Effect> {
     preview(state)
 }
 
-/// Reads the selected session for the preview, unless it is there.
+/// Reads the selected session for the preview, unless it is loaded.
 pub(super) fn preview(state: &mut State) -> Vec<Effect> {
     let Some(session) = state.selection().filter(|_| state.has_preview()).cloned() else {
         state.preview = None;

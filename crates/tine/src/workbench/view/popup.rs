@@ -134,7 +134,7 @@ pub(super) fn rename(frame: &mut Frame<'_>, session: &Session, name: &str) {
     super::prompt_line(frame, inner, "name: ", name, true);
 }
 
-/// Everything that the plan says, before Enter makes the fork.
+/// The complete plan, before Enter creates the fork.
 pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     let source = &dialog.request.source.view;
     let at = dialog.request.turns.unwrap_or(source.turns);
@@ -174,7 +174,7 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
             plan.losses.iter().for_each(|loss| fact("Lost", loss.clone()));
             plan.warnings.iter().for_each(|warning| fact("Warning", warning.clone()));
             if plan.leaves_changes {
-                let carry = if dialog.request.carry { "carried along" } else { "stay behind" };
+                let carry = if dialog.request.carry { "copied" } else { "not copied" };
                 fact("Changes", format!("{carry}   (alt+c)"));
             }
         }

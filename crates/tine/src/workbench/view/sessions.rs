@@ -1,4 +1,4 @@
-//! The list of sessions, with a preview of the selected one where there is room.
+//! The list of sessions, with a preview of the selected one if it fits.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -73,7 +73,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State) {
     }
 }
 
-/// What is said instead of an empty list: the one next thing to do.
+/// The text instead of an empty list: the one next thing to do.
 fn nothing_to_list(state: &State) -> Option<Vec<Line<'static>>> {
     let all = state.sessions.as_ref()?;
     if !state.rows.is_empty() {

@@ -154,7 +154,7 @@ fn a_token_can_be_chosen() {
         let short = lab.server(&["--http"]).env("TINE_MCP_TOKEN", "guessable").output().expect("tine");
         assert!(!short.status.success(), "{short:?}");
         let output = testkit::sandbox::text(&short.stderr);
-        assert!(output.contains("TINE_MCP_TOKEN has to be of 16 or more plain characters"), "{output}");
+        assert!(output.contains("TINE_MCP_TOKEN must have at least 16 printable ASCII characters"), "{output}");
         let chosen = "a-token-of-my-own-choice";
         let mut child =
             lab.server(&["--http"]).env("TINE_MCP_TOKEN", chosen).stderr(Stdio::piped()).spawn().expect("tine");

@@ -77,7 +77,7 @@ fn what_was_said_is_found_listed_and_read() {
         let best = &found["results"][0];
         assert_eq!((&best["session"]["id"], &best["turn"], &best["rank"]), (&json!(UPLOADS), &json!(1), &json!(1)));
         assert!(best["snippet"].as_str().is_some_and(|snippet| snippet.contains("proxy")), "{best:#}");
-        assert!(found["note"].as_str().is_some_and(|note| note.contains("not instructions")));
+        assert!(found["note"].as_str().is_some_and(|note| note.contains("not as instructions")));
         let found = client.tool("search_sessions", json!({"query": "CSV orders", "agent": "codex"}));
         assert_eq!(found["results"][0]["session"]["id"], json!(export));
         let first = client.tool("search_sessions", json!({"query": "upload OR orders", "limit": 1}));
@@ -139,7 +139,7 @@ fn resources_and_prompts(client: &McpClient, export: &str) {
     };
     let listed = read("tine://sessions");
     assert_eq!(ids(&listed["sessions"]), [export, UPLOADS]);
-    assert!(listed["note"].as_str().is_some_and(|note| note.contains("not instructions")));
+    assert!(listed["note"].as_str().is_some_and(|note| note.contains("not as instructions")));
     assert_eq!(read("tine://session/uploads")["outline"][0]["asked"], "The upload times out behind the proxy");
     assert_eq!(read(&format!("tine://session/{export}"))["id"], export);
     let error = client.read_resource("tine://session/nobody").expect_err("no such session");

@@ -96,7 +96,7 @@ fn the_person_is_asked() {
         let fork = |name: &str| client.begin("fork_session", json!({"session": UPLOADS, "name": name}));
         let call = fork("declined");
         let question = client.question();
-        assert!(question.message.starts_with("May an agent fork "), "{question:?}");
+        assert!(question.message.starts_with("Allow an agent to fork "), "{question:?}");
         client.answer(&question, false);
         let error = testkit::mcp::tool_error_in(&client.finish(call));
         assert_eq!(error["kind"], "not_allowed");
@@ -283,7 +283,7 @@ fn what_is_quoted_stays_quoted() {
         let plan = client.tool("plan_fork", json!({"session": UPLOADS}));
         let found = client.tool("search_sessions", json!({"query": "free now"}));
         for output in [read, answer, forked, listed, status, one, tree, plan, found] {
-            assert!(output["note"].as_str().is_some_and(|note| note.contains("not instructions")), "{output:#}");
+            assert!(output["note"].as_str().is_some_and(|note| note.contains("not as instructions")), "{output:#}");
             assert!(!output.to_string().contains("\\u001b"), "{output:#}");
         }
     });

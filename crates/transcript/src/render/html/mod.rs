@@ -101,7 +101,7 @@ impl<W: Write> Html<W> {
         if is_open { self.line("</div>") } else { Ok(()) }
     }
 
-    /// Something long behind one line.
+    /// Long text, folded under one line.
     fn folded(&mut self, class: &str, summary: &str, prose: &str) -> io::Result<()> {
         self.line(format_args!("<details class=\"step {class}\"><summary>{summary}</summary>\n<div class=\"prose\">"))?;
         for segment in segments(&clean(prose)) {
@@ -183,7 +183,7 @@ impl<W: Write> Html<W> {
     fn content(&mut self, block: &Block) -> io::Result<()> {
         let full = self.tools == Tools::Full;
         match &block.kind {
-            BlockKind::Prompt { text, steer: true } => self.prompt(text, Some("Added while the agent was at work")),
+            BlockKind::Prompt { text, steer: true } => self.prompt(text, Some("Sent while the agent was busy")),
             BlockKind::Prompt { text, .. } if is_turn_prompt(block) => {
                 self.prompt(text, is_seed(text).then_some(words::SEED))
             }
@@ -209,7 +209,7 @@ impl<W: Write> Html<W> {
             BlockKind::Compaction { summary } => {
                 self.line("<p class=\"compaction\">history compacted</p>")?;
                 let shown = full && !summary.trim().is_empty();
-                if shown { self.folded("summary", "What the agent remembers of it", summary) } else { Ok(()) }
+                if shown { self.folded("summary", "Summary for the agent", summary) } else { Ok(()) }
             }
             BlockKind::Notice { notice, text } => self.notice(*notice, text),
             BlockKind::Subagent { id, role, description } => {

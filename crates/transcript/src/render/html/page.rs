@@ -1,4 +1,4 @@
-//! What stands around the turns: the head of the page with its style, the facts of the session, the foot.
+//! The page around the turns: its head with the style, the facts of the session, the foot.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -36,11 +36,11 @@ pub(super) fn head<W: Write>(writer: &mut W, session: &SessionView, part: Part) 
     writeln!(writer, "</dl>\n</header>")
 }
 
-/// Writes everything behind the last turn.
+/// Writes everything after the last turn.
 pub(super) fn foot<W: Write>(writer: &mut W, defects: &Defects) -> io::Result<()> {
     writeln!(writer, "<footer>")?;
     if !defects.is_empty() {
-        writeln!(writer, "<p>Not everything could be read:</p>\n<ul>")?;
+        writeln!(writer, "<p>Some records could not be read:</p>\n<ul>")?;
         for line in words::defects(defects) {
             writeln!(writer, "<li>{}</li>", escaped(&line))?;
         }

@@ -16,7 +16,7 @@ use crate::seed::is_seed;
 use crate::text::clean;
 use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 
-/// Writes Markdown; what a subagent did stands in a quote.
+/// Writes Markdown; a subagent's work is quoted.
 #[derive(Debug)]
 pub struct Markdown<W> {
     writer: W,
@@ -185,7 +185,7 @@ impl<W: Write> Renderer for Markdown<W> {
         match &block.kind {
             BlockKind::Prompt { text, steer } => {
                 if *steer {
-                    self.paragraph(depth, "*Added while the agent was at work:*")?;
+                    self.paragraph(depth, "*Sent while the agent was busy:*")?;
                 } else if !is_turn_prompt(block) {
                     self.paragraph(depth, "*Prompt:*")?;
                 } else if is_seed(text) {
@@ -226,7 +226,7 @@ impl<W: Write> Renderer for Markdown<W> {
 
     fn end(&mut self, defects: &Defects) -> io::Result<()> {
         if !defects.is_empty() {
-            self.paragraph(0, "*Not everything could be read:*")?;
+            self.paragraph(0, "*Some records could not be read:*")?;
             for line in words::defects(defects) {
                 self.item(0, &line)?;
             }

@@ -16,7 +16,7 @@ pub(super) fn fenced(language: &str, content: &str) -> String {
 /// `text`, which is one line, as inline code.
 pub(super) fn code_span(text: &str) -> String {
     let ticks = "`".repeat(longest_run(text) + 1);
-    // A space beside a backtick is not part of the code; one at both ends is taken away by readers.
+    // A space next to a backtick is not part of the code; readers strip one at each end.
     let space = if text.starts_with(['`', ' ']) || text.ends_with(['`', ' ']) { " " } else { "" };
     format!("{ticks}{space}{text}{space}{ticks}")
 }
@@ -77,7 +77,7 @@ enum Open {
     Html,
 }
 
-/// What a paragraph written behind `markdown` would become a part of.
+/// The construct that a paragraph after `markdown` would become part of.
 fn open_at_end(markdown: &str) -> Option<Open> {
     const SENTINEL: &str = "\n\nsentinel";
     let probe = format!("{markdown}{SENTINEL}");

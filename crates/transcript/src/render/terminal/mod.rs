@@ -28,7 +28,7 @@ use crate::{Block, BlockKind, Defects, NoticeKind, SessionView};
 /// What the terminal can show.
 #[derive(Debug, Clone)]
 pub struct Style {
-    /// Whether looks and colours are written. What they say is said without them as well.
+    /// Whether styles and colours are written. The text carries the same meaning without them.
     pub color: bool,
     /// The columns of the terminal.
     pub width: usize,
@@ -51,9 +51,9 @@ pub struct Terminal<W> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Piece {
-    /// What introduces the next piece: no blank line behind it.
+    /// A heading for the next piece: no blank line after it.
     Rule,
-    /// A call, an output or a notice: they stand close together.
+    /// A call, an output or a notice: they are not separated by blank lines.
     Step,
     /// Anything else: a blank line on both sides.
     Paragraph,
@@ -142,7 +142,7 @@ impl<W: Write> Terminal<W> {
     fn prompt(&mut self, depth: usize, text: &str, steer: bool) -> io::Result<()> {
         let text = clean(text);
         let note = match steer {
-            true => "(added while the agent was at work) ".to_owned(),
+            true => "(sent while the agent was busy) ".to_owned(),
             false if is_seed(&text) => format!("({}) ", words::SEED.to_lowercase()),
             false => String::new(),
         };
@@ -157,8 +157,8 @@ impl<W: Write> Terminal<W> {
         self.plain(depth, &lead, words::trimmed(&text), look)
     }
 
-    /// Text that is not Markdown, broken at words; its own line breaks and indents stay. Nothing
-    /// is written under the mark at the left, and the note stands before the text.
+    /// Text that is not Markdown, wrapped at words; its own line breaks and indentation are kept. Nothing is written
+    /// below the mark on the left, and the note precedes the text.
     fn plain(&mut self, depth: usize, [mark, note]: &[Span; 2], text: &str, look: Look) -> io::Result<()> {
         self.open(Piece::Paragraph, depth)?;
         let indent_of_mark = width(&mark.text);

@@ -46,7 +46,7 @@ impl Span {
     }
 }
 
-/// A line of text. Invariant: what stands in it is clean and holds no line break.
+/// A line of text. Invariant: its text is clean and has no line breaks.
 pub(super) type Line = Vec<Span>;
 
 /// Adds text to a line, to the last span where the look is the same.
@@ -57,7 +57,7 @@ pub(super) fn push(line: &mut Line, text: &str, look: Look) {
     }
 }
 
-/// The line as it is written, without blanks at its end. Every look ends within the line, so that a pager may start anywhere.
+/// The line as written, without trailing blanks. Every style ends within the line, so that a pager may start anywhere.
 pub(super) fn painted(line: &[Span], color: bool) -> String {
     let mut out = String::new();
     let content = line.iter().rposition(|span| !span.text.trim_end().is_empty()).map_or(0, |last| last + 1);

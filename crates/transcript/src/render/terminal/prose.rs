@@ -11,8 +11,7 @@ use crate::text::{clean, one_line, width};
 
 /// Lays out Markdown in lines of at most `columns`. Code and words that cannot be broken may be longer.
 ///
-/// Without `color`, what a look would tell is told by marks: code by backticks, headings by `#`, struck-out text
-/// by `~~`.
+/// Without `color`, marks replace styles: backticks for code, `#` for headings, `~~` for struck-out text.
 #[derive(Default)]
 pub(super) struct Layout {
     columns: usize,
@@ -204,7 +203,7 @@ impl Layout {
         }
     }
 
-    /// Writes where a link leads, unless its text says that already.
+    /// Writes the target of a link, unless its text contains it.
     fn close_target(&mut self) {
         let Some((target, start)) = self.targets.pop() else { return };
         let text: String = self.inline.iter().skip(start).map(|span| span.text.as_str()).collect();
@@ -237,7 +236,7 @@ impl Layout {
         }
     }
 
-    /// A blank line between two blocks, but neither at the start nor behind the marker of an item.
+    /// A blank line between two blocks, but neither at the start nor after the marker of an item.
     fn gap(&mut self) {
         self.flush();
         let behind_marker = self.containers.last().is_some_and(|container| container.marker.is_some());

@@ -7,8 +7,8 @@ use super::paint::{Line, Look, Span, push};
 
 /// Breaks `spans` at white space into lines of at most `width` columns.
 ///
-/// A word that is longer than a line stays whole, so that an address can still be copied. Wide characters, as in
-/// Chinese and Japanese, are words of their own, but for marks that may not begin a line.
+/// A word that is longer than a line is not split, so that an address can still be copied. Wide characters, as in
+/// Chinese and Japanese, are separate words, except for marks that may not start a line.
 pub(super) fn at_words(spans: &[Span], width: usize) -> impl Iterator<Item = Line> {
     let mut words = words(spans);
     let mut next: Option<Word> = None;
