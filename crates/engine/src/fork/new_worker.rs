@@ -20,7 +20,7 @@ use crate::run::worker::WorkerProcess;
 use crate::sessions::catalog::Quiet;
 use crate::sessions::survey;
 
-/// A new session, as somebody asks for it.
+/// A new session, as requested.
 #[derive(Debug, Clone)]
 pub struct NewWorker {
     /// Its agent.

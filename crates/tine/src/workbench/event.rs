@@ -83,7 +83,7 @@ pub(crate) enum Event {
         /// The session.
         session: Option<Box<Session>>,
     },
-    /// What was said in a session before its tab was opened.
+    /// The transcript of a session from before its tab was opened.
     TabHistory {
         /// The request that this answers.
         ticket: u64,
@@ -146,7 +146,7 @@ pub(crate) enum Event {
     Done(String),
     /// Something didn't work.
     Failed(Trouble),
-    /// tine is asked to end, or its terminal is gone.
+    /// tine received a signal to end, or its terminal was closed.
     Terminated,
     /// Something that doesn't matter.
     Ignored,
@@ -220,7 +220,7 @@ pub(crate) enum Effect {
     Fork {
         /// The plan.
         plan: Box<Plan>,
-        /// The turn of the source whose prompt is to be changed in the fork, and the source.
+        /// The turn of the source whose prompt the user changes in the fork, and the source.
         edit: Option<(u32, Box<Session>)>,
     },
     /// Open a chat.
@@ -265,7 +265,7 @@ pub(crate) enum Effect {
         /// The path, name or id of the session.
         session: String,
     },
-    /// Read what was said in a session.
+    /// Read a session's transcript for a tab.
     ReadTab {
         /// Names the request in the answer.
         ticket: u64,

@@ -148,7 +148,7 @@ pub(crate) enum Popup {
         /// The name so far.
         name: String,
     },
-    /// Something that has to be confirmed.
+    /// A change that the user confirms.
     Confirm {
         /// What is asked.
         question: String,
@@ -214,7 +214,7 @@ pub(crate) struct ForkDialog {
     pub workspace_is_chosen: bool,
     /// The last prompt that the fork gets.
     pub prompt: Option<String>,
-    /// The turn whose prompt is to be changed in the fork.
+    /// The turn whose prompt the user changes in the fork.
     pub edit: Option<u32>,
     /// Whether the fork is being made.
     pub is_running: bool,
@@ -389,7 +389,7 @@ impl State {
         usize::from(self.size.1.saturating_sub(3 + self.tab_bar_height())).max(1)
     }
 
-    /// The rows of the tab bar. Without tabs there is none.
+    /// The rows of the tab bar, which is hidden without tabs.
     pub(crate) fn tab_bar_height(&self) -> u16 {
         u16::from(!self.tabs.is_empty())
     }

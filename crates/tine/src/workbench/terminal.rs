@@ -100,7 +100,7 @@ impl Screen {
 }
 
 impl Keyboard {
-    /// Reports what is typed until nobody listens.
+    /// Reports what is typed until the workbench ends.
     fn report(&self, events: &Sender<Event>) {
         loop {
             if self.is_lent.load(Ordering::SeqCst) {

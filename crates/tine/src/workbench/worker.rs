@@ -68,7 +68,7 @@ pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>
     Workers { desk, search, reader, watch, chats: Some(chats), closing: Some(closing) }
 }
 
-/// How often a transcript that is followed is looked at.
+/// How often a transcript that is followed is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Reports when the transcript that is followed changes. Without one, this thread sleeps.
@@ -418,7 +418,7 @@ impl Worker {
         Ok(document)
     }
 
-    /// What was said in a session before its tab was opened, and the prompts in it. Later turns are in the tab's log.
+    /// A session's transcript from before its tab was opened, and the prompts in it. Later turns are in the tab's log.
     fn read_tab(
         &self,
         session: &Session,
@@ -456,7 +456,7 @@ impl Worker {
         }
     }
 
-    /// Makes a fork, and takes the prompt that is to be changed from its source.
+    /// Creates a fork, and reads the prompt for the user to change from its source.
     fn fork(&self, plan: &Plan, edit: Option<(u32, Box<Session>)>) -> Result<Event, engine::Error> {
         let prompt = edit.map(|(turn, source)| self.prompt_of(&source, turn)).transpose()?.flatten();
         let forked = Box::new(self.tine.apply_fork(plan, &Quiet)?);
@@ -477,8 +477,8 @@ impl Worker {
         Ok(found)
     }
 
-    /// The session of a tab, as its file says now. A session that the agent has only begun to write is looked for again
-    /// after the next turn.
+    /// The session of a tab, as its file says now. A session that the agent has only begun to write is read
+    /// again after the next turn.
     fn refresh_tab(&self, tab: u64, session: &str) -> Result<Event, engine::Error> {
         let session = self.find(session).or_log("look at the session of a tab").map(Box::new);
         Ok(Event::TabSession { tab, session })
@@ -489,7 +489,7 @@ impl Worker {
         Ok(self.tine.resolve_among(&self.tine.all_sessions(&Quiet)?, session)?.session)
     }
 
-    /// The sessions whose tabs were open. Those that are gone get no tab.
+    /// The sessions whose tabs were open. Deleted ones get no tab.
     fn restore_tabs(&self) -> Result<Event, engine::Error> {
         let records = TabRecord::all(&self.tine)?;
         if records.is_empty() {

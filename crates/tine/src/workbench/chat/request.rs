@@ -1,9 +1,9 @@
-//! What an agent asks for, and how the person answers it. Nothing is answered without a key.
+//! Requests of an agent, and how the user answers them. Nothing is answered without a key.
 
 use engine::chat::{Action, AgentRequest, Answer, Ask, Question};
 use transcript::render::to_json_pretty;
 
-/// A request with what the person has chosen so far.
+/// A request with the user's choices so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub request: AgentRequest,
@@ -11,7 +11,7 @@ pub(crate) struct Asked {
     pub choosing: Choosing,
 }
 
-/// How far the person is with an answer.
+/// How much of an answer the user has given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choosing {
     /// A key decides.
@@ -104,7 +104,7 @@ impl Asked {
         }
     }
 
-    /// Takes the choice, the reason, the arguments or the answer that is ready. Nothing while more is to be answered.
+    /// Takes the choice, the reason, the arguments or the answer that is ready. `None` while questions remain.
     pub(crate) fn confirm(&mut self) -> Option<Action> {
         match self.choosing.clone() {
             Choosing::Key => None,
