@@ -34,7 +34,7 @@ pub(super) struct Subagents {
     transcript: PathBuf,
     side: PathBuf,
     by_call: Rc<HashMap<String, Subagent>>,
-    /// Those of which no meta file tells, once somebody asked for one.
+    /// Subagents without a meta file, once one has been requested.
     untold: Rc<OnceCell<Vec<Untold>>>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct First {
     pub session: Option<String>,
     /// What it was asked.
     pub prompt: String,
-    /// The same as it stands in the file, with its quotation marks, if it is a string.
+    /// The same as written in the file, with its quotation marks, if it is a string.
     pub quoted: Option<String>,
     pub at: Option<Timestamp>,
 }

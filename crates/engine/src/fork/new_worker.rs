@@ -20,12 +20,12 @@ use crate::run::worker::WorkerProcess;
 use crate::sessions::catalog::Quiet;
 use crate::sessions::survey;
 
-/// A new session, as somebody asks for it.
+/// A request for a new session.
 #[derive(Debug, Clone)]
 pub struct NewWorker {
     /// Its agent.
     pub agent: Agent,
-    /// Its name; one is made up if there is none.
+    /// Its name; generated if missing.
     pub name: Option<SessionName>,
     /// How it is launched, and its first prompt.
     pub launch: LaunchRequest,

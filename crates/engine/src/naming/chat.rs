@@ -161,12 +161,12 @@ pub(crate) fn settle(ctx: &Ctx, chat: &mut OpenChat, id: &SessionId) -> Result<b
     Ok(true)
 }
 
-/// Ends the agent, and forgets the session if nothing was said in it.
+/// Ends the agent, and discards the session if it has no messages.
 pub(crate) fn close(ctx: &Ctx, chat: OpenChat) {
     let OpenChat { chat, unbegun, .. } = chat;
     drop(chat);
     if let Some(key) = unbegun {
-        ctx.registry().forget_start(&key).or_log("forget a chat in which nothing was said");
+        ctx.registry().forget_start(&key).or_log("discard a chat without messages");
     }
 }
 

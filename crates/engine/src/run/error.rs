@@ -138,7 +138,7 @@ pub enum Error {
     #[error("{} no longer reads the format of this session", .0.product_name())]
     OldFormat(Agent),
     /// The same, and the session has no turn that could be handed over.
-    #[error("nothing was said in session `{session}`, and {} no longer reads its format", .agent.product_name())]
+    #[error("session `{session}` has no messages, and {} no longer reads its format", .agent.product_name())]
     EmptyOldFormat {
         /// The session.
         session: String,

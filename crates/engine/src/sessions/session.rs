@@ -60,7 +60,8 @@ pub struct Details {
     pub known: Option<Known>,
     /// Whether records precede others that they follow.
     pub disordered: bool,
-    /// Whether the agent itself would go on from another record than the history's last, and not find what was said.
+    /// Whether the agent itself would continue from another record than the last one of the history, and not find the
+    /// conversation.
     pub tip_differs: bool,
     /// The turn of each record on the history that names a missing parent and follows another record instead.
     pub gaps: Vec<u32>,

@@ -79,7 +79,7 @@ pub(crate) enum Event {
         /// The session.
         session: Box<Session>,
     },
-    /// What was said in a session before its tab was opened.
+    /// The conversation of a session before its tab was opened.
     TabHistory {
         /// The request that this answers.
         ticket: u64,
@@ -212,7 +212,7 @@ pub(crate) enum Effect {
     Fork {
         /// The plan.
         plan: Box<Plan>,
-        /// The turn of the source whose prompt is to be changed in the fork, and the source.
+        /// The turn of the source whose prompt will be edited in the fork, and the source.
         edit: Option<(u32, Box<Session>)>,
     },
     /// Open a chat.
@@ -250,7 +250,7 @@ pub(crate) enum Effect {
         /// The path, name or id of the session.
         session: String,
     },
-    /// Read what was said in a session.
+    /// Read the conversation of a session.
     ReadTab {
         /// Names the request in the answer.
         ticket: u64,

@@ -146,7 +146,7 @@ pub(crate) enum Popup {
         /// The name so far.
         name: String,
     },
-    /// Something that has to be confirmed.
+    /// A question for the user to confirm.
     Confirm {
         /// What is asked.
         question: String,
@@ -210,7 +210,7 @@ pub(crate) struct ForkDialog {
     pub ticket: u64,
     /// Whether the user has chosen the workspace.
     pub workspace_is_chosen: bool,
-    /// The turn whose prompt is to be changed in the fork.
+    /// The turn whose prompt will be edited in the fork.
     pub edit: Option<u32>,
     /// Whether the fork is being made.
     pub is_running: bool,
@@ -385,7 +385,7 @@ impl State {
         usize::from(self.size.1.saturating_sub(3 + self.tab_bar_height())).max(1)
     }
 
-    /// The rows of the tab bar. Without tabs there is none.
+    /// The rows of the tab bar; 0 without tabs.
     pub(crate) fn tab_bar_height(&self) -> u16 {
         u16::from(!self.tabs.is_empty())
     }

@@ -91,7 +91,7 @@ impl Screen {
 }
 
 impl Keyboard {
-    /// Reports what is typed until nobody listens.
+    /// Reports input until the receiver is dropped.
     fn report(&self, events: &Sender<Event>) {
         loop {
             if self.is_lent.load(Ordering::SeqCst) {

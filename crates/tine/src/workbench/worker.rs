@@ -63,7 +63,7 @@ pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>
     Workers { desk, search, watch, chats: Some(chats), closing: Some(closing) }
 }
 
-/// How often a transcript that is followed is looked at.
+/// How often a followed transcript is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Reports when the transcript that is followed changes. Without one, this thread sleeps.
@@ -399,7 +399,7 @@ impl Worker {
         Ok(document)
     }
 
-    /// What was said in a session before its tab was opened, and the prompts in it. Later turns are in the tab's log.
+    /// The conversation of a session before its tab was opened, and the prompts in it. Later turns are in the tab's log.
     fn read_tab(
         &self,
         session: &Session,
@@ -436,7 +436,7 @@ impl Worker {
         }
     }
 
-    /// Makes a fork, and takes the prompt that is to be changed from its source.
+    /// Creates a fork, and reads the prompt to edit from its source.
     fn fork(&self, plan: &Plan, edit: Option<(u32, Box<Session>)>) -> Result<Event, engine::Error> {
         let prompt = edit.map(|(turn, source)| self.prompt_of(&source, turn)).transpose()?.flatten();
         let forked = Box::new(self.tine.apply_fork(plan, &Quiet)?);
@@ -457,8 +457,8 @@ impl Worker {
         Ok(found)
     }
 
-    /// The session of a tab, as its file says now. A session that the agent has only begun to write is looked for again
-    /// after the next turn.
+    /// The current state of a tab's session, from its file. If the agent has only begun to write the file, tine searches for
+    /// it again after the next turn.
     fn refresh_tab(&self, tab: u64, session: &str) -> Result<Event, engine::Error> {
         let found = self.find(session).or_log("look at the session of a tab");
         Ok(found.map_or(Event::Ignored, |session| Event::TabSession { tab, session: Box::new(session) }))
@@ -469,7 +469,7 @@ impl Worker {
         Ok(self.tine.resolve_among(&self.tine.all_sessions(&Quiet)?, session)?.session)
     }
 
-    /// The sessions whose tabs were open. Those that are gone get no tab.
+    /// The sessions whose tabs were open. Sessions that no longer exist get no tab.
     fn restore_tabs(&self) -> Result<Event, engine::Error> {
         let records = TabRecord::all(&self.tine)?;
         if records.is_empty() {

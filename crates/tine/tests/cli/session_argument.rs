@@ -154,7 +154,7 @@ fn a_thread_that_lists_leave_out_is_found_by_its_id() {
         assert_eq!(world.json(["info", word, "--json"])["turns"], 0);
         // It can't be sent a message first, and there is no transcript to give to a new session.
         for refused in [world.run(["fork", word]), world.run(["resume", word, "--to", ".", "--in", "none"])] {
-            let said = "error: nothing was said in session `5973b6c0`, and Codex no longer reads its format\n\
+            let said = "error: session `5973b6c0` has no messages, and Codex no longer reads its format\n\
                         hint: start a new session with `tine start`\n";
             assert_eq!((refused.code, refused.err.as_str()), (1, said), "{refused:?}");
         }

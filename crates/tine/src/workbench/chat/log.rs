@@ -1,6 +1,6 @@
-//! What is said in a live chat, laid out as it arrives.
+//! The messages of a live chat, laid out as they arrive.
 //!
-//! What is finished is laid out once. What still grows costs as much as its last block, however long the chat is.
+//! Finished text is laid out once. The cost of growing text depends on its last block, not on the length of the chat.
 
 use jiff::tz::TimeZone;
 use ratatui::text::Line;
@@ -22,7 +22,7 @@ pub(crate) struct Log {
     output: Shared,
     /// The answer that is being written.
     growing: Option<Growing>,
-    /// The lines of it that don't change any more, and their revision.
+    /// Its lines that no longer change, and their revision.
     settled: (Document, usize, u64),
     /// How much the agent has thought since it last said something.
     thought: usize,
@@ -136,7 +136,7 @@ impl Log {
         self.end_growing();
         (self.thought, self.printed, self.subagent) = (0, None, None);
         if let Some(text) = text {
-            // The agent keeps what was said before an interrupt, too.
+            // The agent also keeps the text before an interrupt.
             self.add(Block { turn, depth: 0, at: None, message: None, kind: BlockKind::Answer { text, model: None } });
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct ChatTab {
     pub id: Option<SessionId>,
     pub driver: Driver,
     pub activity: Activity,
-    /// What was said before the chat was opened; nothing while it is read.
+    /// The conversation before the chat was opened; `None` while it is being read.
     pub history: Option<Document>,
     pub ticket: u64,
     pub log: Log,
@@ -62,14 +62,14 @@ pub(crate) struct ChatTab {
     pub hides_acknowledgement: bool,
     /// Whether a fork is wanted once the agent is idle.
     pub fork: ForkWish,
-    /// Whether something happened since the tab was last looked at.
+    /// Whether something happened since the tab was last shown.
     pub has_news: bool,
 }
 
 /// What is behind a tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// Nobody yet. The agent is started with the first prompt, so that looking at a tab costs nothing.
+    /// Not started. The agent starts with the first prompt, so that opening a tab costs nothing.
     Asleep,
     /// The agent is being started.
     Starting,
@@ -87,7 +87,7 @@ pub(crate) enum Driver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForkWish {
     None,
-    /// The person was told that the agent is busy, and may ask once more.
+    /// The user has seen that the agent is busy, and may ask again.
     Offered,
     /// The dialog opens when the agent is idle.
     Waiting,
@@ -101,7 +101,7 @@ pub(crate) enum Activity {
     Compacting,
 }
 
-/// What has to be done after an event.
+/// The effects of an event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Followup {
     /// Carry out an action.
@@ -165,7 +165,7 @@ impl ChatTab {
         tab
     }
 
-    /// What is remembered of it. A chat in which nothing was said is not.
+    /// Its record for the next start; none for a chat without messages.
     pub(crate) fn record(&self) -> Option<TabRecord> {
         let session = self.session.as_ref()?;
         let id = self.id.clone().unwrap_or_else(|| session.view.id.clone());
@@ -177,7 +177,7 @@ impl ChatTab {
         self.activity == Activity::Idle && self.requests.is_empty() && self.sent.is_empty()
     }
 
-    /// The request that the person can answer.
+    /// The request that the user can answer.
     pub(crate) fn request(&self) -> Option<&Asked> {
         self.requests.front()
     }
@@ -200,7 +200,7 @@ impl ChatTab {
         vec![Followup::Act(Action::Prompt(prompt))]
     }
 
-    /// Takes back the prompt that was queued last.
+    /// Returns the last queued prompt to the prompt box.
     pub(crate) fn take_back(&mut self) -> Option<Prompt> {
         self.queued.pop_back()
     }
@@ -356,7 +356,7 @@ impl ChatTab {
         history + self.log.finished().len() + self.log.settled().len()
     }
 
-    /// Scrolls by lines; at the end, the view follows what is said.
+    /// Scrolls by lines; at the end, the view follows new text.
     pub(crate) fn scroll(&mut self, lines: isize, height: usize) {
         let last = self.stable_lines().saturating_sub(height);
         let top = self.top.unwrap_or(last).saturating_add_signed(lines);

@@ -1,9 +1,9 @@
-//! What an agent asks for, and how the person answers it. Nothing is answered without a key.
+//! An agent's requests, and the user's answers. Nothing is answered without a key press.
 
 use engine::chat::{Action, AgentRequest, Answer, Ask, Question};
 use transcript::render::to_json_pretty;
 
-/// A request with what the person has chosen so far.
+/// A request with the user's choices so far.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub request: AgentRequest,
@@ -11,7 +11,7 @@ pub(crate) struct Asked {
     pub choosing: Choosing,
 }
 
-/// How far the person is with an answer.
+/// The progress of the user's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choosing {
     /// A key decides.
@@ -104,7 +104,7 @@ impl Asked {
         }
     }
 
-    /// Takes the choice, the reason, the arguments or the answer that is ready. Nothing while more is to be answered.
+    /// Accepts the finished choice, reason, arguments or answer. `None` while more questions remain.
     pub(crate) fn confirm(&mut self) -> Option<Action> {
         match self.choosing.clone() {
             Choosing::Key => None,

@@ -11,7 +11,7 @@ use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, ForkWish, Log}
 use crate::workbench::event::Effect;
 use crate::workbench::state::{Choice, Choose, Message, Popup, Screen, State};
 
-/// Shows the tab of a session, and makes one if there is none.
+/// Shows the tab of a session, and creates one if necessary.
 pub(super) fn open(state: &mut State, session: Session) -> Vec<Effect> {
     let id = &session.view.id;
     let is_its = |tab: &&ChatTab| tab.agent == session.view.agent && tab.id.as_ref() == Some(id);
@@ -65,7 +65,7 @@ fn show(state: &mut State, number: u64) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Reads what was said in a session before its tab was opened.
+/// Reads the conversation of a session before its tab was opened.
 fn read(state: &mut State, number: u64, hide_acknowledgement: bool) -> Vec<Effect> {
     let ticket = state.next_ticket();
     let width = state.size.0.saturating_sub(2);
@@ -86,7 +86,7 @@ pub(super) fn resized(state: &mut State) -> Vec<Effect> {
             stale.push(tab.number);
         }
     }
-    // What was said before the tab was opened stays as it was read, at most a turn too much.
+    // The conversation from before the tab was opened stays as read, with at most one turn too many.
     stale.into_iter().flat_map(|number| reread(state, number)).collect()
 }
 
@@ -129,7 +129,7 @@ pub(super) fn switch(state: &mut State, steps: isize) -> Vec<Effect> {
     }
 }
 
-/// The next chat or session that waits for the person.
+/// The next chat or session that waits for the user.
 pub(super) fn next_waiting(state: &mut State) -> Vec<Effect> {
     let now = match state.screen {
         Screen::Chat(number) => state.tabs.iter().position(|tab| tab.number == number),
@@ -304,11 +304,7 @@ fn choose(
     now: Option<String>,
 ) -> Vec<Effect> {
     if values.is_empty() {
-        return super::refuse(
-            state,
-            "the agent has not said what there is to choose from",
-            Some("send a message first"),
-        );
+        return super::refuse(state, "the agent has not reported its choices yet", Some("send a message first"));
     }
     let selected = values.iter().position(|(value, _)| Some(value) == now.as_ref()).unwrap_or(0);
     state.popup = Some(Popup::Choose(Box::new(Choose { tab, what, values, selected })));
@@ -364,11 +360,11 @@ fn fork_chat(state: &mut State) -> Vec<Effect> {
     }
     match tab.session.clone() {
         Some(session) => fork::open(state, Request::of(session), None),
-        None => super::refuse(state, "nothing was said in this chat yet", None),
+        None => super::refuse(state, "this chat has no messages yet", None),
     }
 }
 
-/// The agent is busy: the first time, that is said; the second time, the fork waits; the third time, it doesn't.
+/// The agent is busy: the first time, a note appears; the second time, the fork waits; the third time, it doesn't.
 fn wish_fork(state: &mut State) -> Vec<Effect> {
     let Some(tab) = state.chat_mut() else { return Vec::new() };
     tab.fork = match tab.fork {
@@ -391,7 +387,7 @@ fn wish_fork(state: &mut State) -> Vec<Effect> {
 fn hand_over(state: &mut State) -> Vec<Effect> {
     let Some(tab) = state.chat() else { return Vec::new() };
     let Some(session) = tab.session.clone().map(Box::new) else {
-        return super::refuse(state, "nothing was said in this chat yet", None);
+        return super::refuse(state, "this chat has no messages yet", None);
     };
     let number = tab.number;
     match tab.driver {
@@ -402,7 +398,7 @@ fn hand_over(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// The agent's own screen was left: what was said there is in the transcript.
+/// The agent's own screen was closed: its messages are in the transcript.
 pub(super) fn returned(state: &mut State, number: u64) -> Vec<Effect> {
     let log = Log::new(state.color, state.zone.clone());
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
@@ -478,7 +474,7 @@ fn refresh(state: &mut State, number: u64) -> Vec<Effect> {
 /// The session of a tab, as it is now.
 pub(super) fn refreshed(state: &mut State, number: u64, session: Session) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
-    // The file may lag behind what was said.
+    // The file may lag behind the chat.
     tab.turn = tab.turn.max(session.view.turns);
     tab.label = session.view.label().to_owned();
     tab.model = tab.model.take().or_else(|| session.details.model.clone());
@@ -528,7 +524,7 @@ fn pressed_in_request(state: &mut State, key: Key) -> Vec<Effect> {
             if let Some(action) = keymap.action(Context::Request, key) {
                 return super::perform(state, action);
             }
-            // Other tabs and the help can be looked at meanwhile.
+            // Other tabs and the help remain available.
             if !matches!(key, Key::Char(_))
                 && let Some(action) = keymap.action(Context::Chat, key).filter(|action| *action != Action::Send)
             {
@@ -555,7 +551,7 @@ fn write_own(asked: &mut crate::workbench::chat::Asked) {
     }
 }
 
-/// Answers the agent's request, as the person says.
+/// Answers the agent's request with the user's choice.
 pub(super) fn answer(state: &mut State, action: Action) -> Vec<Effect> {
     let Some(asked) = state.chat_mut().and_then(|tab| tab.requests.front_mut()) else { return Vec::new() };
     let answer = match action {

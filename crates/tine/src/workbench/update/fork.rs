@@ -10,7 +10,7 @@ use crate::keymap::Key;
 use crate::workbench::event::{Effect, Trouble};
 use crate::workbench::state::{ForkDialog, Message, Popup, State};
 
-/// Opens the dialog. `edit` is the turn whose prompt is to be changed in the fork.
+/// Opens the dialog. `edit` is the turn whose prompt will be edited in the fork.
 pub(super) fn open(state: &mut State, request: Request, edit: Option<u32>) -> Vec<Effect> {
     let request = Request { workspace: Where::Worktree { branch: None, base: None }, ..request };
     open_with(state, request, edit, false)

@@ -28,7 +28,7 @@ pub struct Growing {
     /// Whether `rest` continues a block.
     continues: bool,
     settled: Vec<String>,
-    /// How often settled lines were taken back.
+    /// How often settled lines were discarded.
     revision: u64,
 }
 
@@ -74,7 +74,7 @@ impl Growing {
         &self.raw
     }
 
-    /// The lines that don't change any more, and a number that changes if they do after all.
+    /// The lines that no longer change, and a number that changes if they do after all.
     pub fn settled(&self) -> (&[String], u64) {
         (&self.settled, self.revision)
     }
