@@ -15,7 +15,7 @@ pub struct About {
     pub oldest_version: &'static str,
     /// The agent's command line.
     pub options: LaunchOptions,
-    /// Where it keeps its transcripts unless its settings say otherwise, in words for the user.
+    /// Where it keeps its transcripts unless its settings say otherwise, in plain words.
     pub transcripts: &'static str,
     /// The environment variables that concern the agent.
     pub variables: Variables,

@@ -184,7 +184,7 @@ impl AgentsConfig {
         expand_home(set.unwrap_or(agent.as_str()), home)
     }
 
-    /// Whether the user configured the program of an agent.
+    /// Whether the user named the program of an agent.
     pub(crate) fn names_program(&self, agent: Agent) -> bool {
         self.0.get(&agent).is_some_and(|config| config.command.is_some())
     }

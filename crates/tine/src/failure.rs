@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use diagnostics::OrLog;
-use engine::Refusal;
+use engine::{Refusal, Session, SessionsError, Target};
 use serde_json::{Value, json};
 use transcript::render::to_json_line;
 use transcript::text;
@@ -46,6 +46,14 @@ pub(crate) enum Failure {
         /// The results next to the error.
         told: Value,
     },
+}
+
+/// What was selected: a session, or one without messages, which selecting reports as an error.
+pub(crate) fn target(selected: Result<Session, Failure>) -> Result<Target, Failure> {
+    match selected {
+        Err(Failure::Engine(engine::Error::Sessions(SessionsError::Unbegun(name)))) => Ok(Target::Unbegun(name)),
+        selected => Ok(selected?.into()),
+    }
 }
 
 /// Error types that some functions of the engine return.

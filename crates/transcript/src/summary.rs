@@ -68,8 +68,7 @@ pub struct Summary {
     /// Whether records precede others that they follow. Some versions of Claude Code write such files and do not read
     /// all of them back.
     pub disordered: bool,
-    /// Whether the agent itself would continue from another record than the last one of the history, and not find the
-    /// conversation.
+    /// Whether the agent itself would continue from another record than the history's last, and not find the messages.
     pub tip_differs: bool,
     /// The turn of each record on the history that names a missing parent and follows another record instead.
     pub gaps: Vec<u32>,

@@ -1,7 +1,7 @@
 //! Live chats over the agents' structured streams: what can happen in one, and what the user can do.
 //!
 //! Each agent has its own protocol (`claude/chat.rs`, `codex/chat.rs`). A protocol is pure: it turns lines of the agent
-//! into [`ChatEvent`]s and [`Action`]s into lines for the agent. [`process`] runs the agent's program around it.
+//! into [`ChatEvent`]s and [`Action`]s into lines for the agent. `process` runs the agent's program around it.
 //!
 //! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
 //! be refused.

@@ -44,7 +44,7 @@ pub(super) struct Worked {
     pub branches: Vec<u32>,
     /// How many roots of other conversations with text are not part of the history.
     pub lost_roots: u64,
-    /// Whether the client would continue from another record, with no conversation after it.
+    /// Whether the client would continue from another record, that no message follows.
     pub tip_differs: bool,
 }
 
@@ -328,8 +328,7 @@ impl HistoryBuilder {
         self.leaves().find(|leaf| says_its_own(*leaf)).unwrap_or_else(|| self.last_leaf())
     }
 
-    /// Where the clients continue: the last leaf, whatever is on its branch, unless `last-prompt` names a record of another
-    /// branch.
+    /// Where the clients continue: the last leaf, whatever its branch holds, unless `last-prompt` names a record of another.
     fn client_tip(&self, leaf: Option<u32>) -> u32 {
         let last = self.last_leaf();
         leaf.filter(|leaf| !self.walk(last).active.get(*leaf)).unwrap_or(last)

@@ -345,7 +345,7 @@ impl ClaudeBlocks {
         }
     }
 
-    /// Returns the subagents of the turn whose calls have no result, and those without a call.
+    /// Hands out the subagents of the turn whose calls have no result, and those that no call started.
     fn end_turn(&mut self) {
         if self.depth > 0 {
             return;

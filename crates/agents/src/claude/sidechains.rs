@@ -1,6 +1,6 @@
 //! Subagents inside the session's own file, as written by 1.0.x: records with `isSidechain`, among those of the
 //! session, from the call to its result. Only the prompt shows which call started which subagent. There may be no
-//! result, if the user interrupted the call or the file ends there, and no call.
+//! result, if the user interrupted the call or the file ends, and no call.
 
 use std::collections::HashMap;
 

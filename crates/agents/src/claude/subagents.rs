@@ -34,7 +34,7 @@ pub(super) struct Subagents {
     transcript: PathBuf,
     side: PathBuf,
     by_call: Rc<HashMap<String, Subagent>>,
-    /// Subagents without a meta file, once one has been requested.
+    /// Those of which no meta file tells, once one was requested.
     untold: Rc<OnceCell<Vec<Untold>>>,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct First {
     pub session: Option<String>,
     /// What it was asked.
     pub prompt: String,
-    /// The same as written in the file, with its quotation marks, if it is a string.
+    /// The same as in the file, with its quotation marks, if it is a string.
     pub quoted: Option<String>,
     pub at: Option<Timestamp>,
 }

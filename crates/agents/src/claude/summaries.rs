@@ -34,7 +34,7 @@ impl Summaries {
         records.iter().rev().find_map(|key| titles.get(key)).cloned()
     }
 
-    /// Adds the titles at the beginning of a file, which may have been written after its folder was read.
+    /// Takes in the titles in the beginning of a file, which may have got them after its folder was read.
     pub(super) fn learn(&self, path: &Path) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, titles)) = path.parent().and_then(|folder| known.get_mut(folder)) {

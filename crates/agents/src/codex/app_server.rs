@@ -37,7 +37,7 @@ impl<'a> AppServer<'a> {
         let (sender, answers) = mpsc::channel();
         thread::spawn(move || {
             let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines()).map_while(Result::ok);
-            // Messages that are not answers are unrequested notifications.
+            // Messages that are not answers are notifications.
             for message in lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok()) {
                 if message.get("id").is_some() && message.get("method").is_none() && sender.send(message).is_err() {
                     break;

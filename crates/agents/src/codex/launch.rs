@@ -97,7 +97,7 @@ fn command(thread: &[&str], directory: &Path, options: &[String], prompt: Option
 }
 
 /// Queues a message for a thread that the daemon has open. After an interrupted turn, the daemon holds back queued
-/// messages, even if it receives a request to resume the thread.
+/// messages, even if it resumes the thread.
 fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
     let mut command = program.command(std::path::Path::new("/"));
     command.args(["queue", "--thread", id.as_str()]).arg(format!("--message={text}"));

@@ -48,7 +48,7 @@ pub(super) fn choose_method(
             Err(Error::NativeDiffers { agent, what })
         }
         Some(Method::Native) if request.source.details.tip_differs => {
-            let what = "the agent's own fork continues from the last record of the file, which has no conversation";
+            let what = "the agent's own fork continues from the last record of the file and loses the conversation";
             Err(Error::NativeDiffers { agent, what: what.to_owned() })
         }
         Some(Method::Native) => Ok((Method::Native, "requested".into())),

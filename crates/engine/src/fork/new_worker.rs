@@ -20,7 +20,7 @@ use crate::run::worker::WorkerProcess;
 use crate::sessions::catalog::Quiet;
 use crate::sessions::survey;
 
-/// A request for a new session.
+/// A new session, as requested.
 #[derive(Debug, Clone)]
 pub struct NewWorker {
     /// Its agent.

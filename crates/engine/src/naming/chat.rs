@@ -161,7 +161,7 @@ pub(crate) fn settle(ctx: &Ctx, chat: &mut OpenChat, id: &SessionId) -> Result<b
     Ok(true)
 }
 
-/// Ends the agent, and discards the session if it has no messages.
+/// Ends the agent, and forgets the session if it has no messages.
 pub(crate) fn close(ctx: &Ctx, chat: OpenChat) {
     let OpenChat { chat, unbegun, .. } = chat;
     drop(chat);

@@ -503,8 +503,8 @@ fn count(value: i64, column: usize) -> rusqlite::Result<u64> {
     u64::try_from(value).map_err(|error| bad_column(column, Type::Integer, error))
 }
 
-/// A value recorded as JSON. An unreadable one is an error: continuing without it could start an agent with other options
-/// than the user chose.
+/// A value that is recorded as JSON. One that can't be read is an error: to continue without it could start an agent with
+/// other options than the user chose.
 fn json_column<T: DeserializeOwned>(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     let text: Option<String> = row.get(column)?;
     text.map(|text| serde_json::from_str(&text).map_err(|error| bad_column(column, Type::Text, error))).transpose()

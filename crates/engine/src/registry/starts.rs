@@ -55,7 +55,7 @@ impl StartId {
 /// How long an abandoned start keeps its name if no process shows that it was abandoned.
 const UNBEGUN_SECONDS: i64 = 24 * 60 * 60;
 
-/// A session that was started and has no messages yet, for lookups by name.
+/// A session that was started and has no messages yet, as the user names it.
 #[derive(Debug, Clone)]
 pub(crate) struct Unbegun {
     pub(crate) agent: Agent,

@@ -24,7 +24,7 @@ pub(crate) fn check_format(session: &Session) -> Result<()> {
     }
 }
 
-/// Warns if the agent itself would not find the conversation.
+/// Warns if the agent itself would not find the messages.
 pub(crate) fn warn_of_other_tip(ctx: &Ctx, session: &Session) {
     if session.details.tip_differs {
         let (agent, label) = (session.view.agent.product_name(), session.view.label());

@@ -75,7 +75,7 @@ impl Question {
 }
 
 /// A search.
-pub(super) struct Asked<'a> {
+pub(super) struct RankRequest<'a> {
     pub question: Question,
     pub query: &'a Query,
     pub limits: &'a Limits,
@@ -97,13 +97,13 @@ type Meanings = HashMap<(u64, u32), Near>;
 /// Merges the hits by words and by meaning into one order.
 pub(super) fn rank(
     ctx: &Ctx,
-    asked: Asked<'_>,
+    asked: RankRequest<'_>,
     words: &Words,
     searcher: &Searcher,
     catalog: &mut Catalog,
     found: &mut Hits,
 ) -> tantivy::Result<(Grounds, Vec<String>)> {
-    let Asked { question, query, limits, sessions, embedding, indexing } = asked;
+    let RankRequest { question, query, limits, sessions, embedding, indexing } = asked;
     let cache = &ctx.context().paths.cache;
     let mut vectors = Vectors::open(cache);
     let mut notices: Vec<String> = vectors.damage.iter().map(|why| damaged(why)).collect();

@@ -279,7 +279,7 @@ fn search_once(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     let (searcher, mut found) = asked.unzip();
     let found = found.get_or_insert_default();
     if let (Some(words), Some(searcher), Some(question)) = (&look.words, &searcher, question) {
-        let asked = hybrid::Asked { question, query, limits: &limits, sessions: &sessions, embedding, indexing };
+        let asked = hybrid::RankRequest { question, query, limits: &limits, sessions: &sessions, embedding, indexing };
         let ranked = hybrid::rank(ctx, asked, words, searcher, &mut look.catalog, found);
         let (grounds, notices) = ranked.map_err(failed)?;
         answer.grounds = grounds;

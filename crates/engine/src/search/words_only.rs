@@ -27,7 +27,7 @@ impl Question {
 }
 
 #[expect(dead_code, reason = "as it is with the feature")]
-pub(super) struct Asked<'a> {
+pub(super) struct RankRequest<'a> {
     pub question: Question,
     pub query: &'a Query,
     pub limits: &'a Limits,
@@ -39,7 +39,7 @@ pub(super) struct Asked<'a> {
 #[expect(clippy::needless_pass_by_value, reason = "as it is with the feature")]
 pub(super) fn rank(
     _: &Ctx,
-    asked: Asked<'_>,
+    asked: RankRequest<'_>,
     _: &Words,
     _: &Searcher,
     _: &mut Catalog,

@@ -60,8 +60,7 @@ pub struct Details {
     pub known: Option<Known>,
     /// Whether records precede others that they follow.
     pub disordered: bool,
-    /// Whether the agent itself would continue from another record than the last one of the history, and not find the
-    /// conversation.
+    /// Whether the agent itself would continue from another record than the history's last, and not find the messages.
     pub tip_differs: bool,
     /// The turn of each record on the history that names a missing parent and follows another record instead.
     pub gaps: Vec<u32>,

@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use engine::{Error, SessionsError, Target, TargetView};
+use engine::{Target, TargetView};
 use transcript::State;
 
 use super::Desk;
 use crate::Outcome;
 use crate::cli::SESSION;
 use crate::complete;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::ui;
 
 /// Interrupt a busy session
@@ -105,10 +105,7 @@ fn end(desk: &Desk, target: &Target) -> Result<(String, TargetView), Failure> {
 }
 
 pub(crate) fn focus(desk: &Desk, args: &FocusArgs) -> Outcome {
-    let target = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => Target::Unbegun(name),
-        selection => selection?.session.into(),
-    };
+    let target = failure::target(desk.select(&args.session).map(|selection| selection.session))?;
     desk.tine.focus(&target)?;
     if let Target::Session(session) = &target {
         desk.tine.remember_use(session);

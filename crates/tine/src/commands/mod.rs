@@ -43,7 +43,7 @@ use transcript::text;
 use crate::Outcome;
 use crate::cli::{Cli, Command};
 use crate::environment::{self, Surface};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::ui::{Bar, picker};
 
 /// What every command gets: the engine and the user interface.
@@ -166,10 +166,7 @@ impl Desk {
 
     /// The whole session that `spec` means, or one that was started and has no transcript yet.
     pub(crate) fn target(&self, sessions: &[Session], spec: &str) -> Result<Target, Failure> {
-        match self.select_whole(sessions, spec) {
-            Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => Ok(Target::Unbegun(name)),
-            session => Ok(Target::Session(Box::new(session?))),
-        }
+        failure::target(self.select_whole(sessions, spec))
     }
 
     pub(crate) fn select_among(&self, sessions: &[Session], spec: &str) -> Result<Selection, Failure> {

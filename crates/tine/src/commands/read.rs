@@ -3,14 +3,14 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use engine::{Error, LastAnswer, ReadText, SessionsError, Target};
+use engine::{LastAnswer, ReadText, Target};
 use transcript::render::to_json_pretty;
 
 use super::Desk;
 use crate::Outcome;
 use crate::cli::SESSION;
 use crate::complete;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::ui;
 
 /// Print a session's last answer or its screen
@@ -34,10 +34,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
-    let target = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) if args.screen => Target::Unbegun(name),
-        selection => selection?.session.into(),
-    };
+    let selected = desk.select(&args.session).map(|selection| selection.session);
+    let target = if args.screen { failure::target(selected)? } else { selected?.into() };
     let read = match &target {
         Target::Session(session) if !args.screen => match desk.tine.last_answer(session)? {
             LastAnswer::Answer { text, .. } => ReadText::Answer(text),

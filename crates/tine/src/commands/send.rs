@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::process::ExitCode;
 
-use engine::{Delivery, Error, SessionsError, Target};
+use engine::{Delivery, Target};
 use transcript::render::to_json_pretty;
 
 use super::Desk;
@@ -12,7 +12,7 @@ use super::resume;
 use crate::Outcome;
 use crate::cli::SESSION;
 use crate::complete;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::ui;
 
 /// Send a message to a session
@@ -51,14 +51,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             .map_err(|_| Failure::Engine(engine::RunError::BadPrompt("is not UTF-8").into()))?;
     }
     engine::check_message(&text)?;
-    let target = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Sessions(SessionsError::Unbegun(name)))) => Target::Unbegun(name),
-        selection => {
-            let session = resume::start(desk, selection?.session, None, args.json)?;
-            desk.tine.remember_use(&session);
-            Target::Session(Box::new(session))
-        }
-    };
+    let mut target = failure::target(desk.select(&args.session).map(|selection| selection.session))?;
+    if let Target::Session(session) = &mut target {
+        **session = resume::start(desk, (**session).clone(), None, args.json)?;
+        desk.tine.remember_use(session);
+    }
     let limit = args.timeout.and_then(|timeout| timeout.0);
     let sent = desk.tine.send(&target, &text, args.wait, limit)?;
     let mut out = ui::out();

@@ -35,6 +35,9 @@ pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
     let desk = Desk { tine: Tine::open(context(&root, now))?, surface };
     samples::name(&desk.tine)?;
     tour(&desk)?;
+    if desk.surface.is_interactive && desk.surface.is_terminal {
+        offer_workbench(&root)?;
+    }
 
     let mut out = ui::out();
     if keep {
@@ -48,6 +51,24 @@ pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens the workbench on the sample sessions if the person wants that.
+fn offer_workbench(root: &Path) -> Result<(), Failure> {
+    if !ui::confirm::confirmed("\nOpen the workbench on these sample sessions? `?` shows its keys, `q` leaves it.")? {
+        return Ok(());
+    }
+    let mut command = std::process::Command::new(environment::own_path());
+    for variable in agents::location_variables().chain(["TINE_REGISTRY", "TINE_CACHE", "TINE_CONFIG"]) {
+        command.env_remove(variable);
+    }
+    for (variable, folder) in
+        [("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"), ("XDG_CACHE_HOME", ".cache")]
+    {
+        command.env(variable, root.join(folder));
+    }
+    command.env("HOME", root).current_dir(root.join("shop")).status()?;
+    Ok(())
 }
 
 fn context(root: &Path, now: Timestamp) -> Context {

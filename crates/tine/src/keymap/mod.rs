@@ -139,7 +139,7 @@ actions! {
     Interrupt Chat "interrupt" ["esc"] "interrupt"
     ForkChat Chat "fork-chat" ["alt+shift+f"] "fork"
     Editor Chat "editor" ["ctrl+g"] "write in $EDITOR"
-    TakeBack Chat "take-back" ["alt+up"] "edit the queued message"
+    TakeBack Chat "take-back" ["alt+up"] "unqueue the last message"
     Model Chat "model" ["alt+m"] "model"
     Mode Chat "mode" ["backtab"] "permission mode"
     HandOver Chat "hand-over" ["alt+o"] "the agent's own screen"

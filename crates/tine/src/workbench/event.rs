@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use engine::chat::{Action, ChatEvent, Image};
 use engine::{ChatRequest, Forked, Plan, Project, Request, Session, TabRecord};
-use transcript::SessionName;
+use transcript::{SessionId, SessionName};
 
 use super::document::Document;
 use crate::keymap::Key;
@@ -25,6 +25,8 @@ pub(crate) enum Event {
         ticket: u64,
         /// The transcript, laid out.
         document: Document,
+        /// The first turn in it.
+        from: u32,
     },
     /// A search was answered.
     Found {
@@ -41,6 +43,8 @@ pub(crate) enum Event {
         ticket: u64,
         /// The plan, or why the fork is impossible.
         plan: Result<Box<Plan>, Trouble>,
+        /// The last prompt that the fork gets.
+        prompt: Option<String>,
     },
     /// A fork was made.
     Forked {
@@ -72,14 +76,14 @@ pub(crate) enum Event {
         /// Why.
         trouble: Trouble,
     },
-    /// The session of a tab, as it is now.
+    /// The session of a tab, as it is now. Nothing if it has no transcript.
     TabSession {
         /// The tab.
         tab: u64,
         /// The session.
-        session: Box<Session>,
+        session: Option<Box<Session>>,
     },
-    /// The conversation of a session before its tab was opened.
+    /// The transcript of a session from before its tab was opened.
     TabHistory {
         /// The request that this answers.
         ticket: u64,
@@ -142,6 +146,8 @@ pub(crate) enum Event {
     Done(String),
     /// Something didn't work.
     Failed(Trouble),
+    /// tine received a signal to end, or its terminal was closed.
+    Terminated,
     /// Something that doesn't matter.
     Ignored,
 }
@@ -182,6 +188,8 @@ pub(crate) enum Effect {
         full: bool,
         /// Whether only prompts and final answers are shown.
         focus: bool,
+        /// The first turn that is wanted. By default all, or the last ones of a large session.
+        from: Option<u32>,
     },
     /// Find out whether a transcript changes, until something else is watched.
     Watch(Option<PathBuf>),
@@ -212,7 +220,7 @@ pub(crate) enum Effect {
     Fork {
         /// The plan.
         plan: Box<Plan>,
-        /// The turn of the source whose prompt will be edited in the fork, and the source.
+        /// The turn of the source whose prompt the user changes in the fork, and the source.
         edit: Option<(u32, Box<Session>)>,
     },
     /// Open a chat.
@@ -228,6 +236,13 @@ pub(crate) enum Effect {
         tab: u64,
         /// What.
         action: Action,
+    },
+    /// Record which session a new chat has become.
+    SettleChat {
+        /// Its tab.
+        tab: u64,
+        /// The session.
+        id: SessionId,
     },
     /// End the agent of a chat.
     CloseChat {
@@ -250,7 +265,7 @@ pub(crate) enum Effect {
         /// The path, name or id of the session.
         session: String,
     },
-    /// Read the conversation of a session.
+    /// Read a session's transcript for a tab.
     ReadTab {
         /// Names the request in the answer.
         ticket: u64,

@@ -113,6 +113,8 @@ pub(crate) struct Reader {
     pub full: bool,
     /// Whether only prompts and final answers are shown.
     pub focus: bool,
+    /// The first turn that is laid out. A large session is read from its end.
+    pub from: u32,
     /// The requested turn, until the user scrolls away from it.
     pub chosen: Option<u32>,
     /// What is searched for in it, and whether that is being typed.
@@ -146,7 +148,7 @@ pub(crate) enum Popup {
         /// The name so far.
         name: String,
     },
-    /// A question for the user to confirm.
+    /// A change that the user confirms.
     Confirm {
         /// What is asked.
         question: String,
@@ -210,7 +212,9 @@ pub(crate) struct ForkDialog {
     pub ticket: u64,
     /// Whether the user has chosen the workspace.
     pub workspace_is_chosen: bool,
-    /// The turn whose prompt will be edited in the fork.
+    /// The last prompt that the fork gets.
+    pub prompt: Option<String>,
+    /// The turn whose prompt the user changes in the fork.
     pub edit: Option<u32>,
     /// Whether the fork is being made.
     pub is_running: bool,
@@ -385,7 +389,7 @@ impl State {
         usize::from(self.size.1.saturating_sub(3 + self.tab_bar_height())).max(1)
     }
 
-    /// The rows of the tab bar; 0 without tabs.
+    /// The rows of the tab bar, which is hidden without tabs.
     pub(crate) fn tab_bar_height(&self) -> u16 {
         u16::from(!self.tabs.is_empty())
     }
@@ -424,7 +428,18 @@ impl Screen {
 impl Reader {
     /// A transcript that is not read yet.
     pub(crate) fn new(session: Session, chosen: Option<u32>, ticket: u64) -> Self {
-        Reader { session, document: None, top: 0, full: false, focus: false, chosen, find: None, found: None, ticket }
+        Reader {
+            session,
+            document: None,
+            top: 0,
+            full: false,
+            focus: false,
+            from: 0,
+            chosen,
+            find: None,
+            found: None,
+            ticket,
+        }
     }
 
     /// Scrolls by lines, and stays within the document.

@@ -17,6 +17,8 @@ use ratatui::crossterm::terminal::{
 use ratatui::crossterm::{cursor, execute, queue};
 
 use diagnostics::OrLog;
+use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::event::Event;
 use super::state::State;
@@ -51,6 +53,13 @@ impl Screen {
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
         screen.terminal.clear()?;
         let events = events.clone();
+        let mut signals = Signals::new([SIGTERM, SIGHUP])?;
+        let told = events.clone();
+        thread::spawn(move || {
+            if signals.forever().next().is_some() {
+                let _ = told.send(Event::Terminated);
+            }
+        });
         thread::spawn(move || keyboard.report(&events));
         Ok(screen)
     }
@@ -91,7 +100,7 @@ impl Screen {
 }
 
 impl Keyboard {
-    /// Reports input until the receiver is dropped.
+    /// Reports what is typed until the workbench ends.
     fn report(&self, events: &Sender<Event>) {
         loop {
             if self.is_lent.load(Ordering::SeqCst) {

@@ -1,4 +1,4 @@
-//! Threads that carry out effects and report back. One reads and changes, one searches, one holds the chats; each has an
+//! Threads that carry out effects and report back. One changes things, one reads transcripts, one searches, one holds the chats; each has an
 //! engine of its own, so that a slow search holds up neither the list nor a chat.
 
 use std::collections::HashMap;
@@ -26,6 +26,10 @@ use crate::environment::Surface;
 /// How many hits a search shows.
 const HITS: usize = 50;
 
+/// Of sessions that are larger, only the last turns are laid out at first.
+const LARGE: u64 = 16 << 20;
+const LAST_TURNS: u32 = 40;
+
 /// How long the last turn of a session may take to be written.
 const SETTLES_WITHIN: Duration = Duration::from_millis(1500);
 
@@ -39,6 +43,7 @@ const LARGEST_PICTURE: u64 = 5 << 20;
 pub(crate) struct Workers {
     desk: Sender<Effect>,
     search: Sender<Effect>,
+    reader: Sender<Effect>,
     watch: Sender<Effect>,
     chats: Option<Sender<Effect>>,
     closing: Option<JoinHandle<()>>,
@@ -59,11 +64,11 @@ pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>
     let (watch, effects) = mpsc::channel();
     let reports = events.clone();
     thread::spawn(move || keep_watch(&effects, &reports));
-    let (desk, search) = (begin(Worker::at_desk), begin(Worker::search));
-    Workers { desk, search, watch, chats: Some(chats), closing: Some(closing) }
+    let (desk, search, reader) = (begin(Worker::at_desk), begin(Worker::search), begin(Worker::at_desk));
+    Workers { desk, search, reader, watch, chats: Some(chats), closing: Some(closing) }
 }
 
-/// How often a followed transcript is checked.
+/// How often a transcript that is followed is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Reports when the transcript that is followed changes. Without one, this thread sleeps.
@@ -100,7 +105,10 @@ impl Workers {
             let to = match effect {
                 Effect::Search { .. } => Some(&self.search),
                 Effect::Watch(_) => Some(&self.watch),
-                Effect::OpenChat { .. } | Effect::Act { .. } | Effect::CloseChat { .. } => self.chats.as_ref(),
+                Effect::Read { .. } | Effect::ReadTab { .. } => Some(&self.reader),
+                Effect::OpenChat { .. } | Effect::Act { .. } | Effect::SettleChat { .. } | Effect::CloseChat { .. } => {
+                    self.chats.as_ref()
+                }
                 _ => Some(&self.desk),
             };
             // A thread that has ended has reported why.
@@ -146,6 +154,11 @@ fn hold_chats(context: Context, effects: &Receiver<Effect>, events: &Sender<Even
                 let happened = chats.get(&tab).map(|chat| chat.act(action)).unwrap_or_default();
                 for event in happened {
                     let _ = events.send(Event::Chat { tab, event });
+                }
+            }
+            Effect::SettleChat { tab, id } => {
+                if let Some(chat) = chats.get_mut(&tab) {
+                    chat.settle(&tine, &id).or_log("record the session of a chat");
                 }
             }
             Effect::CloseChat { tab } => {
@@ -252,10 +265,15 @@ impl Worker {
                 let project = Project::of(&self.tine.context().cwd);
                 Ok(Event::Sessions(self.tine.all_sessions(&Quiet)?, project))
             }
-            Effect::Read { ticket, session, width, full, focus } => {
+            Effect::Read { ticket, session, width, full, focus, from } => {
                 let session = self.tine.refresh(&session).unwrap_or(*session);
-                let document = if focus { self.focused(&session, width)? } else { self.read(&session, width, full)? };
-                Ok(Event::Transcript { ticket, document })
+                let large = || session.view.turns.saturating_sub(LAST_TURNS);
+                let from = from.unwrap_or_else(|| if session.size < LARGE { 0 } else { large() });
+                let document = match focus {
+                    true => self.focused(&session, width, from)?,
+                    false => self.lay_out(&session, width, full, |block| block.turn >= from)?,
+                };
+                Ok(Event::Transcript { ticket, document, from })
             }
             Effect::TakeTurn { session, turn } => Ok(Event::Taken(self.turn_as_markdown(&session, turn)?)),
             Effect::CompleteCommand(words) => {
@@ -265,7 +283,10 @@ impl Worker {
             Effect::Plan { ticket, mut request } => {
                 self.settle(&mut request.source);
                 let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
-                Ok(Event::Planned { ticket, plan })
+                let turn = request.turns.unwrap_or(request.source.view.turns);
+                let is_small = request.source.size < LARGE;
+                let prompt = if is_small { self.prompt_of(&request.source, turn)? } else { None };
+                Ok(Event::Planned { ticket, plan, prompt })
             }
             Effect::Fork { plan, edit } => self.fork(&plan, edit),
             Effect::ReadTab { ticket, session, width, full, hide_acknowledgement } => {
@@ -308,6 +329,7 @@ impl Worker {
             Effect::Search { .. }
             | Effect::OpenChat { .. }
             | Effect::Act { .. }
+            | Effect::SettleChat { .. }
             | Effect::CloseChat { .. }
             | Effect::Edit { .. }
             | Effect::HandOver { .. }
@@ -317,12 +339,8 @@ impl Worker {
         }
     }
 
-    fn read(&self, session: &Session, width: u16, full: bool) -> Result<Document, engine::Error> {
-        self.lay_out(session, width, full, |_| true)
-    }
-
     /// Lays out the prompts and the last answer of each turn.
-    fn focused(&self, session: &Session, width: u16) -> Result<Document, engine::Error> {
+    fn focused(&self, session: &Session, width: u16, from: u32) -> Result<Document, engine::Error> {
         let mut blocks = self.tine.read(session, None, SeedText::Folded)?;
         let mut last = HashMap::new();
         let mut number = 0usize;
@@ -336,7 +354,8 @@ impl Worker {
         self.lay_out(session, width, false, |block| {
             let is_last = last.get(&block.turn) == Some(&number);
             number += 1;
-            is_last || block.depth == 0 && matches!(block.kind, BlockKind::Prompt { .. })
+            let is_prompt = block.depth == 0 && matches!(block.kind, BlockKind::Prompt { .. });
+            block.turn >= from && (is_last || is_prompt)
         })
     }
 
@@ -399,7 +418,7 @@ impl Worker {
         Ok(document)
     }
 
-    /// The conversation of a session before its tab was opened, and the prompts in it. Later turns are in the tab's log.
+    /// A session's transcript from before its tab was opened, and the prompts in it. Later turns are in the tab's log.
     fn read_tab(
         &self,
         session: &Session,
@@ -408,6 +427,7 @@ impl Worker {
         hide_acknowledgement: bool,
     ) -> Result<(Document, Vec<String>), engine::Error> {
         let last = session.view.turns;
+        let from = if session.size < LARGE { 0 } else { last.saturating_sub(LAST_TURNS) };
         let mut prompts = Vec::new();
         let document = self.lay_out(session, width, full, |block| {
             if let (BlockKind::Prompt { text, steer: false }, 0) = (&block.kind, block.depth)
@@ -416,7 +436,7 @@ impl Worker {
                 prompts.push(text.clone());
             }
             let is_acknowledgement = block.turn == 1 && !matches!(block.kind, BlockKind::Prompt { .. });
-            block.turn <= last && !(hide_acknowledgement && is_acknowledgement)
+            (from..=last).contains(&block.turn) && !(hide_acknowledgement && is_acknowledgement)
         })?;
         Ok((document, prompts))
     }
@@ -436,7 +456,7 @@ impl Worker {
         }
     }
 
-    /// Creates a fork, and reads the prompt to edit from its source.
+    /// Creates a fork, and reads the prompt for the user to change from its source.
     fn fork(&self, plan: &Plan, edit: Option<(u32, Box<Session>)>) -> Result<Event, engine::Error> {
         let prompt = edit.map(|(turn, source)| self.prompt_of(&source, turn)).transpose()?.flatten();
         let forked = Box::new(self.tine.apply_fork(plan, &Quiet)?);
@@ -457,11 +477,11 @@ impl Worker {
         Ok(found)
     }
 
-    /// The current state of a tab's session, from its file. If the agent has only begun to write the file, tine searches for
-    /// it again after the next turn.
+    /// The session of a tab, as its file says now. A session that the agent has only begun to write is read
+    /// again after the next turn.
     fn refresh_tab(&self, tab: u64, session: &str) -> Result<Event, engine::Error> {
-        let found = self.find(session).or_log("look at the session of a tab");
-        Ok(found.map_or(Event::Ignored, |session| Event::TabSession { tab, session: Box::new(session) }))
+        let session = self.find(session).or_log("look at the session of a tab").map(Box::new);
+        Ok(Event::TabSession { tab, session })
     }
 
     /// A session by its id or its path.
@@ -469,7 +489,7 @@ impl Worker {
         Ok(self.tine.resolve_among(&self.tine.all_sessions(&Quiet)?, session)?.session)
     }
 
-    /// The sessions whose tabs were open. Sessions that no longer exist get no tab.
+    /// The sessions whose tabs were open. Deleted ones get no tab.
     fn restore_tabs(&self) -> Result<Event, engine::Error> {
         let records = TabRecord::all(&self.tine)?;
         if records.is_empty() {

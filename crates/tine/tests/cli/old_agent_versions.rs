@@ -120,7 +120,7 @@ fn a_session_that_the_client_resumes_at_a_local_command_is_copied_and_warned_of(
     assert!(plan["why"].as_str().unwrap().contains("which the agent itself doesn't find"), "{plan:#}");
     let native = world.run(["fork", id, "--method", "native"]);
     assert_eq!(native.code, 1, "{native:?}");
-    assert!(native.err.contains("which has no conversation"), "{native:?}");
+    assert!(native.err.contains("loses the conversation"), "{native:?}");
     assert!(native.err.contains("`--method copy` keeps the whole history"), "{native:?}");
     let resumed = world.run(["resume", id, "--in", "none"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");

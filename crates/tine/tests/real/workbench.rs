@@ -230,3 +230,83 @@ fn the_acknowledgement_of_a_seed_is_hidden_until_the_restart() {
     pane.send_keys(["M-n"]);
     pane.wait_for(|screen| screen.contains("Ready.") && screen.contains("Second answer."));
 }
+
+/// An agent that dies says so in its tab, and the next message resumes its session. Neither agents nor the terminal are
+/// left behind, however tine ends.
+#[test]
+fn agents_and_terminal_are_cleaned_up_however_it_ends() {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, "2.1.325");
+    let codex = CodexDriver::new(&sandbox, &model, "0.166.0");
+    let project = sandbox.project("app");
+    claude.trust(&project);
+    codex.trust(&project);
+    let tmux = Tmux::new(&sandbox);
+    let mut command: Command = sandbox.command("sh");
+    command.envs(claude.environment()).envs(codex.environment()).current_dir(&project);
+    command.args(["-c", "echo before; \"$1\"; echo code $?; read end", "sh", env!("CARGO_BIN_EXE_tine")]);
+
+    let pane = tmux.run_sized(&command, 120, 30);
+    pane.wait_for_text("No sessions yet.");
+    new_chat(&pane, "Claude Code");
+    let gate = Gate::closed();
+    model.push(Reply::text("Half an answer").hold(&gate).say(" and the rest."));
+    pane.submit("first");
+    pane.wait_for_text("Half an answer");
+    let tine = child_of(pane.process());
+    let agent = child_of(tine);
+    kill(agent, "KILL");
+    pane.wait_for(|screen| screen.contains("The agent has ended") && screen.contains("Half an answer"));
+    gate.open();
+    model.push(Reply::text("Here again."));
+    pane.submit("second");
+    pane.wait_for_text("Here again.");
+    assert_eq!(model.last_turn().prompts().last().map(String::as_str), Some("second"));
+
+    // A termination gives the terminal back.
+    let agent = child_of(tine);
+    kill(tine, "TERM");
+    let screen = pane.wait_for_text("code 0");
+    assert!(screen.contains("before") && !screen.contains("Here again."), "{screen}");
+    wait_until("the agent ends", PATIENCE, || !runs(agent));
+    pane.close();
+
+    // Nobody can clean up after this, but the agent notices.
+    let pane = tmux.run_sized(&command, 120, 30);
+    pane.wait_for_text("│ 1 ");
+    pane.send_keys(["M-n"]);
+    pane.wait_for_text("Here again.");
+    let gate = Gate::closed();
+    model.push(Reply::text("Half").hold(&gate).say(" done."));
+    pane.submit("third");
+    pane.wait_for_text("Half");
+    let tine = child_of(pane.process());
+    let agent = child_of(tine);
+    kill(tine, "KILL");
+    pane.wait_for_text("code 137");
+    gate.open();
+    wait_until("the agent ends", PATIENCE, || !runs(agent));
+}
+
+/// The only child of a process that is tine or an agent.
+fn child_of(process: u32) -> u32 {
+    let children = || {
+        let listed = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        let others = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+        let all = std::iter::once(listed).chain(others).collect::<Vec<_>>().join(" ");
+        all.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<u32>>()
+    };
+    wait_until("a child", PATIENCE, || !children().is_empty());
+    children()[0]
+}
+
+fn kill(process: u32, signal: &str) {
+    let status = Command::new("kill").args([&format!("-{signal}"), &process.to_string()]).status().expect("kill");
+    assert!(status.success());
+}
+
+fn runs(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}

@@ -20,7 +20,7 @@ use diagnostics::OrLog;
 use transcript::{Agent, Summary};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::facts::{Facts, Outline, Rows, Stored};
+use super::facts::{Facts, Outline, Stored, StoredRows};
 use super::{Entry, TurnKeys};
 use crate::private;
 
@@ -95,7 +95,7 @@ pub(super) struct Cache {
     by_inode: HashMap<u64, u32, BuildHasherDefault<InodeHasher>>,
     /// The file of the heads. It is kept open, because another process may replace it with a file that has other
     /// positions.
-    rows: Option<Arc<Rows>>,
+    rows: Option<Arc<StoredRows>>,
 }
 
 /// Inodes need no better hash than this.
@@ -167,7 +167,7 @@ impl Cache {
         }
         let generation = String::from_utf8(generation).map_err(|_| damaged())?;
         let start = HEADER + 8 * Head::WORDS as u64 * count;
-        let rows = Arc::new(Rows::new(file, start, usize::try_from(len).map_err(|_| damaged())?));
+        let rows = Arc::new(StoredRows::new(file, start, usize::try_from(len).map_err(|_| damaged())?));
         Ok(Cache { path: path.to_owned(), generation, heads, by_inode, rows: Some(rows) })
     }
 

@@ -28,7 +28,7 @@ pub struct Facts {
 /// The position of facts in the cache.
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
-    pub rows: Arc<Rows>,
+    pub rows: Arc<StoredRows>,
     pub from: u32,
     pub len: u32,
 }
@@ -131,7 +131,7 @@ impl DerefMut for Facts {
 
 /// The rows of an open cache.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(super) struct StoredRows {
     file: File,
     /// Their position in the file.
     start: u64,
@@ -147,9 +147,9 @@ struct Window {
     bytes: Vec<u8>,
 }
 
-impl Rows {
-    pub(super) fn new(file: File, start: u64, len: usize) -> Rows {
-        Rows { file, start, len, reads: AtomicUsize::new(0), window: Mutex::default() }
+impl StoredRows {
+    pub(super) fn new(file: File, start: u64, len: usize) -> StoredRows {
+        StoredRows { file, start, len, reads: AtomicUsize::new(0), window: Mutex::default() }
     }
 
     /// The file with the rows, which may have been replaced since.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use transcript::State;
 
 use super::look::chosen;
+use crate::failure;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
 
 /// What to wait for.
@@ -133,10 +134,8 @@ impl SendMessage {
 /// The target of a word: a session, or a started one without messages.
 fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<Target, Trouble> {
     match call.select_whole(all, field, word) {
-        Err(Trouble::Failed(crate::failure::Failure::Engine(engine::Error::Sessions(
-            engine::SessionsError::Unbegun(name),
-        )))) => Ok(Target::Unbegun(name)),
-        selected => Ok(Target::Session(Box::new(selected?))),
+        Err(Trouble::Failed(failed)) => Ok(failure::target(Err(failed))?),
+        selected => Ok(selected?.into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The messages of a live chat, laid out as they arrive.
 //!
-//! Finished text is laid out once. The cost of growing text depends on its last block, not on the length of the chat.
+//! Finished blocks are laid out once. A growing answer costs as much as its last block, however long the chat is.
 
 use jiff::tz::TimeZone;
 use ratatui::text::Line;
@@ -22,7 +22,7 @@ pub(crate) struct Log {
     output: Shared,
     /// The answer that is being written.
     growing: Option<Growing>,
-    /// Its lines that no longer change, and their revision.
+    /// Its final lines, and their revision.
     settled: (Document, usize, u64),
     /// How much the agent has thought since it last said something.
     thought: usize,
@@ -136,7 +136,7 @@ impl Log {
         self.end_growing();
         (self.thought, self.printed, self.subagent) = (0, None, None);
         if let Some(text) = text {
-            // The agent also keeps the text before an interrupt.
+            // The agent keeps the text before an interrupt, too.
             self.add(Block { turn, depth: 0, at: None, message: None, kind: BlockKind::Answer { text, model: None } });
         }
     }

@@ -33,7 +33,7 @@ pub(crate) struct ChatTab {
     pub id: Option<SessionId>,
     pub driver: Driver,
     pub activity: Activity,
-    /// The conversation before the chat was opened; `None` while it is being read.
+    /// The transcript from before the chat was opened; `None` while it is read.
     pub history: Option<Document>,
     pub ticket: u64,
     pub log: Log,
@@ -60,6 +60,8 @@ pub(crate) struct ChatTab {
     pub note: Option<String>,
     /// Whether the first answer acknowledges a seed, and is hidden in this view.
     pub hides_acknowledgement: bool,
+    /// Whether the agent's program is being started.
+    pub is_opening: bool,
     /// Whether a fork is wanted once the agent is idle.
     pub fork: ForkWish,
     /// Whether something happened since the tab was last shown.
@@ -69,7 +71,7 @@ pub(crate) struct ChatTab {
 /// What is behind a tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Driver {
-    /// Not started. The agent starts with the first prompt, so that opening a tab costs nothing.
+    /// No process yet. The first prompt starts the agent, so showing a tab costs nothing.
     Asleep,
     /// The agent is being started.
     Starting,
@@ -87,7 +89,7 @@ pub(crate) enum Driver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ForkWish {
     None,
-    /// The user has seen that the agent is busy, and may ask again.
+    /// The user knows that the agent is busy, and may press the key again.
     Offered,
     /// The dialog opens when the agent is idle.
     Waiting,
@@ -101,7 +103,7 @@ pub(crate) enum Activity {
     Compacting,
 }
 
-/// The effects of an event.
+/// A reaction to an event.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Followup {
     /// Carry out an action.
@@ -146,6 +148,7 @@ impl ChatTab {
             turn: 0,
             note: None,
             hides_acknowledgement: false,
+            is_opening: false,
             fork: ForkWish::None,
             has_news: false,
         }
@@ -165,7 +168,7 @@ impl ChatTab {
         tab
     }
 
-    /// Its record for the next start; none for a chat without messages.
+    /// Its record for the next start. A chat without messages has none.
     pub(crate) fn record(&self) -> Option<TabRecord> {
         let session = self.session.as_ref()?;
         let id = self.id.clone().unwrap_or_else(|| session.view.id.clone());
@@ -200,7 +203,7 @@ impl ChatTab {
         vec![Followup::Act(Action::Prompt(prompt))]
     }
 
-    /// Returns the last queued prompt to the prompt box.
+    /// Removes the prompt that was queued last, and returns it.
     pub(crate) fn take_back(&mut self) -> Option<Prompt> {
         self.queued.pop_back()
     }
@@ -216,6 +219,7 @@ impl ChatTab {
 
     /// The agent could not be started. What was written is not lost.
     pub(crate) fn failed(&mut self, trouble: Trouble) {
+        self.is_opening = false;
         self.driver = Driver::Failed(trouble);
         self.give_back();
     }
@@ -246,7 +250,14 @@ impl ChatTab {
                 StreamPart::Thinking => self.log.think(&text),
                 StreamPart::Output { .. } => self.log.print(&text),
             },
-            ChatEvent::Block { subagent, kind } => self.block(subagent, kind),
+            ChatEvent::Block { subagent, kind } => {
+                // The transcript exists from the first prompt on.
+                let is_first = self.session.is_none() && matches!(kind, BlockKind::Prompt { .. });
+                self.block(subagent, kind);
+                if is_first {
+                    return vec![Followup::Refresh];
+                }
+            }
             ChatEvent::Request(request) => self.requests.push_back(Asked::new(request)),
             ChatEvent::Withdrawn(id) => self.requests.retain(|asked| asked.request.id != id),
             ChatEvent::Context(context) => {
@@ -266,7 +277,10 @@ impl ChatTab {
             ChatEvent::TurnEnded(end) => return self.turn_ended(end),
             ChatEvent::Notice(text) => self.notice(NoticeKind::Info, text),
             ChatEvent::Refused(text) => self.notice(NoticeKind::Error, text),
-            ChatEvent::Ended(end) => self.ended(end),
+            ChatEvent::Ended(end) => {
+                self.ended(end);
+                return vec![Followup::Refresh];
+            }
         }
         Vec::new()
     }
@@ -356,7 +370,7 @@ impl ChatTab {
         history + self.log.finished().len() + self.log.settled().len()
     }
 
-    /// Scrolls by lines; at the end, the view follows new text.
+    /// Scrolls by lines; at the end, the view follows new messages.
     pub(crate) fn scroll(&mut self, lines: isize, height: usize) {
         let last = self.stable_lines().saturating_sub(height);
         let top = self.top.unwrap_or(last).saturating_add_signed(lines);
@@ -403,7 +417,7 @@ mod tests {
         assert_eq!(tab.say(prompt("two")), []);
         assert_eq!(tab.say(prompt("three")), []);
         assert_eq!(tab.take_back(), Some(prompt("three")));
-        tab.apply(echo("one"));
+        assert_eq!(tab.apply(echo("one")), [Followup::Refresh], "the transcript exists now");
         let after = tab.apply(ended(TurnOutcome::Completed, None));
         assert_eq!(after, [Followup::Refresh, Followup::Act(Action::Prompt(prompt("two")))]);
         assert_eq!(tab.turn, 1);

@@ -165,7 +165,7 @@ fn area(text: &str) -> TextArea<'static> {
     let lines = transcript::text::clean(text).split('\n').map(str::to_owned).collect();
     let mut area = TextArea::new(lines);
     area.set_cursor_line_style(Style::default());
-    // The terminal's own cursor is placed there, so that input methods find it.
+    // The terminal's own cursor marks the place, so that input methods find it.
     area.set_cursor_style(Style::default());
     area.set_wrap_mode(WrapMode::WordOrGlyph);
     area.move_cursor(CursorMove::Bottom);

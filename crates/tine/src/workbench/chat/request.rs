@@ -1,4 +1,4 @@
-//! An agent's requests, and the user's answers. Nothing is answered without a key press.
+//! Requests of an agent, and how the user answers them. Nothing is answered without a key.
 
 use engine::chat::{Action, AgentRequest, Answer, Ask, Question};
 use transcript::render::to_json_pretty;
@@ -11,7 +11,7 @@ pub(crate) struct Asked {
     pub choosing: Choosing,
 }
 
-/// The progress of the user's answer.
+/// How much of an answer the user has given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Choosing {
     /// A key decides.
@@ -104,7 +104,7 @@ impl Asked {
         }
     }
 
-    /// Accepts the finished choice, reason, arguments or answer. `None` while more questions remain.
+    /// Takes the choice, the reason, the arguments or the answer that is ready. `None` while questions remain.
     pub(crate) fn confirm(&mut self) -> Option<Action> {
         match self.choosing.clone() {
             Choosing::Key => None,

@@ -11,7 +11,7 @@ use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, ForkWish, Log}
 use crate::workbench::event::Effect;
 use crate::workbench::state::{Choice, Choose, Message, Popup, Screen, State};
 
-/// Shows the tab of a session, and creates one if necessary.
+/// Shows the tab of a session, and creates it if needed.
 pub(super) fn open(state: &mut State, session: Session) -> Vec<Effect> {
     let id = &session.view.id;
     let is_its = |tab: &&ChatTab| tab.agent == session.view.agent && tab.id.as_ref() == Some(id);
@@ -65,7 +65,7 @@ fn show(state: &mut State, number: u64) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Reads the conversation of a session before its tab was opened.
+/// Reads a session's transcript for its tab.
 fn read(state: &mut State, number: u64, hide_acknowledgement: bool) -> Vec<Effect> {
     let ticket = state.next_ticket();
     let width = state.size.0.saturating_sub(2);
@@ -86,7 +86,7 @@ pub(super) fn resized(state: &mut State) -> Vec<Effect> {
             stale.push(tab.number);
         }
     }
-    // The conversation from before the tab was opened stays as read, with at most one turn too many.
+    // The history ends where it did, with the turn before the first live one.
     stale.into_iter().flat_map(|number| reread(state, number)).collect()
 }
 
@@ -331,11 +331,14 @@ fn send(state: &mut State) -> Vec<Effect> {
         (Driver::Pane, Some(session)) => {
             vec![Effect::SendElsewhere { tab: tab.number, session: Box::new(session.clone()), text: prompt.text }]
         }
-        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) | Driver::Pane, _) => {
+        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) | Driver::Pane, session) => {
+            // An agent that died may have begun a session that tine hasn't read yet.
+            let is_unknown = session.is_none() && tab.id.is_some();
             tab.driver = Driver::Starting;
             tab.queued.push_back(prompt);
             tab.top = None;
-            vec![Effect::OpenChat { tab: tab.number, request: Box::new(request_for(tab)) }]
+            let number = tab.number;
+            if is_unknown { refresh(state, number) } else { start(state, number) }
         }
         (Driver::Starting | Driver::Stream, _) => {
             let followups = tab.say(prompt);
@@ -345,11 +348,15 @@ fn send(state: &mut State) -> Vec<Effect> {
     }
 }
 
-fn request_for(tab: &ChatTab) -> ChatRequest {
-    match &tab.session {
+/// Starts the agent of a tab.
+fn start(state: &mut State, number: u64) -> Vec<Effect> {
+    let Some(tab) = state.tab_mut(number) else { return Vec::new() };
+    tab.is_opening = true;
+    let request = match &tab.session {
         Some(session) => ChatRequest::Resume { session: Box::new(session.clone()), directory: tab.directory.clone() },
         None => ChatRequest::Start { agent: tab.agent, name: None, launch: LaunchRequest::default() },
-    }
+    };
+    vec![Effect::OpenChat { tab: number, request: Box::new(request) }]
 }
 
 /// Opens the fork dialog for the chat on the screen, unless its agent is busy.
@@ -364,7 +371,7 @@ fn fork_chat(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// The agent is busy: the first time, a note appears; the second time, the fork waits; the third time, it doesn't.
+/// The agent is busy. The first press offers to wait, the second one waits, and the third one stops waiting.
 fn wish_fork(state: &mut State) -> Vec<Effect> {
     let Some(tab) = state.chat_mut() else { return Vec::new() };
     tab.fork = match tab.fork {
@@ -398,7 +405,7 @@ fn hand_over(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// The agent's own screen was closed: its messages are in the transcript.
+/// The user left the agent's own screen. The transcript has the new messages.
 pub(super) fn returned(state: &mut State, number: u64) -> Vec<Effect> {
     let log = Log::new(state.color, state.zone.clone());
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
@@ -430,6 +437,7 @@ pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>) 
     if let Some(name) = name {
         tab.label = name.to_string();
     }
+    tab.is_opening = false;
     let followups = tab.started();
     carry_on(state, number, followups)
 }
@@ -467,14 +475,22 @@ fn carry_on(state: &mut State, number: u64, followups: Vec<Followup>) -> Vec<Eff
 
 fn refresh(state: &mut State, number: u64) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
-    let Some(id) = &tab.id else { return Vec::new() };
-    vec![Effect::RefreshTab { tab: number, session: id.to_string() }]
+    let Some(id) = tab.id.clone() else { return Vec::new() };
+    let is_new = tab.session.is_none();
+    let session = id.to_string();
+    let settle = is_new.then_some(Effect::SettleChat { tab: number, id });
+    settle.into_iter().chain([Effect::RefreshTab { tab: number, session }]).collect()
 }
 
 /// The session of a tab, as it is now.
-pub(super) fn refreshed(state: &mut State, number: u64, session: Session) -> Vec<Effect> {
+pub(super) fn refreshed(state: &mut State, number: u64, session: Option<Session>) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
-    // The file may lag behind the chat.
+    // A message waits for this.
+    let starts = tab.driver == Driver::Starting && !tab.is_opening;
+    let Some(session) = session else {
+        return if starts { start(state, number) } else { Vec::new() };
+    };
+    // The file may lag behind the stream.
     tab.turn = tab.turn.max(session.view.turns);
     tab.label = session.view.label().to_owned();
     tab.model = tab.model.take().or_else(|| session.details.model.clone());
@@ -484,6 +500,9 @@ pub(super) fn refreshed(state: &mut State, number: u64, session: Session) -> Vec
     let mut effects = if needs_history { read(state, number, false) } else { Vec::new() };
     if is_new {
         effects.push(remember(state));
+    }
+    if starts {
+        effects.extend(start(state, number));
     }
     effects
 }
@@ -524,7 +543,7 @@ fn pressed_in_request(state: &mut State, key: Key) -> Vec<Effect> {
             if let Some(action) = keymap.action(Context::Request, key) {
                 return super::perform(state, action);
             }
-            // Other tabs and the help remain available.
+            // Other tabs and the help stay reachable meanwhile.
             if !matches!(key, Key::Char(_))
                 && let Some(action) = keymap.action(Context::Chat, key).filter(|action| *action != Action::Send)
             {

@@ -10,7 +10,7 @@ use crate::keymap::Key;
 use crate::workbench::event::{Effect, Trouble};
 use crate::workbench::state::{ForkDialog, Message, Popup, State};
 
-/// Opens the dialog. `edit` is the turn whose prompt will be edited in the fork.
+/// Opens the dialog. `edit` is the turn whose prompt the user changes in the fork.
 pub(super) fn open(state: &mut State, request: Request, edit: Option<u32>) -> Vec<Effect> {
     let request = Request { workspace: Where::Worktree { branch: None, base: None }, ..request };
     open_with(state, request, edit, false)
@@ -26,6 +26,7 @@ pub(super) fn open_with(
     let turns = request.turns.filter(|turns| *turns < request.source.view.turns);
     let request = Request { turns, ..request };
     let dialog = ForkDialog {
+        prompt: None,
         request,
         name: String::new(),
         plan: None,
@@ -101,7 +102,12 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     replan(state)
 }
 
-pub(super) fn planned(state: &mut State, ticket: u64, plan: Result<Box<Plan>, Trouble>) -> Vec<Effect> {
+pub(super) fn planned(
+    state: &mut State,
+    ticket: u64,
+    plan: Result<Box<Plan>, Trouble>,
+    prompt: Option<String>,
+) -> Vec<Effect> {
     let Some(Popup::Fork(dialog)) = &mut state.popup else { return Vec::new() };
     if dialog.ticket != ticket {
         return Vec::new();
@@ -111,7 +117,7 @@ pub(super) fn planned(state: &mut State, ticket: u64, plan: Result<Box<Plan>, Tr
         (dialog.request.workspace, dialog.workspace_is_chosen) = (Where::Same, true);
         return replan(state);
     }
-    dialog.plan = Some(plan);
+    (dialog.plan, dialog.prompt) = (Some(plan), prompt);
     Vec::new()
 }
 

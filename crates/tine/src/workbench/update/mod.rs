@@ -32,12 +32,14 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             state.arrange();
             sessions::preview(state)
         }
-        Event::Transcript { ticket, document } => {
+        Event::Terminated => vec![Effect::Quit],
+        Event::Transcript { ticket, document, from } => {
             let height = state.body_height();
             let readers = [state.preview.as_mut(), transcript::reader(&mut state.screen)];
             for reader in readers.into_iter().flatten().filter(|reader| reader.ticket == ticket) {
                 let turn = reader.chosen.or(document.turns.last().map(|(turn, _)| *turn));
                 reader.document = Some(document.clone());
+                reader.from = from;
                 if let Some(turn) = turn {
                     reader.show(turn, height);
                 }
@@ -53,7 +55,7 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Event::Planned { ticket, plan } => fork::planned(state, ticket, plan),
+        Event::Planned { ticket, plan, prompt } => fork::planned(state, ticket, plan, prompt),
         Event::Forked { forked, session, prompt } => fork::forked(state, &forked, session, prompt),
         Event::Done(text) => {
             state.message = Some(Message::Done(text));
@@ -75,7 +77,7 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Event::TabSession { tab, session } => chat::refreshed(state, tab, *session),
+        Event::TabSession { tab, session } => chat::refreshed(state, tab, session.map(|session| *session)),
         Event::TabHistory { ticket, document, prompts } => {
             if let Some(tab) = state.tabs.iter_mut().find(|tab| tab.ticket == ticket) {
                 if tab.history.is_none() {

@@ -118,7 +118,7 @@ pub(super) fn preview(state: &mut State) -> Vec<Effect> {
     let width = (state.size.0 - state.list_width()).saturating_sub(3);
     let boxed = Box::new(session.clone());
     state.preview = Some(Reader::new(session, None, ticket));
-    vec![Effect::Read { ticket, session: boxed, width, full: false, focus: false }]
+    vec![Effect::Read { ticket, session: boxed, width, full: false, focus: false, from: None }]
 }
 
 /// All agents in turn, then none in particular.

@@ -7,6 +7,9 @@ use crate::keymap::{Action, Key};
 use crate::workbench::event::Effect;
 use crate::workbench::state::{Reader, Screen, State};
 
+/// How many more turns of a large session are laid out at the top.
+const TURNS_AT_ONCE: u32 = 100;
+
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     let height = state.body_height();
     let page = height as isize;
@@ -33,6 +36,17 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
             return reader.turn().map(|turn| vec![Effect::TakeTurn { session, turn }]).unwrap_or_default();
         }
         Action::ScrollDown => reader.scroll(1, height),
+        Action::ScrollUp | Action::ScrollPageUp | Action::Begin | Action::PreviousTurn
+            if reader.top == 0 && reader.from > 1 =>
+        {
+            // The turns before are laid out, too, and the one on the screen stays there.
+            reader.chosen = reader.turn();
+            reader.from = match action {
+                Action::Begin => 0,
+                _ => reader.from.saturating_sub(TURNS_AT_ONCE),
+            };
+            return reread(state);
+        }
         Action::ScrollUp => reader.scroll(-1, height),
         Action::ScrollPageDown => reader.scroll(page, height),
         Action::ScrollPageUp => reader.scroll(-page, height),
@@ -125,7 +139,9 @@ pub(super) fn reread(state: &mut State) -> Vec<Effect> {
     let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
     reader.ticket = ticket;
     let (full, focus) = (reader.full, reader.focus);
-    vec![Effect::Read { ticket, session: Box::new(reader.session.clone()), width, full, focus }]
+    // What is on the screen stays laid out. Without a document, the worker decides where to begin.
+    let from = reader.document.is_some().then_some(reader.from);
+    vec![Effect::Read { ticket, session: Box::new(reader.session.clone()), width, full, focus, from }]
 }
 
 pub(super) fn reader(screen: &mut Screen) -> Option<&mut Reader> {

@@ -1,4 +1,4 @@
-//! A chat: the conversation, the agent's requests, and the prompt box.
+//! A chat: the messages, the agent's request, and the prompt box.
 
 use engine::chat::{Ask, Question};
 use ratatui::Frame;
@@ -146,7 +146,7 @@ fn is_reading(tab: &ChatTab) -> bool {
     tab.history.is_none() && tab.session.as_ref().is_some_and(|session| session.view.turns > 0) && tab.ticket > 0
 }
 
-/// The lines between the conversation and the prompt box: messages being sent, notes, errors.
+/// The lines between the conversation and the prompt box: messages under way, notes, errors.
 fn below_lines(tab: &ChatTab, columns: u16) -> Vec<Line<'static>> {
     let room = usize::from(columns).saturating_sub(4);
     let line = |mark: &str, text: &str| Line::styled(clip(&format!(" {mark}{}", one_line(text)), room + 3), DIM);

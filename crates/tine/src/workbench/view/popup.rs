@@ -145,6 +145,7 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     };
     let edited = dialog.edit.map(|turn| format!("; prompt {turn} is ready to edit")).unwrap_or_default();
     fact("At", format!("turn {at} of {}{edited}   (↑↓)", source.turns));
+    dialog.prompt.iter().for_each(|prompt| fact("", format!("“{}”", transcript::text::clip(&one_line(prompt), 70))));
     match &dialog.plan {
         None => fact("", "planning…".to_owned()),
         Some(Err(trouble)) => {

@@ -28,7 +28,7 @@ pub struct Growing {
     /// Whether `rest` continues a block.
     continues: bool,
     settled: Vec<String>,
-    /// How often settled lines were discarded.
+    /// How often settled lines were replaced.
     revision: u64,
 }
 
@@ -74,7 +74,7 @@ impl Growing {
         &self.raw
     }
 
-    /// The lines that no longer change, and a number that changes if they do after all.
+    /// The final lines, and a number that changes if they change after all.
     pub fn settled(&self) -> (&[String], u64) {
         (&self.settled, self.revision)
     }
