@@ -165,7 +165,7 @@ impl<R: Read> BlockReader<R> {
         block.buffer.len() > 4 * self.means.block
     }
 
-    /// Takes back a processed block.
+    /// Recycles a processed block.
     pub(crate) fn give_back(&mut self, block: &mut Block) {
         if self.is_large(block) {
             self.large = std::mem::take(&mut block.buffer);

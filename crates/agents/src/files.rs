@@ -26,7 +26,7 @@ pub fn stamp(metadata: &Metadata) -> Stamp {
 }
 
 /// Writes the names in a folder to the disk. A file that was created or renamed survives a power cut only after that. Some
-/// file systems can't do it, and neither can anybody who may write to a folder but not read it.
+/// file systems can't do it, and it fails for a folder that is writable but not readable.
 #[cfg(unix)]
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder).and_then(|folder| folder.sync_all()) {

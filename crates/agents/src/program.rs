@@ -146,7 +146,7 @@ pub struct Reply {
     pub id: SessionId,
     /// The answer.
     pub answer: String,
-    /// The context windows of the models that took part, as far as the agent reported them.
+    /// The context windows of the models that took part, if the agent reported them.
     pub windows: Vec<(String, u64)>,
 }
 

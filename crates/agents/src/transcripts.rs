@@ -14,7 +14,7 @@ use crate::fields::Raw;
 /// What started a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
-    /// Somebody at a terminal.
+    /// The user, at a terminal.
     Terminal,
     /// The agent's program without a terminal.
     Headless,

@@ -43,7 +43,7 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Gives a file or a folder another name, and returns when that is on the disk. What is in it has to be there before.
+/// Renames a file or a folder, and returns when the new name is on the disk. The contents must be there already.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     // It has its new name now, so an error here must not look as if it had not.

@@ -25,7 +25,7 @@ use crate::sessions::survey;
 pub struct NewWorker {
     /// Its agent.
     pub agent: Agent,
-    /// Its name; one is made up if there is none.
+    /// Its name; generated if missing.
     pub name: Option<SessionName>,
     /// How it is launched, and its first prompt.
     pub launch: LaunchRequest,

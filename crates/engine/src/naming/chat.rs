@@ -166,7 +166,7 @@ pub(crate) fn close(ctx: &Ctx, chat: OpenChat) {
     let OpenChat { chat, unbegun, .. } = chat;
     drop(chat);
     if let Some(key) = unbegun {
-        ctx.registry().forget_start(&key).or_log("forget a chat in which nothing was said");
+        ctx.registry().forget_start(&key).or_log("discard a chat without messages");
     }
 }
 

@@ -230,7 +230,7 @@ fn is_worked_in(ctx: &Ctx, directory: &Path) -> bool {
     proc.is_some_and(|proc| !agents::processes_with(proc, Some(directory), directory.as_os_str()).is_empty())
 }
 
-/// Whether a session is the result of a failed fork. A session that existed before is not, whoever has it open.
+/// Whether a session is the result of a failed fork. A session that existed before is not, even if it is open.
 fn is_expected(adapter: &dyn agents::Adapter, file: &SessionFile, expected: &Expected, written: &[PathBuf]) -> bool {
     let summary = adapter.scan(&file.path);
     let created = summary.created.map(|created| created.as_millisecond());

@@ -204,7 +204,7 @@ fn relocate(from: &Path, to: &Path) -> Result<()> {
                 true => directory::copy(from, &part, &Quiet).map(drop),
                 false => Ok(directory::copy_one(from, &part).map_err(failed(to))?),
             };
-            // The source is removed after this, so the copy has to be on the disk, and so has its name.
+            // The source is removed after this, so the copy and its name must be on the disk.
             let copied = copied.and_then(|()| {
                 let folder = to.parent().unwrap_or(Path::new("/"));
                 directory::flush(folder).map_err(failed(folder))?;

@@ -110,7 +110,7 @@ pub(crate) fn process_in(ctx: &Ctx, path: &Path) -> Option<u32> {
     agents::processes_in(proc, path).first().copied()
 }
 
-/// Everything that has to be moved to remove a worktree or a copy, and its branch if that is removed too.
+/// Everything that must be moved to remove a worktree or a copy, and its branch if that is removed too.
 pub(crate) fn parts_of_workspace(
     ctx: &Ctx,
     own: &OwnWorkspace,

@@ -111,7 +111,7 @@ fn undo_one<'a>(
     Ok(Some(operation))
 }
 
-/// Checks that an operation can be undone, and returns what has to be moved aside for that.
+/// Checks that an operation can be undone, and returns what must be moved aside for that.
 fn check_and_plan<'a>(
     ctx: &Ctx,
     operation: &mut Operation,

@@ -113,7 +113,7 @@ pub struct AnswerView {
 }
 
 impl AnswerView {
-    /// A session with its answer, if there is one; `quote` marks the answer as somebody else's words.
+    /// A session with its answer, if there is one; `quote` marks the answer as quoted text.
     pub fn new(session: &Session, answer: Option<&LastAnswer>, quote: impl Fn(&str) -> String) -> Self {
         let view = &session.view;
         AnswerView {

@@ -14,7 +14,7 @@ use crate::sessions::session::Session;
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long an agent that reports that it is idle may take to write the end of its turn.
 const SETTLES_WITHIN: Duration = Duration::from_secs(5);
-/// A turn that has been over for this long gets no answer any more.
+/// A turn without an answer counts as finished after this time.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
 
 /// What to wait for.
@@ -38,8 +38,8 @@ impl Until {
     }
 }
 
-/// Waits for sessions, and returns those that have got as far as `until` asks. A session that asks for a permission ends
-/// the wait, because only a person can answer it.
+/// Waits for sessions, and returns those that have reached the state that `until` asks for. A session that asks for a
+/// permission ends the wait, because only the user can answer it.
 pub(crate) fn wait_for(
     ctx: &Ctx,
     watched: Vec<Session>,
@@ -54,8 +54,8 @@ pub(crate) fn wait_for(
     }
 }
 
-/// A prompt may be in the transcript a moment before the agent reports that it works on it, so sessions that are done are
-/// looked at again for a while if they have no answer.
+/// A prompt may be in the transcript a moment before the agent reports that it is busy, so finished sessions without an
+/// answer are checked again for a while.
 fn wait_until_answered(
     ctx: &Ctx,
     mut watched: Vec<Session>,

@@ -359,7 +359,7 @@ fn index_error(ctx: &Ctx, trouble: IndexTrouble, message: &str) -> Error {
     Error::Index { folder: ctx.context().paths.cache.join("index"), message, trouble }
 }
 
-/// Removes an unreadable index, unless it is intact by now.
+/// Removes an unreadable index, unless it is intact now.
 pub(super) fn remove_damaged(ctx: &Ctx, why: &str) -> Result<Option<String>> {
     let cache = &ctx.context().paths.cache;
     let Some(_lock) = wait_for_lock(ctx, PATIENCE)? else { return Ok(None) };

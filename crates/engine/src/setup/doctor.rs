@@ -61,8 +61,8 @@ pub struct Report {
     pub repaired: Option<Vec<String>>,
 }
 
-/// Looks at agents, files, registry and cache. With `repairs`, rebuilds a damaged or lost registry from a backup first, and
-/// puts what lies in the trash back into the log.
+/// Checks agents, files, registry and cache. With `repairs`, first restores a damaged or lost registry from a backup, and
+/// adds deletions found in the trash to the log.
 pub(crate) fn doctor(ctx: &Ctx, repairs: bool, progress: &dyn Progress) -> Result<Report> {
     let repaired = repairs.then(|| repair::repair(ctx)).transpose()?;
     let mut checks = Vec::new();

@@ -16,7 +16,7 @@ use crate::ui::{self, Bar, confirm};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The session moves to tine's trash, where it stays for a month. `tine undo` restores it. A worktree with uncommitted \
-changes is never removed, nor is a branch with commits of its own or a copied directory that has changed.
+changes is never removed, nor is a branch with new commits or a copied directory that has changed.
 
 Examples:
   tine delete auth-try

@@ -101,7 +101,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     out.flush()?;
     let Some(command) = opened.here else { return Ok(ExitCode::SUCCESS) };
-    // Nobody can print them later.
+    // They cannot be printed later.
     for warning in desk.tine.take_warnings() {
         ui::warn(&warning);
     }

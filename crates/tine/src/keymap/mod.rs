@@ -1,4 +1,4 @@
-//! Everything that a key can do, in one table: the keys, the palette, the help and `tine config keys` all come from it.
+//! All actions of keys in one table, for the keys, the palette, the help and `tine config keys`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ mod key;
 
 pub(crate) use key::Key;
 
-/// Where a key works. A key that means nothing there may mean something everywhere.
+/// Where a key works. A key without a meaning there may have one everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Context {
     /// On every screen, unless the screen itself gives the key a meaning.
@@ -19,7 +19,7 @@ pub(crate) enum Context {
     Search,
     /// In a chat.
     Chat,
-    /// In a chat whose agent asks for something.
+    /// In a chat whose agent has a request.
     Request,
 }
 
@@ -39,7 +39,7 @@ impl Context {
 
 macro_rules! actions {
     ($($variant:ident $context:ident $name:literal [$($key:literal),*] $what:literal)*) => {
-        /// Something that a key can do.
+        /// An action of a key.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum Action {
             $(#[doc = $what] $variant,)*
@@ -58,7 +58,7 @@ macro_rules! actions {
     };
 }
 
-/// An action, for people.
+/// The description of an action.
 #[derive(Debug)]
 pub(crate) struct ActionInfo {
     /// The action.
@@ -67,7 +67,7 @@ pub(crate) struct ActionInfo {
     pub context: Context,
     /// Its name in the configuration.
     pub name: &'static str,
-    /// The keys that it has unless the configuration gives it others.
+    /// Its default keys.
     pub keys: &'static [&'static str],
     /// What it does.
     pub what: &'static str,
@@ -230,10 +230,10 @@ fn keys_of<'a>(info: &ActionInfo, own: &'a BTreeMap<String, Vec<String>>) -> Vec
 /// Why keys can't be used as configured.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
-    /// There is no such action.
+    /// An unknown action.
     #[error("no action is called `{0}`")]
     NoAction(String),
-    /// There is no such key.
+    /// An unknown key.
     #[error("`{0}` is not a key; it is set for `{1}`")]
     NoKey(String, &'static str),
     /// A key has two meanings in one place.

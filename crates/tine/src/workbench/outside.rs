@@ -28,7 +28,7 @@ pub(super) fn edit(screen: &mut Screen, context: &Context, tab: u64, text: &str)
             Ok(text) => Event::Edited { tab, text: text.trim_end_matches('\n').to_owned() },
             Err(error) => failed(format!("cannot read {}: {error}", file.path().display())),
         },
-        Ok(_) => failed("the editor failed; the prompt is as it was".to_owned()),
+        Ok(_) => failed("the editor failed; the prompt is unchanged".to_owned()),
         Err(error) => failed(format!("cannot start the editor: {error}")),
     }
 }

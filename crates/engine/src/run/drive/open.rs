@@ -46,7 +46,7 @@ pub struct Opened {
     pub command: Vec<String>,
     /// What to become, if it runs in this terminal.
     pub here: Option<Command>,
-    /// The session as it is now, if it was looked at again.
+    /// The current state of the session, if it was read again.
     pub session: Option<SessionView>,
 }
 

@@ -304,11 +304,7 @@ fn choose(
     now: Option<String>,
 ) -> Vec<Effect> {
     if values.is_empty() {
-        return super::refuse(
-            state,
-            "the agent has not said what there is to choose from",
-            Some("send a message first"),
-        );
+        return super::refuse(state, "the agent has not reported its choices yet", Some("send a message first"));
     }
     let selected = values.iter().position(|(value, _)| Some(value) == now.as_ref()).unwrap_or(0);
     state.popup = Some(Popup::Choose(Box::new(Choose { tab, what, values, selected })));

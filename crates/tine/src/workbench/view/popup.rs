@@ -143,7 +143,7 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
         let value: String = one_line(&value);
         lines.push(Line::from(vec![Span::styled(format!(" {word:<8} "), DIM), Span::raw(value)]));
     };
-    let edited = dialog.edit.map(|turn| format!("; prompt {turn} is yours to change")).unwrap_or_default();
+    let edited = dialog.edit.map(|turn| format!("; prompt {turn} is ready to edit")).unwrap_or_default();
     fact("At", format!("turn {at} of {}{edited}   (↑↓)", source.turns));
     dialog.prompt.iter().for_each(|prompt| fact("", format!("“{}”", transcript::text::clip(&one_line(prompt), 70))));
     match &dialog.plan {
