@@ -71,10 +71,13 @@ pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>
 /// How often a transcript that is followed is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// A file's size and time.
+type FileStamp = (u64, Option<SystemTime>);
+
 /// Reports when the transcript that is followed changes. Without one, this thread sleeps.
 fn keep_watch(effects: &Receiver<Effect>, events: &Sender<Event>) {
     let stamp = |path: &Path| std::fs::metadata(path).map(|file| (file.len(), file.modified().ok())).ok();
-    let mut watched: Option<(PathBuf, Option<(u64, Option<SystemTime>)>)> = None;
+    let mut watched: Option<(PathBuf, Option<FileStamp>)> = None;
     loop {
         let received = match watched {
             Some(_) => effects.recv_timeout(LOOK),

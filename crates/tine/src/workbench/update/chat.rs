@@ -247,10 +247,8 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     match action {
         Action::Send => return send(state),
         Action::Newline => tab.prompt.newline(),
-        Action::Interrupt => {
-            if !tab.is_settled() {
-                return vec![Effect::Act { tab: number, action: ChatAction::Interrupt }];
-            }
+        Action::Interrupt if !tab.is_settled() => {
+            return vec![Effect::Act { tab: number, action: ChatAction::Interrupt }];
         }
         Action::ForkChat => return fork_chat(state),
         Action::Editor => return vec![Effect::Edit { tab: number, text: tab.prompt.text() }],
@@ -263,12 +261,12 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Model => {
             let values = tab.offer.models.iter().map(|model| (model.value.clone(), model.name.clone())).collect();
             let now = tab.model.clone();
-            return choose(state, number, Choice::Model, values, now);
+            return choose(state, number, Choice::Model, values, now.as_deref());
         }
         Action::Mode => {
             let values = tab.offer.modes.iter().map(|mode| ((*mode).to_owned(), (*mode).to_owned())).collect();
             let now = tab.mode.clone();
-            return choose(state, number, Choice::Mode, values, now);
+            return choose(state, number, Choice::Mode, values, now.as_deref());
         }
         Action::HandOver => return hand_over(state),
         Action::ChatTools => {
@@ -296,17 +294,11 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-fn choose(
-    state: &mut State,
-    tab: u64,
-    what: Choice,
-    values: Vec<(String, String)>,
-    now: Option<String>,
-) -> Vec<Effect> {
+fn choose(state: &mut State, tab: u64, what: Choice, values: Vec<(String, String)>, now: Option<&str>) -> Vec<Effect> {
     if values.is_empty() {
         return super::refuse(state, "the agent has not reported its choices yet", Some("send a message first"));
     }
-    let selected = values.iter().position(|(value, _)| Some(value) == now.as_ref()).unwrap_or(0);
+    let selected = values.iter().position(|(value, _)| Some(value.as_str()) == now).unwrap_or(0);
     state.popup = Some(Popup::Choose(Box::new(Choose { tab, what, values, selected })));
     Vec::new()
 }

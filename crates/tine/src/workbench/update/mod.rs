@@ -147,7 +147,7 @@ fn bound(state: &mut State, key: Key) -> Vec<Effect> {
 
 /// Carries out an action, wherever it comes from.
 pub(crate) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
-    let everywhere = match action {
+    match action {
         Action::Quit => vec![Effect::Quit],
         Action::Help => {
             state.popup = Some(Popup::Help);
@@ -159,9 +159,8 @@ pub(crate) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         Action::PreviousTab => chat::switch(state, -1),
         Action::NextWaiting => chat::next_waiting(state),
         Action::NewChat => chat::new_chat(state),
-        _ => return perform_here(state, action),
-    };
-    everywhere
+        _ => perform_here(state, action),
+    }
 }
 
 fn perform_here(state: &mut State, action: Action) -> Vec<Effect> {

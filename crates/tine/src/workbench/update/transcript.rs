@@ -26,10 +26,10 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
             return reread(state);
         }
         Action::Find => (reader.find, reader.found) = (Some((String::new(), true)), None),
-        Action::FindNext | Action::FindPrevious => {
-            if reader.find.is_some() && !reader.find(action == Action::FindNext, height) {
-                return super::refuse(state, "not found in this transcript", None);
-            }
+        Action::FindNext | Action::FindPrevious
+            if reader.find.is_some() && !reader.find(action == Action::FindNext, height) =>
+        {
+            return super::refuse(state, "not found in this transcript", None);
         }
         Action::Copy => {
             let session = Box::new(reader.session.clone());
