@@ -1,13 +1,17 @@
 //! Frames of the workbench over real sessions, drawn into memory.
 
+use engine::chat::{
+    Action, AgentRequest, AnswerChoice, Ask, ChatEvent, ContextUse, Question, StreamPart, TurnEnd, TurnOutcome,
+};
 use engine::{Clock, Context, Environment, Paths, Tine};
 use jiff::tz::TimeZone;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use testkit::Sandbox;
-use testkit::build::ClaudeSession;
+use testkit::build::{ClaudeSession, Random};
+use transcript::BlockKind;
 
-use super::event::{Effect, Event, Hit};
+use super::event::{Effect, Event, Hit, Trouble};
 use super::state::State;
 use super::update::update;
 use super::view;
@@ -281,7 +285,7 @@ fn a_chat_opens_with_what_was_said_and_starts_no_agent() {
 
 #[test]
 fn a_permission_is_asked_in_place_and_only_a_key_answers_it() {
-    use engine::chat::{Action, AgentRequest, Always, Answer, Ask, ChatEvent};
+    use engine::chat::{Always, Answer};
     let mut bench = Bench::new(100, 20);
     bench.press(&[Key::Char('c')]);
     let tab = bench.state.tabs[0].number;
@@ -310,4 +314,129 @@ fn a_permission_is_asked_in_place_and_only_a_key_answers_it() {
         panic!("an answer")
     };
     assert_eq!((request.as_str(), answer), ("r1", &Answer::Deny { reason: None, interrupt: false }));
+}
+
+/// Whatever an agent sends and whatever else happens, only a key of the user answers a request.
+#[test]
+fn no_event_but_a_key_answers_a_request() {
+    let mut bench = Bench::new(80, 24);
+    bench.press(&[Key::Char('c')]);
+    let tab = bench.state.tabs[0].number;
+    let mut random = Random::new(7);
+    let mut most_requests = 0;
+    for round in 0..3000 {
+        let event = match random.below(8) {
+            0 => Event::Paste("y\ny a yes".to_owned()),
+            1 => Event::Resize(1 + random.below(200) as u16, 1 + random.below(60) as u16),
+            2 => Event::TabSession { tab, session: None },
+            3 => Event::Failed(Trouble { message: "no".into(), hint: None }),
+            _ => Event::Chat { tab, event: any_chat_event(&mut random) },
+        };
+        for effect in update(&mut bench.state, event) {
+            let is_answer = matches!(effect, Effect::Act { action: Action::Answer { .. }, .. });
+            assert!(!is_answer, "a request was answered without a key");
+        }
+        most_requests = most_requests.max(bench.state.tabs[0].requests.len());
+        if round % 20 == 0 {
+            bench.screen();
+        }
+    }
+    assert!(most_requests > 1, "requests were open");
+}
+
+/// No sequence of keys and events breaks the workbench, at any size.
+#[test]
+fn any_keys_in_any_order_are_survived() {
+    let mut bench = Bench::new(80, 24);
+    let mut random = Random::new(11);
+    let named = [
+        Key::Enter,
+        Key::AltEnter,
+        Key::Escape,
+        Key::Backspace,
+        Key::Delete,
+        Key::Tab,
+        Key::BackTab,
+        Key::Up,
+        Key::Down,
+        Key::Left,
+        Key::Right,
+        Key::AltUp,
+        Key::AltLeft,
+        Key::AltRight,
+        Key::PageUp,
+        Key::PageDown,
+        Key::Home,
+        Key::End,
+        Key::Function(1),
+        Key::Other,
+    ];
+    for round in 0..4000 {
+        let letter = char::from(b' ' + random.below(95) as u8);
+        let key = match random.below(6) {
+            0 => Key::Alt(letter),
+            // The one that quits does nothing else.
+            1 => Key::Ctrl(if letter == 'c' { 'd' } else { letter }),
+            2 | 3 => *random.choose(&named),
+            _ => Key::Char(letter),
+        };
+        update(&mut bench.state, Event::Key(key));
+        let tab = bench.state.tabs.first().map(|tab| tab.number);
+        if let Some(tab) = tab.filter(|_| random.below(3) == 0) {
+            update(&mut bench.state, Event::Chat { tab, event: any_chat_event(&mut random) });
+        }
+        if random.below(50) == 0 {
+            update(&mut bench.state, Event::Resize(1 + random.below(150) as u16, 1 + random.below(50) as u16));
+        }
+        if round % 20 == 0 {
+            bench.screen();
+        }
+    }
+}
+
+fn any_chat_event(random: &mut Random) -> ChatEvent {
+    let text = || "some *text*\n\u{1b}[2J```\n".to_owned();
+    let subagent = (random.below(4) == 0).then(|| "call".to_owned());
+    let id = random.below(5).to_string();
+    let question = Question {
+        id: "q".into(),
+        header: text(),
+        text: text(),
+        choices: vec![AnswerChoice { label: text(), description: text() }],
+        several: random.below(2) == 0,
+        free: true,
+    };
+    let ask = match random.below(4) {
+        0 => Ask::Questions(vec![question]),
+        1 => Ask::Plan { text: text(), modes: vec!["default", "acceptEdits"] },
+        2 => Ask::Unknown { name: text() },
+        _ => Ask::Tool {
+            name: text(),
+            input: serde_json::json!({ "command": text(), "other": [1] }),
+            reason: Some(text()),
+            can_edit: true,
+            hears_reason: true,
+            always: Vec::new(),
+        },
+    };
+    let kinds = [
+        BlockKind::Prompt { text: text(), steer: false },
+        BlockKind::Answer { text: text(), model: None },
+        BlockKind::Thinking { text: text() },
+        BlockKind::Call { id: "call".into(), name: "Task".into(), input: serde_json::json!({ "description": text() }) },
+        BlockKind::Output { call: "call".into(), name: None, text: text(), error: true, exit_code: Some(1) },
+    ];
+    let outcomes = [TurnOutcome::Completed, TurnOutcome::Interrupted, TurnOutcome::Failed(text())];
+    match random.below(14) {
+        0..=2 => ChatEvent::Request(AgentRequest { id, call: None, by_subagent: false, ask }),
+        3 => ChatEvent::Withdrawn(id),
+        4 | 5 => ChatEvent::Delta { subagent, part: StreamPart::Answer, text: text() },
+        6 => ChatEvent::Delta { subagent, part: StreamPart::Output { call: id }, text: text() },
+        7 | 8 => ChatEvent::Block { subagent, kind: random.choose(&kinds).clone() },
+        9 => ChatEvent::TurnEnded(TurnEnd { outcome: random.choose(&outcomes).clone(), total_cost: Some(1.0) }),
+        10 => ChatEvent::Settings { model: Some(text()), mode: Some(text()) },
+        11 => ChatEvent::Context(ContextUse { used: 5_000_000, window: Some(0), cached: 0 }),
+        12 => ChatEvent::Retrying { attempt: 1, after: None, reason: text() },
+        _ => ChatEvent::TurnStarted,
+    }
 }
