@@ -271,7 +271,7 @@ impl ClaudeChat {
                     answers.iter().map(|(question, chosen)| (question.clone(), chosen.join(", ").into())).collect();
                 match input.as_object_mut() {
                     Some(input) => drop(input.insert("answers".to_owned(), Value::Object(answers))),
-                    // What the agent asked has no shape that could hold answers; they are all there is to give back.
+                    // The agent's question has no field for answers, so only the answers are returned.
                     None => input = json!({ "answers": answers }),
                 }
                 allow(input, Vec::new())

@@ -38,12 +38,12 @@ pub(super) struct Subagents {
     untold: Rc<OnceCell<Vec<Untold>>>,
 }
 
-/// A subagent of which no meta file tells.
+/// A subagent without a meta file.
 #[derive(Debug)]
 struct Untold {
     id: String,
     path: PathBuf,
-    /// [`fingerprint`] of what it was asked.
+    /// The [`fingerprint`] of its prompt.
     prompt: u64,
     began: Option<Timestamp>,
 }
@@ -61,7 +61,7 @@ impl Untold {
 pub(super) struct First {
     /// The session that it works for.
     pub session: Option<String>,
-    /// What it was asked.
+    /// Its prompt.
     pub prompt: String,
     /// The same as in the file, with its quotation marks, if it is a string.
     pub quoted: Option<String>,
@@ -180,7 +180,7 @@ impl Subagents {
         Some(Subagent { id: found.id.clone(), role: None, description: None, path: found.path.clone() })
     }
 
-    /// Looks for subagents of which no meta file tells, beside the session's file and in its side folder.
+    /// Searches for subagents without a meta file, next to the session's file and in its side folder.
     fn find_untold(&self) -> Vec<Untold> {
         let name = self.transcript.file_name().unwrap_or_default().to_string_lossy();
         let session = home::session_id_of_name(&name);

@@ -453,7 +453,7 @@ fn a_sidechain_without_a_result_is_read() {
     let begun = [&asked[..], &looks].concat();
     // The file ends while the subagent works.
     check(&begun, &["1. first", "call c1", "subagent x", "  1. look", "  seen"]);
-    // Somebody interrupted it.
+    // It was interrupted.
     let ended = [user("c", Some("b"), json!(interrupted)), user("d", Some("c"), json!("second"))];
     let shown = ["1. first", "call c1", "notice [Request interrupted by user for tool use]", "subagent x"];
     check(&[&begun[..], &ended].concat(), &[&shown[..], &["  1. look", "  seen", "2. second"]].concat());

@@ -1,5 +1,4 @@
-//! Starting a new session for another agent to work beside: in a worktree of its own if that is asked for, in a pane or in
-//! the background.
+//! Starts a new session next to another agent: in its own worktree if requested, in a pane or in the background.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Live chats: an agent behind its structured stream, in a session that exists or in a new one.
+//! Live chats: an agent behind its structured stream, in an existing or new session.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ pub struct OpenChat {
     pub name: Option<SessionName>,
     /// Where the agent works.
     pub directory: PathBuf,
-    /// A session that has no transcript yet, as the registry knows it.
+    /// A session without a transcript, from the registry.
     unbegun: Option<SessionKey>,
 }
 
@@ -70,7 +70,7 @@ impl OpenChat {
     }
 }
 
-/// Opens a chat. What happens in it goes to `report`, on a thread of the chat.
+/// Opens a chat. Its events are passed to `report`, on a thread of the chat.
 pub(crate) fn open_chat(
     ctx: &Ctx,
     request: &ChatRequest,

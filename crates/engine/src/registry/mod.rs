@@ -428,7 +428,7 @@ impl Registry {
             .map_err(|error| self.failed(&error))
     }
 
-    /// Reads one thing that tine was asked to remember as JSON.
+    /// Reads a stored JSON value.
     pub(crate) fn recall_value<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let value = self.ask(|connection| {
             let query = "SELECT value FROM memory WHERE key = ?1";

@@ -169,7 +169,7 @@ mod tests {
         };
         check(&["1f3a5c60-7d2e-4b1a-9c3d-5e8f7a6b4c21"], &["1f3a5c60"]);
         check(&["12345678-7d2e-4b1a-9c3d-5e8f7a6b4c21"], &["12345678-"]);
-        // Equal beginnings, as in ids that somebody made up.
+        // Equal beginnings, as in made-up ids.
         check(
             &["c1a00002-0000-4000-8000-000000000004", "c1a00002-0000-4000-8000-000000000008"],
             &["c1a00002-0000-4000-8000-000000000004", "c1a00002-0000-4000-8000-000000000008"],

@@ -56,7 +56,7 @@ pub struct Report {
     pub healthy: bool,
     /// The checks, in the order in which they are shown.
     pub checks: Vec<Check>,
-    /// What was repaired, one sentence each, if that was asked for.
+    /// The repairs, one sentence each, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repaired: Option<Vec<String>>,
 }

@@ -1,4 +1,4 @@
-//! `tine config`: what can be configured.
+//! `tine config`: shows the configuration.
 
 use std::io::Write;
 

@@ -88,7 +88,7 @@ fn branch_of(workspace: &OwnWorkspace) -> String {
     }
 }
 
-/// What became of the worktree or the copied directory of a session that was deleted.
+/// The outcome for the worktree or the copied directory of a deleted session.
 fn fate_of(workspace: &OwnWorkspace, is_gone: bool) -> String {
     let (kind, path) = (kind_of(workspace), workspace.path().display());
     let branch = workspace.branch();

@@ -75,7 +75,7 @@ impl From<KeyEvent> for Key {
     }
 }
 
-/// The names of the keys that are no characters.
+/// The names of keys that are not characters.
 const NAMES: &[(&str, Key)] = &[
     ("enter", Key::Enter),
     ("alt+enter", Key::AltEnter),
@@ -100,7 +100,7 @@ const NAMES: &[(&str, Key)] = &[
 ];
 
 impl Key {
-    /// A key as it is written in the configuration, such as `f`, `ctrl+p`, `alt+shift+f` or `f1`.
+    /// A key as written in the configuration, such as `f`, `ctrl+p`, `alt+shift+f` or `f1`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let lower = text.to_lowercase();
         if let Some((_, key)) = NAMES.iter().find(|(name, _)| *name == lower) {

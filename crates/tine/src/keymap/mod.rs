@@ -158,14 +158,14 @@ actions! {
     InterruptRequest Request "interrupt-request" ["esc"] "deny and interrupt"
 }
 
-/// Which key does what.
+/// The action of each key.
 #[derive(Debug, Clone)]
 pub(crate) struct Keymap {
     bound: BTreeMap<(Context, Key), Action>,
 }
 
 impl Keymap {
-    /// The keys of the table, but those that `own` gives by an action's name.
+    /// The default keys, except for actions that `own` configures by name.
     pub(crate) fn new(own: &BTreeMap<String, Vec<String>>) -> Result<Self, KeyError> {
         if let Some(name) = own.keys().find(|name| !ACTIONS.iter().any(|info| info.name == **name)) {
             return Err(KeyError::NoAction(name.clone()));
@@ -183,7 +183,7 @@ impl Keymap {
         Ok(Keymap { bound })
     }
 
-    /// What a key does here.
+    /// The action of a key in a context.
     pub(crate) fn action(&self, context: Context, key: Key) -> Option<Action> {
         let found = self.bound.get(&(context, key)).or_else(|| self.bound.get(&(Context::Everywhere, key)));
         found.copied()
@@ -191,7 +191,7 @@ impl Keymap {
 
     /// The keys of an action.
     pub(crate) fn keys(&self, action: Action) -> impl Iterator<Item = Key> + '_ {
-        // In the order of the table, the first one is the one to show.
+        // In the order of the table; the first one is shown.
         let bound = self.bound.iter().filter(move |(_, own)| **own == action).map(|((_, key), _)| *key);
         let mut keys: Vec<Key> = bound.collect();
         let usual = |key: &Key| info(action).keys.iter().position(|usual| Key::parse(usual) == Some(*key));
@@ -206,7 +206,7 @@ impl Default for Keymap {
     }
 }
 
-/// What `tine config keys` prints: each action with its keys, where it works, and its name in the configuration.
+/// The output of `tine config keys`: each action with its keys, its context, and its name in the configuration.
 pub(crate) fn table(keymap: &Keymap) -> Vec<[String; 4]> {
     let row = |info: &ActionInfo| {
         let keys: Vec<String> = keymap.keys(info.action).map(|key| key.to_string()).collect();
@@ -215,7 +215,7 @@ pub(crate) fn table(keymap: &Keymap) -> Vec<[String; 4]> {
     ACTIONS.iter().map(row).collect()
 }
 
-/// What is known about an action.
+/// The description of an action.
 pub(crate) fn info(action: Action) -> &'static ActionInfo {
     ACTIONS.iter().find(|info| info.action == action).expect("every action is in the table")
 }
@@ -227,7 +227,7 @@ fn keys_of<'a>(info: &ActionInfo, own: &'a BTreeMap<String, Vec<String>>) -> Vec
     }
 }
 
-/// Why keys can't be used as configured.
+/// An error in the configured keys.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum KeyError {
     /// An unknown action.

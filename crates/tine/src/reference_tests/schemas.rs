@@ -1,4 +1,4 @@
-//! The shape of what `--json` prints, as a JSON schema for each command.
+//! The format of the `--json` output, as a JSON schema for each command.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;

@@ -88,12 +88,12 @@ fn apply(style: Style, code: u8) -> Style {
     }
 }
 
-/// Text that a renderer writes and the workbench takes.
+/// A buffer that a renderer writes and the workbench reads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
 
 impl Shared {
-    /// What was written since it was last taken.
+    /// The text written since it was last taken.
     pub(crate) fn take(&self) -> String {
         String::from_utf8_lossy(&self.0.take()).into_owned()
     }

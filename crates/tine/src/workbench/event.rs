@@ -92,26 +92,26 @@ pub(crate) enum Event {
         /// The prompts in it.
         prompts: Vec<String>,
     },
-    /// The sessions whose tabs were open when the workbench was left.
+    /// The sessions whose tabs were open when the workbench was closed.
     Tabs(Vec<Session>),
-    /// A transcript that is watched has changed.
+    /// A watched transcript has changed.
     Changed(PathBuf),
     /// A turn as Markdown.
     Taken(String),
-    /// What could complete a command.
+    /// Completions for a command.
     CommandCompletions {
         /// The words that were completed.
         words: Vec<String>,
         /// The last word, completed.
         choices: Vec<(String, String)>,
     },
-    /// What could complete a word in a prompt box.
+    /// Completions for a word in a prompt box.
     Completions {
         /// The tab.
         tab: u64,
         /// The word.
         word: String,
-        /// What could take its place.
+        /// The replacements.
         choices: Vec<(String, String)>,
     },
     /// A picture was read for a prompt.
@@ -121,7 +121,7 @@ pub(crate) enum Event {
         /// The picture.
         image: Image,
     },
-    /// A text was written in the person's editor.
+    /// A text was written in the user's editor.
     Edited {
         /// The tab.
         tab: u64,
@@ -191,16 +191,16 @@ pub(crate) enum Effect {
         /// The first turn that is wanted. By default all, or the last ones of a large session.
         from: Option<u32>,
     },
-    /// Find out whether a transcript changes, until something else is watched.
+    /// Watch a transcript for changes, until another one is watched.
     Watch(Option<PathBuf>),
-    /// Take a turn as Markdown, for the clipboard.
+    /// Render a turn as Markdown, for the clipboard.
     TakeTurn {
         /// The session.
         session: Box<Session>,
         /// The turn.
         turn: u32,
     },
-    /// Find what could complete a command.
+    /// Find completions for a command.
     CompleteCommand(Vec<String>),
     /// Search.
     Search {
@@ -258,7 +258,7 @@ pub(crate) enum Effect {
         /// The message.
         text: String,
     },
-    /// Look at the session of a tab again.
+    /// Read the session of a tab again.
     RefreshTab {
         /// The tab.
         tab: u64,
@@ -278,9 +278,9 @@ pub(crate) enum Effect {
         /// Whether the acknowledgement of a seed is left out.
         hide_acknowledgement: bool,
     },
-    /// Find the tabs that were open when the workbench was left.
+    /// Find the tabs that were open when the workbench was closed.
     RestoreTabs,
-    /// Remember which tabs are open.
+    /// Store the open tabs.
     RememberTabs(Vec<TabRecord>),
     /// Find files that could complete a word.
     Complete {
@@ -298,16 +298,16 @@ pub(crate) enum Effect {
         /// The file.
         path: PathBuf,
     },
-    /// Run a command of tine and show what it prints.
+    /// Run a tine command and show its output.
     Run(Vec<String>),
-    /// Write a text in the person's editor. The screen is left meanwhile.
+    /// Write a text in the user's editor, which takes over the screen.
     Edit {
         /// The tab.
         tab: u64,
         /// The text so far.
         text: String,
     },
-    /// Open the agent's own screen. The workbench's is left meanwhile.
+    /// Open the agent's own screen in place of the workbench.
     HandOver {
         /// The tab.
         tab: u64,

@@ -304,7 +304,7 @@ fn a_permission_is_asked_in_place_and_only_a_key_answers_it() {
         screen.contains("Wants to run Bash") && screen.contains("npm test") && screen.contains("y allow"),
         "{screen}"
     );
-    // Letters that mean nothing here answer nothing, and neither does Enter.
+    // Letters without a meaning here answer nothing, and neither does Enter.
     for key in [Key::Char('x'), Key::Enter, Key::Char(' '), Key::Tab] {
         assert!(update(&mut bench.state, Event::Key(key)).is_empty());
     }

@@ -52,7 +52,7 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
     workers.send(state.begin());
     terminal.draw(&state)?;
     while let Ok(first) = events.recv() {
-        // Everything that has arrived is taken in before the next frame. Keys are not kept waiting by what streams in.
+        // All pending events are handled before the next frame, so streaming text does not delay keys.
         let mut waiting: VecDeque<Event> = std::iter::once(first).chain(events.try_iter()).collect();
         while let Some(event) = waiting.pop_front() {
             for effect in update::update(&mut state, event) {

@@ -1,4 +1,4 @@
-//! Programs that have the screen for a while: the person's editor, and the agent's own screen.
+//! Programs that take over the screen for a while: the user's editor, and the agent's own screen.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +9,7 @@ use engine::{Context, Session, users_editor};
 use super::event::{Event, Trouble};
 use super::terminal::Screen;
 
-/// Writes a prompt in the person's editor.
+/// Opens a prompt in the user's editor.
 pub(super) fn edit(screen: &mut Screen, context: &Context, tab: u64, text: &str) -> Event {
     let file = match tempfile::Builder::new().prefix("tine-prompt-").suffix(".md").tempfile() {
         Ok(file) => file,

@@ -41,7 +41,7 @@ pub(crate) struct State {
     pub tabs: Vec<ChatTab>,
     /// Whether colours are used.
     pub color: bool,
-    /// Where new sessions work.
+    /// The directory for new sessions.
     pub directory: PathBuf,
     pub sort: Sort,
     ticket: u64,
@@ -117,7 +117,7 @@ pub(crate) struct Reader {
     pub from: u32,
     /// The requested turn, until the user scrolls away from it.
     pub chosen: Option<u32>,
-    /// What is searched for in it, and whether that is being typed.
+    /// The search text in it, and whether it is being typed.
     pub find: Option<(String, bool)>,
     /// The line that was found.
     pub found: Option<usize>,
@@ -152,14 +152,14 @@ pub(crate) enum Popup {
     Confirm {
         /// What is asked.
         question: String,
-        /// What is done then.
+        /// The effects of a yes.
         words: Vec<String>,
     },
     /// Choosing one of several values for a chat.
     Choose(Box<Choose>),
     /// All actions, or the command line.
     Palette(Palette),
-    /// What a command printed.
+    /// The output of a command.
     Output {
         /// The command.
         title: String,
@@ -173,11 +173,11 @@ pub(crate) enum Popup {
 /// Finding an action by its name, or writing a command after `:`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Palette {
-    /// What is typed.
+    /// The typed text.
     pub text: String,
     /// The selected action or completion.
     pub selected: usize,
-    /// What could complete the command.
+    /// Completions for the command.
     pub completions: Vec<(String, String)>,
 }
 
@@ -185,15 +185,15 @@ pub(crate) struct Palette {
 pub(crate) struct Choose {
     /// The tab.
     pub tab: u64,
-    /// What is chosen.
+    /// The kind of choice.
     pub what: Choice,
-    /// The values, with what people read.
+    /// The values, with their labels.
     pub values: Vec<(String, String)>,
     /// The selected one.
     pub selected: usize,
 }
 
-/// What is chosen for a chat.
+/// A choice for a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     Model,
@@ -216,7 +216,7 @@ pub(crate) struct ForkDialog {
     pub prompt: Option<String>,
     /// The turn whose prompt the user changes in the fork.
     pub edit: Option<u32>,
-    /// Whether the fork is being made.
+    /// Whether the fork is being created.
     pub is_running: bool,
 }
 
@@ -260,7 +260,7 @@ impl State {
         vec![Effect::LoadSessions, Effect::RestoreTabs]
     }
 
-    /// Where keys go.
+    /// The receiver of keys.
     pub(crate) fn context(&self) -> Context {
         match &self.screen {
             Screen::Sessions { .. } => Context::Sessions,
@@ -471,7 +471,7 @@ impl Reader {
         self.chosen = Some(turn);
     }
 
-    /// Goes to the next line that contains what is searched for, or to the one before. From the end it starts over.
+    /// Goes to the next line that contains the search text, or to the previous one. Wraps around at the end.
     pub(crate) fn find(&mut self, forward: bool, height: usize) -> bool {
         let (Some((text, _)), Some(document)) = (&self.find, &self.document) else { return false };
         let text = text.to_lowercase();

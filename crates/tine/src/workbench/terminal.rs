@@ -31,7 +31,7 @@ pub(crate) struct Screen {
     keyboard: Arc<Keyboard>,
 }
 
-/// Who reads the keyboard: the workbench, or a program that has the screen for a while.
+/// The reader of the keyboard: the workbench, or a program that has taken over the screen.
 #[derive(Default)]
 struct Keyboard {
     is_lent: AtomicBool,
@@ -39,7 +39,7 @@ struct Keyboard {
     reading: Mutex<()>,
 }
 
-/// For how long the keyboard is watched before it may be lent.
+/// How long to poll the keyboard before it can be lent.
 const TURN: Duration = Duration::from_millis(200);
 
 impl Screen {
@@ -78,7 +78,7 @@ impl Screen {
         Ok(result)
     }
 
-    /// Puts a text on the clipboard, by the sequence that terminals know for that.
+    /// Puts a text on the clipboard with the terminal's escape sequence (OSC 52).
     pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
         let mut out = stdout();
         write!(out, "\x1b]52;c;{}\x07", super::worker::base64(text.as_bytes()))?;

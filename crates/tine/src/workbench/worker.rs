@@ -1,5 +1,5 @@
-//! Threads that carry out effects and report back. One changes things, one reads transcripts, one searches, one holds the chats; each has an
-//! engine of its own, so that a slow search holds up neither the list nor a chat.
+//! Threads that carry out effects and report back. One changes things, one reads transcripts, one searches, one holds
+//! the chats; each has its own engine, so that a slow search blocks neither the list nor a chat.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const SETTLES_WITHIN: Duration = Duration::from_millis(1500);
 /// How many files a completion offers.
 const FILES: usize = 50;
 
-/// The largest picture that a prompt takes.
+/// The size limit for pictures in prompts.
 const LARGEST_PICTURE: u64 = 5 << 20;
 
 /// The threads that take effects.
@@ -74,7 +74,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A file's size and time.
 type FileStamp = (u64, Option<SystemTime>);
 
-/// Reports when the transcript that is followed changes. Without one, this thread sleeps.
+/// Reports changes of the followed transcript. Without one, this thread sleeps.
 fn keep_watch(effects: &Receiver<Effect>, events: &Sender<Event>) {
     let stamp = |path: &Path| std::fs::metadata(path).map(|file| (file.len(), file.modified().ok())).ok();
     let mut watched: Option<(PathBuf, Option<FileStamp>)> = None;
@@ -121,7 +121,7 @@ impl Workers {
 }
 
 impl Drop for Workers {
-    /// Ends the agents of all chats and waits for that.
+    /// Ends the agents of all chats and waits for them.
     fn drop(&mut self) {
         self.chats = None;
         if let Some(closing) = self.closing.take() {
@@ -362,7 +362,7 @@ impl Worker {
         })
     }
 
-    /// One turn as Markdown, without secrets being masked: it is the person's own text.
+    /// One turn as Markdown, without redaction: it is the user's own text.
     fn turn_as_markdown(&self, session: &Session, turn: u32) -> Result<String, engine::Error> {
         let mut blocks = self.tine.read(session, Some(turn), SeedText::Folded)?;
         let mut parts = Vec::new();
@@ -379,7 +379,7 @@ impl Worker {
         Ok(parts.join("\n\n"))
     }
 
-    /// What could complete the last word of a command, as the shell's completion says.
+    /// Completions for the last word of a command, from the shell completion.
     fn complete_command(&self, words: &[String]) -> Vec<(String, String)> {
         let mut command = Command::new(&self.tine.context().program);
         command
@@ -396,7 +396,7 @@ impl Worker {
         text.lines().filter(|line| !line.is_empty()).map(choice).collect()
     }
 
-    /// Lays out the blocks of a session that are wanted.
+    /// Lays out the selected blocks of a session.
     fn lay_out(
         &self,
         session: &Session,
@@ -444,7 +444,7 @@ impl Worker {
         Ok((document, prompts))
     }
 
-    /// Looks at a session again. An agent may write the end of a turn a moment after it has said so.
+    /// Reads a session again. An agent may write the end of a turn a moment after reporting it.
     fn settle(&self, session: &mut Session) {
         let begun = Instant::now();
         loop {
@@ -533,7 +533,7 @@ impl Worker {
         fitting.into_iter().take(FILES).map(|name| (format!("@{name}"), String::new())).collect()
     }
 
-    /// Runs a command of tine, as in a shell without a terminal.
+    /// Runs a tine command, as in a shell without a terminal.
     fn run(&self, words: Vec<String>) -> Event {
         let context = self.tine.context();
         let mut command = Command::new(&context.program);
@@ -597,7 +597,7 @@ fn read_picture(path: &Path) -> Result<engine::chat::Image, String> {
     Ok(engine::chat::Image { media_type: media_type.to_owned(), base64: base64(&bytes) })
 }
 
-/// Bytes in base64, as the agents and terminals take them.
+/// Bytes in base64, as agents and terminals expect.
 pub(crate) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

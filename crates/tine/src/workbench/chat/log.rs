@@ -15,7 +15,7 @@ use crate::workbench::document::{Document, Shared};
 pub(crate) struct Log {
     style: Style,
     tools: Tools,
-    /// What was finished since the chat was opened.
+    /// Finished text since the chat was opened.
     blocks: Vec<Block>,
     document: Document,
     renderer: Terminal<Shared>,
@@ -24,7 +24,7 @@ pub(crate) struct Log {
     growing: Option<Growing>,
     /// Its final lines, and their revision.
     settled: (Document, usize, u64),
-    /// How much the agent has thought since it last said something.
+    /// How much the agent has thought since its last text.
     thought: usize,
     /// The last line that a running tool has printed.
     printed: Option<String>,
@@ -75,7 +75,7 @@ impl Log {
         }
     }
 
-    /// Takes something that is finished.
+    /// Adds a finished block.
     pub(crate) fn push(&mut self, turn: u32, subagent: Option<String>, kind: BlockKind) {
         if subagent.is_none() {
             match &kind {
@@ -86,7 +86,7 @@ impl Log {
             self.thought = 0;
         }
         if let Some(id) = subagent.clone().filter(|_| subagent != self.subagent) {
-            // Blocks of a subagent stand below a line that names it.
+            // Blocks of a subagent follow a line that names it.
             let description = self.task_of(&id);
             let kind = BlockKind::Subagent { id, role: None, description };
             self.add(Block { turn, depth: 0, at: None, message: None, kind });
@@ -96,7 +96,7 @@ impl Log {
         self.add(Block { turn, depth, at: None, message: None, kind });
     }
 
-    /// What the call that started a subagent says about its task.
+    /// The task of a subagent, from the call that started it.
     fn task_of(&self, call: &str) -> Option<String> {
         self.blocks.iter().rev().find_map(|block| match &block.kind {
             BlockKind::Call { id, input, .. } if id == call => input["description"].as_str().map(str::to_owned),
@@ -110,26 +110,26 @@ impl Log {
         self.blocks.push(block);
     }
 
-    /// Takes the next piece of an answer.
+    /// Adds the next piece of an answer.
     pub(crate) fn grow(&mut self, piece: &str) {
         self.thought = 0;
         self.growing.get_or_insert_with(|| Growing::new(&self.style)).push(piece);
         self.settle();
     }
 
-    /// Notes that the agent thinks.
+    /// Records that the agent is thinking.
     pub(crate) fn think(&mut self, piece: &str) {
         self.thought += piece.len();
     }
 
-    /// Takes what a running tool prints.
+    /// Adds the output of a running tool.
     pub(crate) fn print(&mut self, piece: &str) {
         if let Some(line) = piece.lines().rev().find(|line| !line.trim().is_empty()) {
             self.printed = Some(transcript::text::clip(&transcript::text::one_line(line), 200));
         }
     }
 
-    /// Drops what was not finished, such as after an interrupt.
+    /// Discards unfinished text, for example after an interrupt.
     pub(crate) fn end_turn(&mut self, turn: u32) {
         let text =
             self.growing.as_ref().map(|growing| growing.text().to_owned()).filter(|text| !text.trim().is_empty());
@@ -159,12 +159,12 @@ impl Log {
         *taken = lines.len();
     }
 
-    /// The lines that are finished.
+    /// The finished lines.
     pub(crate) fn finished(&self) -> &[Line<'static>] {
         &self.document.lines
     }
 
-    /// The lines of the answer that is being written, but its last block.
+    /// The lines of the unfinished answer, without its last block.
     pub(crate) fn settled(&self) -> &[Line<'static>] {
         &self.settled.0.lines
     }

@@ -1,4 +1,4 @@
-//! A tab with a live chat: what is known about it, and how events change it.
+//! A tab with a live chat: its state, and how events change it.
 
 mod log;
 mod prompt;
@@ -21,10 +21,10 @@ use super::event::Trouble;
 
 /// A tab with a chat.
 pub(crate) struct ChatTab {
-    /// Tells it from the others, even after it is closed.
+    /// Its number, which is not reused after it is closed.
     pub number: u64,
     pub agent: Agent,
-    /// What people call the session.
+    /// The name of the session for the user.
     pub label: String,
     pub directory: PathBuf,
     /// The session, once it has a transcript.
@@ -37,20 +37,20 @@ pub(crate) struct ChatTab {
     pub history: Option<Document>,
     pub ticket: u64,
     pub log: Log,
-    /// What the agent asks for, the oldest first.
+    /// The agent's requests, oldest first.
     pub requests: VecDeque<Asked>,
     pub prompt: PromptBox,
     /// Prompts that wait until the agent is idle.
     pub queued: VecDeque<Prompt>,
-    /// Prompts that the agent has not taken up yet.
+    /// Prompts that the agent has not started on yet.
     pub sent: Vec<Prompt>,
     pub offer: Offer,
     pub model: Option<String>,
     pub mode: Option<String>,
     pub context: ContextUse,
-    /// What all turns have cost, and the last one.
+    /// The cost of all turns, and of the last one.
     pub cost: (Option<f64>, Option<f64>),
-    /// The first line that is shown; the end if nothing is given.
+    /// The first visible line; `None` for the end.
     pub top: Option<usize>,
     /// Whether tool calls and thinking are shown in full.
     pub full: bool,
@@ -62,13 +62,13 @@ pub(crate) struct ChatTab {
     pub hides_acknowledgement: bool,
     /// Whether the agent's program is being started.
     pub is_opening: bool,
-    /// Whether a fork is wanted once the agent is idle.
+    /// Whether to fork once the agent is idle.
     pub fork: ForkWish,
     /// Whether something happened since the tab was last shown.
     pub has_news: bool,
 }
 
-/// What is behind a tab.
+/// The process behind a tab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Driver {
     /// No process yet. The first prompt starts the agent, so showing a tab costs nothing.
@@ -77,7 +77,7 @@ pub(crate) enum Driver {
     Starting,
     /// The agent runs behind its structured stream.
     Stream,
-    /// The agent runs somewhere else, such as in a pane. The tab follows the transcript.
+    /// The agent runs elsewhere, for example in a pane. The tab follows the transcript.
     Pane,
     /// The agent could not be started.
     Failed(Trouble),
@@ -95,7 +95,7 @@ pub(crate) enum ForkWish {
     Waiting,
 }
 
-/// What the agent of a tab does.
+/// The state of a tab's agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
     Idle,
@@ -108,9 +108,9 @@ pub(crate) enum Activity {
 pub(crate) enum Followup {
     /// Carry out an action.
     Act(Action),
-    /// Look at the session's transcript again.
+    /// Read the session's transcript again.
     Refresh,
-    /// Open the fork dialog, which was waited for.
+    /// Open the requested fork dialog.
     Fork,
 }
 
@@ -154,7 +154,7 @@ impl ChatTab {
         }
     }
 
-    /// A tab for a session that exists.
+    /// A tab for an existing session.
     pub(crate) fn of(number: u64, session: Session, looks: (bool, TimeZone)) -> Self {
         let view = &session.view;
         let directory = view.cwd.clone().unwrap_or_default();
@@ -185,7 +185,7 @@ impl ChatTab {
         self.requests.front()
     }
 
-    /// Takes a prompt: it is sent at once if the agent is idle, else when it is.
+    /// Accepts a prompt. It is sent immediately if the agent is idle, otherwise as soon as it is.
     pub(crate) fn say(&mut self, prompt: Prompt) -> Vec<Followup> {
         self.top = None;
         self.note = None;
@@ -217,14 +217,14 @@ impl ChatTab {
         }
     }
 
-    /// The agent could not be started. What was written is not lost.
+    /// The agent could not be started. The prompts are kept.
     pub(crate) fn failed(&mut self, trouble: Trouble) {
         self.is_opening = false;
         self.driver = Driver::Failed(trouble);
         self.give_back();
     }
 
-    /// Takes in what happened.
+    /// Handles an event of the agent.
     pub(crate) fn apply(&mut self, event: ChatEvent) -> Vec<Followup> {
         self.has_news = true;
         match event {
@@ -261,7 +261,7 @@ impl ChatTab {
             ChatEvent::Request(request) => self.requests.push_back(Asked::new(request)),
             ChatEvent::Withdrawn(id) => self.requests.retain(|asked| asked.request.id != id),
             ChatEvent::Context(context) => {
-                // An agent may say the size of the window only now and then.
+                // An agent may report the size of the window only now and then.
                 self.context = ContextUse { window: context.window.or(self.context.window), ..context };
             }
             ChatEvent::Compacting => self.activity = Activity::Compacting,
@@ -289,7 +289,7 @@ impl ChatTab {
         if subagent.is_none() {
             match &kind {
                 BlockKind::Prompt { steer, text } => {
-                    // An agent may show a prompt in another form than it was sent in.
+                    // An agent may show a prompt in a different form than it was sent.
                     let found = self.sent.iter().position(|prompt| prompt.text.trim() == text.trim());
                     if !self.sent.is_empty() {
                         self.sent.remove(found.unwrap_or(0));
@@ -312,7 +312,7 @@ impl ChatTab {
         self.requests.clear();
         self.note = None;
         self.log.end_turn(self.turn);
-        // A prompt that the agent never showed has been taken up as well, such as a command of its own.
+        // A prompt that the agent never showed was processed as well, for example one of its own commands.
         self.sent.clear();
         if let Some(total) = end.total_cost {
             let last = self.cost.0.map(|before| (total - before).max(0.0));
@@ -335,7 +335,7 @@ impl ChatTab {
             followups.push(Followup::Fork);
         }
         if failed {
-            // Whatever made this one fail would fail the next one, too.
+            // The next one would fail for the same reason.
             self.give_back();
         } else if let Some(prompt) = self.queued.pop_front() {
             followups.extend(self.send(prompt));
@@ -351,7 +351,7 @@ impl ChatTab {
         self.give_back();
     }
 
-    /// Puts what was not sent, or not taken up, back into the prompt box.
+    /// Returns prompts that were not sent or not processed to the prompt box.
     fn give_back(&mut self) {
         let unsent: Vec<Prompt> = self.sent.drain(..).chain(self.queued.drain(..)).collect();
         self.activity = Activity::Idle;
@@ -364,7 +364,7 @@ impl ChatTab {
         self.prompt.images.extend(unsent.into_iter().flat_map(|prompt| prompt.images));
     }
 
-    /// The lines that can be scrolled over, without those that still change.
+    /// The number of scrollable lines, without those that still change.
     pub(crate) fn stable_lines(&self) -> usize {
         let history = self.history.as_ref().map_or(0, |history| history.lines.len());
         history + self.log.finished().len() + self.log.settled().len()

@@ -1,4 +1,4 @@
-//! The box in which a prompt is written.
+//! The prompt box.
 
 use engine::chat::Image;
 use ratatui::style::Style;
@@ -7,27 +7,27 @@ use transcript::text::width;
 
 use crate::keymap::Key;
 
-/// What is being written.
+/// The text being written.
 pub(crate) struct PromptBox {
     pub area: TextArea<'static>,
-    /// Pictures that go with it.
+    /// Pictures to send with it.
     pub images: Vec<Image>,
-    /// What was sent before, the oldest first.
+    /// Earlier prompts, oldest first.
     history: Vec<String>,
-    /// The place in the history that is shown, and what was being written before.
+    /// The shown position in the history, and the text from before.
     recalled: Option<(usize, String)>,
-    /// What could complete the word at the cursor.
+    /// Completions for the word at the cursor.
     pub completion: Option<Completion>,
 }
 
-/// What could complete a word.
+/// Completions for a word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Completion {
-    /// The word as it is, with the mark before it.
+    /// The word so far, with the mark before it.
     pub word: String,
-    /// What could take its place, with a description.
+    /// Replacements, each with a description.
     pub choices: Vec<(String, String)>,
-    /// The one that is chosen.
+    /// The selected one.
     pub selected: usize,
 }
 
@@ -36,23 +36,23 @@ impl PromptBox {
         PromptBox { area: area(""), images: Vec::new(), history: Vec::new(), recalled: None, completion: None }
     }
 
-    /// What is written.
+    /// The text.
     pub(crate) fn text(&self) -> String {
         self.area.lines().join("\n")
     }
 
-    /// Whether nothing is written.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.area.is_empty() && self.images.is_empty()
     }
 
-    /// Writes something else.
+    /// Replaces the text.
     pub(crate) fn set(&mut self, text: &str) {
         self.area = area(text);
         (self.recalled, self.completion) = (None, None);
     }
 
-    /// Takes what is written, and remembers it.
+    /// Takes the text, and adds it to the history.
     pub(crate) fn take(&mut self) -> (String, Vec<Image>) {
         let text = self.text();
         if !text.trim().is_empty() && self.history.last() != Some(&text) {
@@ -62,7 +62,7 @@ impl PromptBox {
         (text, std::mem::take(&mut self.images))
     }
 
-    /// Remembers a prompt from before the chat was opened.
+    /// Adds a prompt from before the chat was opened to the history.
     pub(crate) fn remember(&mut self, text: String) {
         self.history.push(text);
     }
@@ -77,7 +77,7 @@ impl PromptBox {
         self.completion = None;
     }
 
-    /// Handles a key. Returns whether it was one for the box.
+    /// Handles a key. Returns whether the box used it.
     pub(crate) fn press(&mut self, key: Key) -> bool {
         if let Some(completion) = &mut self.completion {
             let last = completion.choices.len().saturating_sub(1);
@@ -138,7 +138,7 @@ impl PromptBox {
         before.rsplit(char::is_whitespace).next().filter(|word| word.starts_with('@')).map(str::to_owned)
     }
 
-    /// Offers what could complete the word at the cursor.
+    /// Offers completions for the word at the cursor.
     pub(crate) fn offer(&mut self, word: String, choices: Vec<(String, String)>) {
         self.completion = (!choices.is_empty()).then_some(Completion { word, choices, selected: 0 });
     }

@@ -32,13 +32,13 @@ pub(crate) enum Choosing {
     },
     /// Questions are being answered, one after the other.
     Questions {
-        /// The answers to those before.
+        /// The answers to the previous questions.
         answers: Vec<(String, Vec<String>)>,
         /// The selected choice.
         selected: usize,
-        /// What is chosen, if several may be.
+        /// The marked choices, if several are allowed.
         chosen: Vec<usize>,
-        /// Words of one's own.
+        /// A free-text answer.
         own: Option<String>,
     },
 }
@@ -84,7 +84,7 @@ impl Asked {
         self.with(Answer::Deny { reason, interrupt })
     }
 
-    /// Begins to choose what is allowed from now on. With one rule, that is the answer.
+    /// Starts choosing what to allow from now on. A single rule is chosen immediately.
     pub(crate) fn always(&mut self) -> Option<Action> {
         let Ask::Tool { always, .. } = &self.request.ask else { return self.approve_further() };
         match always.len() {
@@ -97,7 +97,7 @@ impl Asked {
         }
     }
 
-    /// Begins to edit the arguments.
+    /// Starts editing the arguments.
     pub(crate) fn edit(&mut self) {
         if let Ask::Tool { can_edit: true, input, .. } = &self.request.ask {
             self.choosing = Choosing::Input { text: to_json_pretty(input), error: None };
@@ -144,7 +144,7 @@ impl Asked {
     pub(crate) fn select(&mut self, steps: isize) {
         let last = match (&self.choosing, &self.request.ask) {
             (Choosing::Rule { .. }, Ask::Tool { always, .. }) => always.len().saturating_sub(1),
-            // Words of one's own come after the choices.
+            // The free-text line comes after the choices.
             (Choosing::Questions { .. }, _) => {
                 self.question().map_or(0, |question| (question.choices.len() + usize::from(question.free)).max(1) - 1)
             }
@@ -155,7 +155,7 @@ impl Asked {
         }
     }
 
-    /// Marks the selected choice, where several may be chosen.
+    /// Marks the selected choice, if several are allowed.
     pub(crate) fn mark(&mut self) {
         let several = self.question().is_some_and(|question| question.several);
         if let Choosing::Questions { selected, chosen, .. } = &mut self.choosing
@@ -168,7 +168,7 @@ impl Asked {
         }
     }
 
-    /// Whether the selection is on the line for words of one's own.
+    /// Whether the selection is on the free-text line.
     pub(crate) fn is_on_own_words(&self) -> bool {
         let choices = self.question().map(|question| question.choices.len());
         matches!((&self.choosing, choices), (Choosing::Questions { selected, .. }, Some(choices)) if *selected >= choices)
@@ -191,7 +191,7 @@ impl Choosing {
     }
 }
 
-/// The answer to a question; nothing if none was given yet.
+/// The answer to a question; `None` without one.
 fn given(question: &Question, selected: usize, chosen: &[usize], own: Option<&str>) -> Option<Vec<String>> {
     let label = |place: &usize| question.choices.get(*place).map(|choice| choice.label.clone());
     if let Some(own) = own.map(str::trim).filter(|own| !own.is_empty()) {

@@ -1,4 +1,4 @@
-//! Chats in tabs: opening them, writing in them, and answering what their agents ask.
+//! Chats in tabs: opening them, writing in them, and answering their agents' requests.
 
 use engine::chat::{Action as ChatAction, ChatEvent, Prompt};
 use engine::{ChatRequest, LaunchRequest, Request, Session};
@@ -21,7 +21,7 @@ pub(super) fn open(state: &mut State, session: Session) -> Vec<Effect> {
     add(state, session, false)
 }
 
-/// Makes a tab for a fork.
+/// Creates a tab for a fork.
 pub(super) fn open_fork(state: &mut State, session: Session, hides_acknowledgement: bool) -> Vec<Effect> {
     add(state, session, hides_acknowledgement)
 }
@@ -37,7 +37,7 @@ fn add(state: &mut State, session: Session, hides_acknowledgement: bool) -> Vec<
     effects
 }
 
-/// The tabs that were open when the workbench was left. Their agents are started by their next prompts.
+/// The tabs that were open when the workbench was closed. Their agents are started by their next prompts.
 pub(super) fn restored(state: &mut State, sessions: Vec<Session>) -> Vec<Effect> {
     let mut effects = Vec::new();
     for session in sessions {
@@ -109,7 +109,7 @@ fn reread(state: &mut State, number: u64) -> Vec<Effect> {
     }]
 }
 
-/// The next tab, or the one before. The list of sessions is the first.
+/// The next or previous tab. The list of sessions is the first.
 pub(super) fn switch(state: &mut State, steps: isize) -> Vec<Effect> {
     let count = state.tabs.len() + 1;
     let now = match state.screen {
@@ -149,7 +149,7 @@ pub(super) fn next_waiting(state: &mut State) -> Vec<Effect> {
     }
 }
 
-/// Asks which agent a new chat is with.
+/// Asks for the agent of a new chat.
 pub(super) fn new_chat(state: &mut State) -> Vec<Effect> {
     let values = Agent::ALL.map(|agent| (agent.to_string(), agent.product_name().to_owned())).to_vec();
     let last = state.chat().map(|tab| tab.agent).or_else(|| state.selection().map(|session| session.view.agent));
@@ -203,7 +203,7 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     complete(tab)
 }
 
-/// Looks for what could complete the word at the cursor.
+/// Requests completions for the word at the cursor.
 fn complete(tab: &mut ChatTab) -> Vec<Effect> {
     let Some(word) = tab.prompt.word() else { return Vec::new() };
     if word.starts_with('@') {
@@ -303,7 +303,7 @@ fn choose(state: &mut State, tab: u64, what: Choice, values: Vec<(String, String
     Vec::new()
 }
 
-/// Sends what is written. The agent is started for the first message.
+/// Sends the prompt. The first message starts the agent.
 fn send(state: &mut State) -> Vec<Effect> {
     let Some(tab) = state.chat_mut() else { return Vec::new() };
     if tab.prompt.is_empty() {
@@ -423,7 +423,7 @@ fn close(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// A chat was opened: what waits for it is sent.
+/// A chat was opened: sends the waiting prompts.
 pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return vec![Effect::CloseChat { tab: number }] };
     if let Some(name) = name {
@@ -546,7 +546,7 @@ fn pressed_in_request(state: &mut State, key: Key) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Leaves a text that is being written.
+/// Stops editing a text.
 fn restart(choosing: &Choosing) -> Choosing {
     match choosing {
         Choosing::Questions { answers, selected, chosen, .. } => {

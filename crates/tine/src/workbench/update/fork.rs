@@ -1,4 +1,4 @@
-//! The fork dialog, and what follows from a fork.
+//! The fork dialog, and the results of a fork.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub(super) fn open(state: &mut State, request: Request, edit: Option<u32>) -> Ve
     open_with(state, request, edit, false)
 }
 
-/// The same with a workspace that is chosen.
+/// The same with a chosen workspace.
 pub(super) fn open_with(
     state: &mut State,
     request: Request,
@@ -121,7 +121,7 @@ pub(super) fn planned(
     Vec::new()
 }
 
-/// A fork was made: it gets a tab.
+/// A fork was created: opens a tab for it.
 pub(super) fn forked(
     state: &mut State,
     forked: &Forked,

@@ -137,7 +137,7 @@ fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     }
 }
 
-/// Does what a key is bound to.
+/// Carries out the action of a key.
 fn bound(state: &mut State, key: Key) -> Vec<Effect> {
     match state.keymap.action(state.context(), key) {
         Some(action) => perform(state, action),
@@ -174,7 +174,7 @@ fn perform_here(state: &mut State, action: Action) -> Vec<Effect> {
     }
 }
 
-/// Pasted text goes where letters would go. Elsewhere it is not a row of commands.
+/// Pasted text goes where typed text would go. Elsewhere it is ignored instead of running as commands.
 fn pasted(state: &mut State, text: &str) -> Vec<Effect> {
     if state.popup.is_none() && matches!(state.screen, Screen::Chat(_)) {
         return chat::pasted(state, text);
@@ -192,7 +192,7 @@ fn pasted(state: &mut State, text: &str) -> Vec<Effect> {
     text.chars().filter(|c| !c.is_control()).flat_map(|c| pressed(state, Key::Char(c))).collect()
 }
 
-/// Edits a line of text at its end. Returns whether the key was one for that.
+/// Edits a line of text at its end. Returns whether the key was used.
 fn edit(text: &mut String, key: Key) -> bool {
     match key {
         Key::Char(c) => text.push(c),
@@ -207,7 +207,7 @@ fn edit(text: &mut String, key: Key) -> bool {
     true
 }
 
-/// Says that something can't be done now.
+/// Shows why something isn't possible now.
 fn refuse(state: &mut State, message: impl Into<String>, hint: Option<&str>) -> Vec<Effect> {
     state.message = Some(Message::Failed(Trouble { message: message.into(), hint: hint.map(str::to_owned) }));
     Vec::new()

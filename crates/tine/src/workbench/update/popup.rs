@@ -70,7 +70,7 @@ pub(in crate::workbench) fn offered(context: Context, text: &str) -> Vec<&'stati
     of(context).chain(of(Context::Everywhere)).filter(fits).collect()
 }
 
-/// The words of a command line. Quotes hold words together, as in a shell.
+/// Splits a command line into words. Quotes work as in a shell.
 fn words_of(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -126,7 +126,7 @@ fn palette(state: &mut State, key: Key) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Asks for what could complete the last word of a command.
+/// Requests completions for the last word of a command.
 fn complete(palette: &mut Palette) -> Vec<Effect> {
     palette.completions.clear();
     let Some(line) = palette.text.strip_prefix(':') else { return Vec::new() };
@@ -160,7 +160,7 @@ fn command(state: &mut State, text: &str) -> Vec<Effect> {
     match words.first().map(String::as_str) {
         None => Vec::new(),
         Some("q" | "quit") => vec![Effect::Quit],
-        // These need the terminal for themselves.
+        // These need the terminal.
         Some("mcp" | "demo" | "events" | "setup") => {
             super::refuse(state, format!("`{}` doesn't work here", words.join(" ")), Some("run it in a shell"))
         }

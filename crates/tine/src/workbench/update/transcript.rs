@@ -102,7 +102,7 @@ pub(super) fn open(state: &mut State) -> Vec<Effect> {
     effects
 }
 
-/// Typing what is searched for in a transcript.
+/// Edits the search text in a transcript.
 pub(super) fn finding(state: &mut State, key: Key) -> Vec<Effect> {
     let height = state.body_height();
     let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
@@ -120,7 +120,7 @@ pub(super) fn finding(state: &mut State, key: Key) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A transcript that is watched has changed: it is read again, and stays at its end if it was there.
+/// A watched transcript has changed: reads it again, and stays at the end if it was there.
 pub(super) fn changed(state: &mut State, path: &std::path::Path) -> Vec<Effect> {
     let height = state.body_height();
     let Some(reader) = reader(&mut state.screen).filter(|reader| reader.session.view.path == path) else {

@@ -46,7 +46,7 @@ pub(super) fn tab_bar(frame: &mut Frame<'_>, area: Rect, state: &State) {
     frame.render_widget(Line::from(spans), area);
 }
 
-/// What is known about the chat, on one line.
+/// The status of the chat, on one line.
 pub(super) fn header(tab: &ChatTab, columns: u16) -> Line<'static> {
     let label = one_line(&tab.label);
     let state = match (&tab.driver, tab.activity) {
@@ -73,7 +73,7 @@ pub(super) fn header(tab: &ChatTab, columns: u16) -> Line<'static> {
     Line::from(vec![Span::styled(format!(" {label}"), BOLD), Span::raw(left), Span::raw(gap), Span::styled(right, DIM)])
 }
 
-/// How full the context is: five blocks and a percentage, or the tokens if the window isn't known.
+/// The use of the context window: five blocks and a percentage, or the tokens if the size of the window is unknown.
 fn gauge(tab: &ChatTab) -> Option<String> {
     let used = Some(tab.context.used).filter(|used| *used > 0)?;
     let Some(window) = tab.context.window.filter(|window| *window > 0) else {
@@ -235,7 +235,7 @@ fn draw_request(frame: &mut Frame<'_>, area: Rect, tab: &ChatTab, lines: Vec<Lin
     frame.render_widget(Paragraph::new(shown).wrap(Wrap { trim: false }), inner);
 }
 
-/// What the agent asks for, with the keys that answer it as the last line.
+/// The agent's request, with the keys for the answers as the last line.
 fn request_lines(asked: &Asked, keymap: &Keymap, columns: u16) -> Vec<Line<'static>> {
     let room = usize::from(columns);
     let text = |text: &str| -> Vec<Line<'static>> {

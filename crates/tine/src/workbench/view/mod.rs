@@ -33,7 +33,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
     if !state.tabs.is_empty() {
         chat::tab_bar(frame, tabs, state);
     }
-    // Where letters are text, keys that are letters do nothing.
+    // In text fields, letter keys are not actions.
     let is_text = matches!(state.screen, Screen::Search(_) | Screen::Chat(_));
     frame.render_widget(key_line(&named(&state.keymap, screen_actions(state), is_text), keys.width), keys);
     match &state.screen {
@@ -88,7 +88,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
     }
 }
 
-/// The actions that the key line names, the most useful first.
+/// The actions in the key line, most useful first.
 fn screen_actions(state: &State) -> &'static [Action] {
     match &state.screen {
         Screen::Sessions { .. } => sessions::ACTIONS,

@@ -28,7 +28,7 @@ fn open(frame: &mut Frame<'_>, title: String, width: u16, height: u16) -> Rect {
     inner
 }
 
-/// All keys that do something here.
+/// All keys of the current screen.
 pub(super) fn help(frame: &mut Frame<'_>, state: &State) {
     let contexts: &[Context] = match &state.screen {
         Screen::Chat(_) => &[Context::Chat, Context::Request, Context::Everywhere],
@@ -119,7 +119,7 @@ pub(super) fn choose(frame: &mut Frame<'_>, choose: &Choose) {
     frame.render_widget(Paragraph::new(lines), inner);
 }
 
-/// What a command printed.
+/// The output of a command.
 pub(super) fn output(frame: &mut Frame<'_>, title: &str, lines: &[String], top: usize) {
     let all = frame.area();
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(all.height.saturating_sub(2));
