@@ -73,7 +73,11 @@ fn the_directory_of_a_deleted_clone_is_mentioned_and_goes_along_only_unchanged()
     let output = world.run(["delete", "cl", "--yes"]);
     assert!(output.code == 0 && output.err.contains("kept its copied directory "), "{}", output.whole());
     let output = world.run(["doctor"]);
-    assert!(output.out.contains("is no longer used by a session") && output.out.contains("`rm -r "), "{}", output.whole());
+    assert!(
+        output.out.contains("is no longer used by a session") && output.out.contains("`rm -r "),
+        "{}",
+        output.whole()
+    );
     assert_eq!(world.run(["undo"]).code, 0);
 
     let (before, held) = (world.agents_files(), everything(&copy));

@@ -142,7 +142,8 @@ fn a_repository_is_known_by_what_claude_wrote_down(version: &str) {
     let mut command: Command = sandbox.command(env!("CARGO_BIN_EXE_tine"));
     let output = command.current_dir(&other).args(["resume", id, "--in", "none"]).output().expect("tine");
     let output = text(&output.stderr);
-    let expected = if version == "2.1.197" { "was not found".to_owned() } else { format!("is now at {}", moved.display()) };
+    let expected =
+        if version == "2.1.197" { "was not found".to_owned() } else { format!("is now at {}", moved.display()) };
     assert!(output.contains(&expected), "{output}");
 }
 

@@ -414,7 +414,7 @@ fn what_is_open_is_offered(version: &str) {
         forked.wait_for_text("forked busy-bee");
         wait_until("the fork", PATIENCE, || lab.state("busy-bee-fork-1") == "idle");
         let refused = lab.output(&["resume", "busy-bee", "--in", "tmux"]);
-        assert!(text(&refused.stderr).contains("is open"), "{}", text(&refused.stderr));
+        assert!(text(&refused.stderr).contains("is already open"), "{}", text(&refused.stderr));
     });
 }
 
