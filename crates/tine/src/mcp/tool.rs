@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Cancel, Error, Found, Quiet, Refusal, Selection, Session, Tine};
+use engine::{Cancel, Error, Found, Quiet, Refusal, ReportedError, Selection, Session, Tine};
 use rmcp::model::{ErrorData, JsonObject, Tool as Described, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -156,15 +156,10 @@ impl Trouble {
         }
     }
 
-    /// The error as JSON, if it is one of several results.
-    pub(super) fn as_json(&self) -> Value {
-        match self {
-            Trouble::Argument { field, message, .. } => {
-                json!({"kind": "bad_argument", "message": format!("{field}: {message}"), "hint": null})
-            }
-            Trouble::Failed(failure) => failure.as_json()["error"].take(),
-            Trouble::Told(value) => value.clone(),
-        }
+    /// The error as one of several results.
+    pub(super) fn reported(self) -> ReportedError {
+        let Refusal { kind, message, hint } = self.into_refusal();
+        ReportedError { kind, message, hint }
     }
 }
 

@@ -121,7 +121,7 @@ impl SendMessage {
                     let answer = is_done.then(|| call.tine.last_answer(session)).transpose()?;
                     one(session, answer.as_ref())
                 }
-                Err(trouble) => json!({"session": word, "error": trouble.as_json()}),
+                Err(trouble) => json!({"session": word, "error": trouble.reported()}),
             });
         }
         match results.iter().all(|result| result.get("error").is_some()) {
@@ -271,7 +271,7 @@ impl Arguments for StopSessions {
             results.push(match call.tine.stop(&session.clone().into()).map_err(Trouble::from) {
                 Ok(()) => json!({"session": session.view.label(), "id": session.view.id, "state": State::Stopped}),
                 Err(trouble) => {
-                    json!({"session": session.view.label(), "id": session.view.id, "error": trouble.as_json()})
+                    json!({"session": session.view.label(), "id": session.view.id, "error": trouble.reported()})
                 }
             });
         }

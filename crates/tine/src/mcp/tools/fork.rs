@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Choice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace, WorkspaceKind};
+use engine::{
+    AdoptedView, Choice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace, WorkspaceKind,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -330,6 +332,6 @@ impl Arguments for AdoptSession {
         let session = call.select_whole(&sessions, "session", &self.session)?;
         let parent = self.parent.as_deref().map(|word| call.select_whole(&sessions, "parent", word)).transpose()?;
         let name = call.tine.adopt(&session, name("name", self.name.as_deref())?, parent.as_ref())?;
-        Ok(json!({"agent": session.view.agent, "id": session.view.id, "name": name}))
+        Ok(json!(AdoptedView::new(&session, &name)))
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use engine::{
-    Asking, EMBEDDING, EventCursor, Filter, Known, Limits, Node, Now, Query, Quiet, Session, Target, Trees, query_time,
+    Asking, BriefNode, EMBEDDING, EventCursor, Filter, Limits, Node, Now, OutlineView, Query, Quiet, Session, Target,
+    Trees, TurnsView, query_time,
 };
 use jiff::tz::TimeZone;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -196,28 +197,21 @@ impl Arguments for GetSession {
     }
 }
 
-/// The maximum number of prompts in an overview.
-const OUTLINE: usize = 60;
-
 pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, Trouble> {
-    let mut told = json!(call.tine.info(session, sessions)?);
-    let mut asked: Vec<Value> = Vec::new();
+    let info = call.tine.info(session, sessions)?;
+    let mut outline = OutlineView::default();
     let mut blocks = call.tine.read(session, None, engine::SeedText::Folded)?;
     while let Some(block) = blocks.next_block() {
         call.check_wanted()?;
-        if let BlockKind::Prompt { text: said, steer: false } = &block.kind
+        if let BlockKind::Prompt { text: prompt, steer: false } = &block.kind
             && block.depth == 0
         {
-            asked.push(json!({"turn": block.turn, "asked": text::clip(&text::one_line(said), 160)}));
+            outline.push(block.turn, prompt);
         }
     }
-    // The first and the last ones.
-    if asked.len() > OUTLINE {
-        asked.drain(OUTLINE / 2..asked.len() - OUTLINE / 2);
-    }
-    told["outline"] = json!(asked);
-    told["note"] = json!(QUOTED);
-    Ok(told)
+    let mut answer = json!(info.with_outline(outline));
+    answer["note"] = json!(QUOTED);
+    Ok(answer)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -286,16 +280,10 @@ impl Arguments for ReadSession {
             write_block(&mut said, block.turn, &block.kind, self.include_tools);
         }
         let told = if said.len() > LONGEST { complete.max(first) } else { last };
-        Ok(json!({
-            "session": session.view.id,
-            "name": session.view.name,
-            "turns": all,
-            "first_turn": first,
-            "last_turn": told,
-            "next_turn": (told < all).then_some(told + 1),
-            "text": quoted(&session.view.id, &shortened(&said)),
-            "note": QUOTED,
-        }))
+        let text = quoted(&session.view.id, &shortened(&said));
+        let mut answer = json!(TurnsView::new(&session, first, told, text));
+        answer["note"] = json!(QUOTED);
+        Ok(answer)
     }
 }
 
@@ -355,25 +343,9 @@ impl Arguments for SessionTree {
             None if self.all => Trees::Everywhere,
             None => Trees::Here,
         };
-        let trees: Vec<Value> = call.tine.trees(&sessions, asked)?.iter().take(100).map(brief).collect();
+        let trees: Vec<BriefNode> = call.tine.trees(&sessions, asked)?.iter().take(100).map(Node::brief).collect();
         Ok(json!({"trees": trees, "note": QUOTED}))
     }
-}
-
-/// A tree without details that can be looked up.
-fn brief(node: &Node) -> Value {
-    let mut told = match &node.session {
-        Known::Here(session) => {
-            let view = &session.view;
-            json!({
-                "agent": view.agent, "id": view.id, "name": view.name, "title": view.title, "state": view.state,
-                "turns": view.turns, "forked_at_turn": view.parent.as_ref().and_then(|parent| parent.turn),
-            })
-        }
-        gone @ Known::Gone(_) => json!(gone),
-    };
-    told["children"] = node.children.iter().map(brief).collect();
-    told
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use engine::{BriefSession, Choice, Filter, Intent, Place, Quiet, Suggestions};
+use engine::{BriefSession, BriefSuggestions, Choice, Filter, Intent, Place, Quiet, SmartForkView, Suggestions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{fork, look, terminal_id, usual_place};
+use super::{fork, look, usual_place};
 use crate::failure::Failure;
 use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count};
 
@@ -101,26 +101,26 @@ impl Arguments for SmartFork {
         let chosen = match (self.auto_fork, self.fork_index) {
             (true, _) => call.tine.choose(&mut choices, |found| fork::of_found(place, found)),
             (false, Some(index)) => Some(index - 1).filter(|at| *at < choices.len()),
-            (false, None) => return Ok(self.told(&suggestions, &choices)),
+            (false, None) => return Ok(answer(&self.brief(&suggestions, &choices))),
         };
         // From here on, an error comes with the results: the caller can choose another one.
-        let mut told = self.told(&suggestions, &choices);
+        let brief = self.brief(&suggestions, &choices);
         match self.fork(call, chosen, place, &choices) {
-            Ok(forked) => {
-                told["forked_session"] = forked;
-                Ok(told)
-            }
-            Err(trouble) => {
-                told["error"] = trouble.as_json();
-                Err(Trouble::Told(told))
-            }
+            Ok(fork) => Ok(answer(&brief.with_fork(fork))),
+            Err(trouble) => Err(Trouble::Told(answer(&brief.with_error(trouble.reported())))),
         }
     }
 }
 
 impl SmartFork {
     /// Forks the chosen result, or explains why none can be forked.
-    fn fork(&self, call: &Call<'_>, chosen: Option<usize>, place: Place, choices: &[Choice]) -> Result<Value, Trouble> {
+    fn fork(
+        &self,
+        call: &Call<'_>,
+        chosen: Option<usize>,
+        place: Place,
+        choices: &[Choice],
+    ) -> Result<SmartForkView, Trouble> {
         let Some(at) = chosen else {
             // No match can be forked: the error is that of the best one.
             if let Some(refusal) = choices.first().filter(|_| self.auto_fork).and_then(|best| best.refusal().cloned()) {
@@ -139,26 +139,18 @@ impl SmartFork {
         }
         let found = &choice.found;
         let (made, opened) = fork::apply(call, &fork::plan(call, &fork::of_found(place, found))?)?;
-        Ok(json!({
-            "session_name": made.session.name(),
-            "session_id": made.session.id(),
-            "terminal_id": terminal_id(opened.pane.as_ref()),
-            "resume_session_id": found.session.view.id,
-            "agent": made.session.agent(),
-            "working_directory": made.workspace.path,
-            "method": made.method,
-            "command": made.command,
-            "operation": made.operation,
-            "warnings": made.warnings,
-        }))
+        Ok(SmartForkView::new(&found.session.view, made, opened.pane.as_ref()))
     }
 
-    fn told(&self, suggestions: &Suggestions, choices: &[Choice]) -> Value {
-        let mut told = json!(suggestions.brief(choices, self.include_snippets));
-        told["forked_session"] = Value::Null;
-        told["note"] = json!(QUOTED);
-        told
+    fn brief(&self, suggestions: &Suggestions, choices: &[Choice]) -> BriefSuggestions {
+        suggestions.brief(choices, self.include_snippets)
     }
+}
+
+fn answer(suggestions: &BriefSuggestions) -> Value {
+    let mut answer = json!(suggestions);
+    answer["note"] = json!(QUOTED);
+    answer
 }
 
 /// Nothing can be searched: what to do about it, and what there is to choose from without.

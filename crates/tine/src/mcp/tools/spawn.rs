@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{LaunchRequest, NewWorker, NewWorktree, OpenAt, Place, Plan, Request, Session, Unit, WorkerProcess};
+use engine::{
+    LaunchRequest, NewWorker, NewWorktree, OpenAt, Place, Plan, Request, Session, SpawnView, Unit, WorkerOutcome,
+    WorkerProcess,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::{Agent, State};
 
+use super::READY_WITHIN;
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
-use super::{READY_WITHIN, terminal_id};
 use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -107,33 +110,26 @@ impl Arguments for SpawnWorkers {
         let numbered = self.workers.iter().enumerate();
         let ready: Vec<Ready> =
             numbered.map(|(at, worker)| worker.ready(call, &sessions, at, place)).collect::<Result<_, _>>()?;
-        let mut told: Vec<Value> = Vec::new();
+        let mut outcomes: Vec<WorkerOutcome> = Vec::new();
         // Background processes to end if the call is cancelled.
         let mut background: Vec<WorkerProcess> = Vec::new();
-        for (at, (ready, worker)) in ready.into_iter().zip(&self.workers).enumerate() {
+        for (ready, worker) in ready.into_iter().zip(self.workers) {
             if call.cancel.is_cancelled() {
-                told.push(json!({"worker": at, "name": worker.name, "started": false, "error": {"kind": "cancelled", "message": "the call was cancelled"}}));
+                outcomes.push(WorkerOutcome::cancelled(worker.name));
                 continue;
             }
-            told.push(match ready.start(call, place, &mut background) {
-                Ok(mut started) => {
-                    started["worker"] = json!(at);
-                    started["started"] = json!(true);
-                    started
-                }
-                Err(trouble) => {
-                    json!({"worker": at, "name": worker.name, "started": false, "error": trouble.as_json()})
-                }
+            outcomes.push(match ready.start(call, place, &mut background) {
+                Ok(outcome) => outcome,
+                Err(trouble) => WorkerOutcome::Failed { name: worker.name, error: trouble.reported() },
             });
         }
         if call.cancel.is_cancelled() {
             WorkerProcess::cancel_all(&background);
         }
-        let started = told.iter().filter(|worker| worker["started"] == true).count();
-        let answer = json!({"workers": told, "started": started, "failed": told.len() - started});
-        match started {
-            0 => Err(Trouble::Told(answer)),
-            _ => Ok(answer),
+        let view = SpawnView::new(outcomes);
+        match view.has_started() {
+            true => Ok(json!(view)),
+            false => Err(Trouble::Told(json!(view))),
         }
     }
 }
@@ -297,7 +293,12 @@ impl Worker {
 
 impl Ready {
     /// Starts it. Background processes that wait for its answer are added to `background`.
-    fn start(self, call: &Call<'_>, place: Place, background: &mut Vec<WorkerProcess>) -> Result<Value, Trouble> {
+    fn start(
+        self,
+        call: &Call<'_>,
+        place: Place,
+        background: &mut Vec<WorkerProcess>,
+    ) -> Result<WorkerOutcome, Trouble> {
         match self {
             Ready::Fork { mut plan } => {
                 // Headless prompts are sent in the background, so that the other workers can start meanwhile.
@@ -307,12 +308,7 @@ impl Ready {
                     let fork = call.tine.resolve_among(&call.sessions()?, id.as_str())?.session;
                     background.extend(call.tine.send(&fork.into(), &said, false, None)?.worker);
                 }
-                Ok(json!({
-                    "name": made.session.name(), "id": made.session.id(), "agent": made.session.agent(),
-                    "working_directory": made.workspace.path, "branch": made.workspace.branch,
-                    "forked_from": made.parent.session.id(), "method": made.method, "operation": made.operation,
-                    "terminal_id": terminal_id(opened.pane.as_ref()), "warnings": made.warnings,
-                }))
+                Ok(made.worker(opened.pane.as_ref()))
             }
             Ready::Resumed { session, directory, prompt, options } => {
                 resume(call, &session, &directory, prompt, &options, place, background)
@@ -321,12 +317,8 @@ impl Ready {
                 let agent = new.agent;
                 let at = OpenAt { place, focus: false, ready_within: READY_WITHIN };
                 let started = call.tine.start_worker(&new, at)?;
-                background.extend(started.process);
-                Ok(json!({
-                    "name": started.name, "id": started.id, "agent": agent,
-                    "terminal_id": terminal_id(started.pane.as_ref()),
-                    "working_directory": started.directory.to_string_lossy(), "operation": started.operation,
-                }))
+                background.extend(started.process.clone());
+                Ok(started.view(agent))
             }
         }
     }
@@ -340,7 +332,7 @@ fn resume(
     options: &[String],
     place: Place,
     background: &mut Vec<WorkerProcess>,
-) -> Result<Value, Trouble> {
+) -> Result<WorkerOutcome, Trouble> {
     let session = &call.tine.start_fork(session.clone(), Some(directory))?;
     let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
@@ -355,8 +347,5 @@ fn resume(
             None
         }
     };
-    Ok(json!({
-        "name": view.name, "id": view.id, "agent": view.agent, "working_directory": directory.to_string_lossy(),
-        "terminal_id": terminal_id(pane.as_ref()),
-    }))
+    Ok(WorkerOutcome::resumed(view, directory, pane.as_ref()))
 }
