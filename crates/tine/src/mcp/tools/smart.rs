@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{fork, look, usual_place};
 use crate::failure::Failure;
-use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, count};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,16 +64,16 @@ impl Arguments for SmartFork {
         Example: {\"intent\": \"csv export for invoices\", \"limit\": 5}";
     const TOUCH: Touch = Touch::Adds;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 50)?;
         if self.min_score.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
-            return Err(Trouble::argument("min_score", "must be from 0 to 1"));
+            return Err(CallError::argument("min_score", "must be from 0 to 1"));
         }
         if self.auto_fork && self.fork_index.is_some() {
-            return Err(Trouble::argument("fork_index", "cannot be combined with `auto_fork`"));
+            return Err(CallError::argument("fork_index", "cannot be combined with `auto_fork`"));
         }
         if self.fork_index.is_some_and(|index| !(1..=limit).contains(&index)) {
-            return Err(Trouble::argument("fork_index", format!("must be from 1 to {limit} (the limit)")));
+            return Err(CallError::argument("fork_index", format!("must be from 1 to {limit} (the limit)")));
         }
         let project = self.project_path.as_deref().map(|path| call.directory("project_path", path)).transpose()?;
         let intent = Intent {
@@ -87,7 +87,7 @@ impl Arguments for SmartFork {
         let mut suggestions = match call.tine.suggest(&intent, &Quiet, &Quiet) {
             Ok(suggestions) => suggestions,
             Err(error) => match look::bad_query("intent", error) {
-                Trouble::Failed(failure) => return Err(no_search(call, &intent, &failure)),
+                CallError::Failed(failure) => return Err(no_search(call, &intent, &failure)),
                 trouble => return Err(trouble),
             },
         };
@@ -107,7 +107,7 @@ impl Arguments for SmartFork {
         let brief = self.brief(&suggestions, &choices);
         match self.fork(call, chosen, place, &choices) {
             Ok(fork) => Ok(answer(&brief.with_fork(fork))),
-            Err(trouble) => Err(Trouble::Told(answer(&brief.with_error(trouble.reported())))),
+            Err(trouble) => Err(CallError::Told(answer(&brief.with_error(trouble.reported())))),
         }
     }
 }
@@ -120,7 +120,7 @@ impl SmartFork {
         chosen: Option<usize>,
         place: Place,
         choices: &[Choice],
-    ) -> Result<SmartForkView, Trouble> {
+    ) -> Result<SmartForkView, CallError> {
         let Some(at) = chosen else {
             // No match can be forked: the error is that of the best one.
             if let Some(refusal) = choices.first().filter(|_| self.auto_fork).and_then(|best| best.refusal().cloned()) {
@@ -154,7 +154,7 @@ fn answer(suggestions: &BriefSuggestions) -> Value {
 }
 
 /// Nothing can be searched: what to do about it, and what there is to choose from without.
-fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
+fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> CallError {
     let filter = Filter { agent: None, directory: intent.project.clone() };
     let listing = call
         .tine
@@ -168,5 +168,5 @@ fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
     ]);
     told["fallback_sessions"] =
         json!(listing.unwrap_or_default().iter().map(|session| BriefSession::new(&session.view)).collect::<Vec<_>>());
-    Trouble::Told(told)
+    CallError::Told(told)
 }

@@ -14,7 +14,7 @@ use transcript::{Agent, State};
 use super::READY_WITHIN;
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
-use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
+use crate::mcp::tool::{Arguments, Call, CallError, Touch, name};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -92,9 +92,9 @@ impl Arguments for SpawnWorkers {
         \"use_worktree\": true, \"prompt\": \"Try it with a queue\"}]}";
     const TOUCH: Touch = Touch::Adds;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         if !(1..=8).contains(&self.workers.len()) {
-            return Err(Trouble::argument("workers", "must have 1 to 8 workers"));
+            return Err(CallError::argument("workers", "must have 1 to 8 workers"));
         }
         let place = self.layout.place(call)?;
         let sessions = call.sessions()?;
@@ -102,7 +102,7 @@ impl Arguments for SpawnWorkers {
         for (at, worker) in self.workers.iter().enumerate() {
             if let Some(name) = worker.name.as_deref() {
                 if names.contains(&name) {
-                    return Err(Trouble::argument(&format!("workers[{at}].name"), "is used by another worker"));
+                    return Err(CallError::argument(&format!("workers[{at}].name"), "is used by another worker"));
                 }
                 names.push(name);
             }
@@ -129,13 +129,13 @@ impl Arguments for SpawnWorkers {
         let view = SpawnView::new(outcomes);
         match view.has_started() {
             true => Ok(json!(view)),
-            false => Err(Trouble::Told(json!(view))),
+            false => Err(CallError::Told(json!(view))),
         }
     }
 }
 
 impl Layout {
-    fn place(self, call: &Call<'_>) -> Result<Place, Trouble> {
+    fn place(self, call: &Call<'_>) -> Result<Place, CallError> {
         let unit = match self {
             Layout::Headless => return Ok(Place::Headless),
             Layout::Panes => Unit::Pane,
@@ -144,16 +144,18 @@ impl Layout {
         match (Place::beside(call.tine.context(), unit), self) {
             (Some(place), _) => Ok(place),
             (None, Layout::Auto) => Ok(Place::Headless),
-            (None, _) => Err(Trouble::argument("layout", "not inside a terminal with panes; use `auto` or `headless`")),
+            (None, _) => {
+                Err(CallError::argument("layout", "not inside a terminal with panes; use `auto` or `headless`"))
+            }
         }
     }
 }
 
 impl Worker {
     /// Checks the request and decides what to do.
-    fn ready(&self, call: &Call<'_>, sessions: &[Session], at: usize, place: Place) -> Result<Ready, Trouble> {
+    fn ready(&self, call: &Call<'_>, sessions: &[Session], at: usize, place: Place) -> Result<Ready, CallError> {
         let field = |name: &str| format!("workers[{at}].{name}");
-        let wrong = |name: &str, message: &str| Err(Trouble::argument(&field(name), message));
+        let wrong = |name: &str, message: &str| Err(CallError::argument(&field(name), message));
         if self.fork_session && self.resume_session_id.is_none() && !self.continue_session {
             return wrong("fork_session", "needs a source: pass `resume_session_id` or `continue_session`");
         }
@@ -161,7 +163,7 @@ impl Worker {
             return wrong("continue_session", "cannot be combined with `resume_session_id`");
         }
         if let Some(prompt) = &self.prompt {
-            engine::check_message(prompt).map_err(|error| Trouble::argument(&field("prompt"), error.to_string()))?;
+            engine::check_message(prompt).map_err(|error| CallError::argument(&field("prompt"), error.to_string()))?;
         } else if place == Place::Headless && !self.fork_session {
             return wrong("prompt", "is required for a headless session");
         }
@@ -247,8 +249,8 @@ impl Worker {
         place: Place,
         selection: engine::Selection,
         directory: Option<PathBuf>,
-    ) -> Result<Ready, Trouble> {
-        let wrong = |name: &str, message: &str| Err(Trouble::argument(&format!("workers[{at}].{name}"), message));
+    ) -> Result<Ready, CallError> {
+        let wrong = |name: &str, message: &str| Err(CallError::argument(&format!("workers[{at}].{name}"), message));
         let session = selection.session;
         if selection.turns.is_some() {
             return wrong("resume_session_id", "names a turn; pass `fork_session` to fork there");
@@ -298,7 +300,7 @@ impl Ready {
         call: &Call<'_>,
         place: Place,
         background: &mut Vec<WorkerProcess>,
-    ) -> Result<WorkerOutcome, Trouble> {
+    ) -> Result<WorkerOutcome, CallError> {
         match self {
             Ready::Fork { mut plan } => {
                 // Headless prompts are sent in the background, so that the other workers can start meanwhile.
@@ -332,7 +334,7 @@ fn resume(
     options: &[String],
     place: Place,
     background: &mut Vec<WorkerProcess>,
-) -> Result<WorkerOutcome, Trouble> {
+) -> Result<WorkerOutcome, CallError> {
     let session = &call.tine.start_fork(session.clone(), Some(directory))?;
     let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
