@@ -7,7 +7,7 @@ use transcript::SessionId;
 
 use crate::chat::{ChatOrder, Protocol};
 use crate::ids;
-use crate::program::{ForkRequest, Message, NewSession, Program, ProgramError, Reply, SessionRef};
+use crate::program::{ForkRequest, HeadlessMessage, NewSession, Program, ProgramError, Reply, SessionRef};
 
 /// An agent's program.
 pub trait Launch {
@@ -42,7 +42,7 @@ pub trait Launch {
     /// Has the agent fork a session itself, without a request to its model.
     fn fork(&self, program: &Program, request: &ForkRequest<'_>) -> Result<NewSession, ProgramError>;
     /// Sends a message without a terminal and waits for the answer.
-    fn send(&self, program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError>;
+    fn send(&self, program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError>;
     /// Queues a message for a session that the agent's daemon has open.
     fn queue(&self, program: &Program, _id: &SessionId, _text: &str) -> Result<(), ProgramError> {
         Err(program.unable("take messages for a session that is open"))

@@ -56,12 +56,14 @@ pub use process::{
     Runner, Terminal, arguments_of, directory_of, has_word, is_below, is_still, process_start, processes_in,
     processes_marked, processes_with, runner, tty_of, variable_of, written_files,
 };
-pub use program::{Cancel, ForkRequest, Message, NewSession, Program, ProgramError, Reply, SessionRef};
+pub use program::{Cancel, ForkRequest, HeadlessMessage, NewSession, Program, ProgramError, Reply, SessionRef};
 pub use seal::Seal;
 pub use setup::{
     BY_NAME, EditedHooks, HookEntry, HookEvent, HookMoves, HookSwitch, HookTrust, Plugin, PluginFiles, PluginTraces,
     Problem, Scope, SeenHook, SeenHooks, ServerEntry, Setup, TextEdit,
 };
 pub use title::{TitleChange, TitleMark};
-pub use transcripts::{Blocks, Branch, Client, Discovery, Known, Mark, Notes, Part, SessionFile, Stamp, Transcripts};
+pub use transcripts::{
+    Blocks, Branch, Client, Discovery, Known, Notes, Part, SessionFile, Stamp, Transcripts, TurnStart,
+};
 pub use writer::Writer;

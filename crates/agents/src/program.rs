@@ -124,7 +124,7 @@ pub struct SessionRef<'a> {
 
 /// A headless message to an agent.
 #[derive(Debug, Clone)]
-pub struct Message<'a> {
+pub struct HeadlessMessage<'a> {
     /// The session to continue; `None` starts a new one.
     pub session: Option<SessionRef<'a>>,
     /// The id of a new session, if the agent accepts one.

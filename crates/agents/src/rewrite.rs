@@ -55,11 +55,11 @@ pub(crate) struct Rewrite<'a> {
     out: Option<&'a mut dyn Write>,
     block: Vec<u8>,
     written: u64,
-    mark: Option<Mark>,
+    mark: Option<Replacement>,
 }
 
 /// A text that is replaced everywhere.
-struct Mark {
+struct Replacement {
     finder: Finder<'static>,
     new: Vec<u8>,
 }
@@ -67,13 +67,13 @@ struct Mark {
 impl<'a> Rewrite<'a> {
     /// Writes to `out`. Each occurrence of the first text of `mark` in the source is replaced by the second.
     pub(crate) fn to(out: &'a mut dyn Write, values: Vec<Vec<u8>>, mark: Option<(Vec<u8>, Vec<u8>)>) -> Self {
-        let mark = mark.map(|(old, new)| Mark { finder: Finder::new(&old).into_owned(), new });
+        let mark = mark.map(|(old, new)| Replacement { finder: Finder::new(&old).into_owned(), new });
         Rewrite { out: Some(out), mark, ..Rewrite::checking(values, None) }
     }
 
     /// Reads back what [`Rewrite::to`] wrote.
     pub(crate) fn checking(values: Vec<Vec<u8>>, mark: Option<(Vec<u8>, Vec<u8>)>) -> Self {
-        let mark = mark.map(|(_, new)| Mark { finder: Finder::new(&new).into_owned(), new });
+        let mark = mark.map(|(_, new)| Replacement { finder: Finder::new(&new).into_owned(), new });
         Rewrite {
             values,
             changes: Vec::new(),

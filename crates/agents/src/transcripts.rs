@@ -84,7 +84,7 @@ pub trait Blocks {
         true
     }
     /// Where the current turn begins, in a file that can be read from the middle.
-    fn turn_began(&self) -> Option<Mark> {
+    fn turn_began(&self) -> Option<TurnStart> {
         None
     }
 }
@@ -94,7 +94,7 @@ pub trait Blocks {
 pub struct Part {
     /// Where to begin, instead of at the first record. Only honoured where the scan found the file to be plain. It comes
     /// from [`Blocks::turn_began`] of an earlier pass over the same file.
-    pub from: Option<Mark>,
+    pub from: Option<TurnStart>,
     /// The last turn.
     pub until: Option<u32>,
     /// Whether to leave out tool calls and their results, which are most of the bytes.
@@ -105,7 +105,7 @@ pub struct Part {
 
 /// Where a turn begins in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct TurnStart {
     /// The turn.
     pub turn: u32,
     /// The offset of its first record.

@@ -48,8 +48,8 @@ pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
     EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree, Part, Plan, PlannedSession,
-    Preparation, Request, SeedNote, SeedPlan, StartedWorker, Where, WindowSource, Workspace, WorkspaceKind,
-    WorkspaceView,
+    Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, Where, WindowSource, WorkerOutcome, Workspace,
+    WorkspaceKind, WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use naming::adopt::AdoptedView;
@@ -78,7 +78,7 @@ pub use run::place::{Place, PlaceView, UnknownPlace};
 pub use run::places::{Pane, Spot, Terminal, Unit};
 pub use run::profile::{KeptFile, Launch, LaunchRequest, Profile, launch_variables, shown_variables};
 pub use run::status::{StartedSession, Status, StatusSession};
-pub use run::view::{AnswerView, ReadText, ReadView, SentView, TargetView};
+pub use run::view::{AnswerView, OverviewView, ReadText, ReadView, SentView, TargetView};
 pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
@@ -89,7 +89,8 @@ pub use search::vectors::path as vectors_file;
 pub use search::{
     Answer, Asking, BriefSession, BriefSuggestions, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError,
     FILTERS, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView,
-    Snippet, SuggestionsView, VectorStatus, distrust_index, is_panic_caught, query_time, rounded, without_line,
+    SmartForkView, Snippet, SuggestionsView, VectorStatus, distrust_index, is_panic_caught, query_time, rounded,
+    without_line,
 };
 pub use sessions::branches::BranchView;
 pub use sessions::catalog::{Progress, Quiet};
@@ -99,6 +100,7 @@ pub use sessions::project::Project;
 pub use sessions::resolve::{Selection, newest_in};
 pub use sessions::session::{Details, Listing, Session};
 pub use sessions::tree::{Known, Node, Trees};
+pub use sessions::view::{BriefNode, OutlineView, TurnsView};
 pub use setup::doctor::{Check, Report, Verdict};
 pub use setup::error::Error as SetupError;
 pub use setup::{Change, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupServer, SetupStatus, SetupView, Step};

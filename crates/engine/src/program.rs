@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use agents::{Message, Program, ProgramError, Reply, about, is_set_by_running_agent};
+use agents::{HeadlessMessage, Program, ProgramError, Reply, about, is_set_by_running_agent};
 use diagnostics::OrLog;
 use transcript::{Agent, text};
 
@@ -65,7 +65,7 @@ pub(crate) fn send(
     ctx: &Ctx,
     agent: Agent,
     program: &Program,
-    message: &Message<'_>,
+    message: &HeadlessMessage<'_>,
 ) -> std::result::Result<Reply, ProgramError> {
     let reply = ctx.adapter(agent).send(program, message)?;
     let now = ctx.context().clock.now();

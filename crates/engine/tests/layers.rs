@@ -1,7 +1,6 @@
 //! The engine's folders depend on each other in one direction. This test reads the source and fails on an import that points
 //! up, or that goes around the folders through the crate's root, and on SQL outside `registry/`.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -160,33 +159,6 @@ fn the_facade_stays_thin() {
     }
     assert!(elsewhere.is_empty(), "methods of `Tine` outside its own file: {}", elsewhere.join(", "));
     assert!((1..60).contains(&methods), "`Tine` has {methods} public methods");
-}
-
-/// Types that are visible outside their own file need a name of their own. Each folder has its `Error` and `Result`, and
-/// `words_only` stands in for `hybrid` where the language model isn't compiled in.
-#[test]
-fn no_two_visible_types_have_the_same_name() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    sources(&root, &mut files);
-    let mut known: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in files.into_iter().filter(|path| !path.ends_with("search/words_only.rs")) {
-        let text = fs::read_to_string(&path).expect("a text");
-        for line in text.lines().filter(|line| line.starts_with("pub")) {
-            let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || *word == "unsafe");
-            if let (Some("struct" | "enum" | "trait" | "type"), Some(name)) = (words.next(), words.next()) {
-                let name = name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned();
-                known.entry(name).or_default().push(path.display().to_string());
-            }
-        }
-    }
-    assert!(known.len() > 100, "{} types", known.len());
-    let same: Vec<String> = known
-        .into_iter()
-        .filter(|(name, files)| files.len() > 1 && name != "Error" && name != "Result")
-        .map(|(name, files)| format!("{name}: {}", files.join(", ")))
-        .collect();
-    assert!(same.is_empty(), "{}", same.join("\n"));
 }
 
 #[test]

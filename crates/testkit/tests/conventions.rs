@@ -1,5 +1,6 @@
 //! Conventions of the product's source that the compiler doesn't check.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,4 +62,55 @@ fn only_one_file_reads_the_environment() {
         let reads = line.contains("std::env") || line.contains("env::var") || line.contains("env::current");
         reads && !line.trim_start().starts_with("//") && path != Path::new("tine/src/environment.rs")
     });
+}
+
+/// Names that several types of a crate may have: each folder has its own `Error` and `Result`, each command its `Args`.
+const SHARED_NAMES: [&str; 3] = ["Args", "Error", "Result"];
+
+/// Types that are private to their files may share a name. In `agents`, the folders mirror each other, and in `engine`,
+/// `words_only` stands in for `hybrid` where the language model isn't compiled in.
+#[test]
+fn no_two_types_of_a_crate_have_the_same_name() {
+    let mut types: BTreeMap<(String, String), Vec<(PathBuf, bool)>> = BTreeMap::new();
+    for (path, lines) in sources().into_iter().filter(|(path, _)| !path.ends_with("search/words_only.rs")) {
+        let name_of_crate = path.iter().next().expect("a crate").to_string_lossy().into_owned();
+        for (name, is_visible) in lines.iter().filter_map(|line| defined_type(line)) {
+            types.entry((name_of_crate.clone(), name.to_owned())).or_default().push((path.clone(), is_visible));
+        }
+    }
+    assert!(types.len() > 500, "{} types", types.len());
+    let is_wrong = |name: &str, places: &[(PathBuf, bool)]| {
+        let is_in = |folder: &str| places.iter().filter(|(path, _)| path.starts_with(folder)).count();
+        let are_twins = places.len() == 2 && is_in("agents/src/claude") == 1 && is_in("agents/src/codex") == 1;
+        let is_visible = places.iter().any(|(_, is_visible)| *is_visible);
+        places.len() > 1 && is_visible && !are_twins && !SHARED_NAMES.contains(&name)
+    };
+    let wrong: Vec<String> = types
+        .iter()
+        .filter(|((_, name), places)| is_wrong(name, places))
+        .map(|((_, name), places)| {
+            let files: Vec<String> = places.iter().map(|(path, _)| path.display().to_string()).collect();
+            format!("{name}: {}", files.join(", "))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "types with the same name:\n{}", wrong.join("\n"));
+}
+
+/// The type that a line defines outside functions and modules, and whether other files can see it.
+fn defined_type(line: &str) -> Option<(&str, bool)> {
+    let is_visible = line.starts_with("pub");
+    let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub") || word.ends_with(')'));
+    let is_type = matches!(words.next(), Some("struct" | "enum" | "trait" | "type" | "union"));
+    let name = words.next().filter(|_| is_type && !line.starts_with(' '))?;
+    Some((name.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default(), is_visible))
+}
+
+#[test]
+fn types_are_recognized() {
+    let check = |line: &str, expected| assert_eq!(defined_type(line), expected, "{line}");
+    check("pub struct Plan {", Some(("Plan", true)));
+    check("pub(in crate::mcp) enum Layout {", Some(("Layout", true)));
+    check("type Answer<'a> = Option<&'a str>;", Some(("Answer", false)));
+    check("    struct Inner;", None);
+    check("pub fn plan() {", None);
 }

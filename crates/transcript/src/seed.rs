@@ -60,12 +60,12 @@ pub struct SeedSizes {
 #[derive(Debug, Clone, Copy)]
 struct Size {
     turn: u32,
-    part: Part,
+    part: SeedEntryKind,
     characters: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum SeedEntryKind {
     Words,
     Call,
     Output,
@@ -109,7 +109,7 @@ impl SeedSizes {
         let Some(limit) = limit else {
             return fit;
         };
-        for (part, kept) in [(Part::Output, KEPT_OF_OUTPUT), (Part::Call, KEPT_OF_CALL)] {
+        for (part, kept) in [(SeedEntryKind::Output, KEPT_OF_OUTPUT), (SeedEntryKind::Call, KEPT_OF_CALL)] {
             self.shorten(&mut fit, limit, part, kept);
         }
         self.leave_out_turns(&mut fit, limit);
@@ -121,7 +121,7 @@ impl SeedSizes {
     }
 
     /// Shortens the oldest first, each only as much as needed and down to `kept` characters.
-    fn shorten(&self, fit: &mut Fit, limit: usize, part: Part, kept: usize) {
+    fn shorten(&self, fit: &mut Fit, limit: usize, part: SeedEntryKind, kept: usize) {
         for (entry, allowed) in self.entries.iter().zip(&mut fit.allowed) {
             if fit.characters <= limit {
                 return;
@@ -160,7 +160,7 @@ impl SeedSizes {
                 return;
             }
             let entry = &self.entries[index];
-            if entry.turn >= fit.first_turn && entry.part != Part::Words {
+            if entry.turn >= fit.first_turn && entry.part != SeedEntryKind::Words {
                 fit.characters = fit.characters.saturating_sub(self.taken(fit, index));
                 fit.allowed[index] = LEFT_OUT;
             }
@@ -194,9 +194,9 @@ impl SeedSizes {
             fit.shortened.push(format!("{} left out", span(1, fit.first_turn - 1)));
         }
         let words = [
-            (Part::Output, "tool output", "tool outputs"),
-            (Part::Call, "call's arguments", "calls' arguments"),
-            (Part::Words, "message", "messages"),
+            (SeedEntryKind::Output, "tool output", "tool outputs"),
+            (SeedEntryKind::Call, "call's arguments", "calls' arguments"),
+            (SeedEntryKind::Words, "message", "messages"),
         ];
         for (part, one, many) in words {
             let (mut count, mut gone, mut less, mut turns) = (0, 0, 0, None);
@@ -316,7 +316,7 @@ impl SeedWriter {
 struct Entry {
     heading: String,
     text: String,
-    part: Part,
+    part: SeedEntryKind,
 }
 
 impl Entry {
@@ -327,11 +327,13 @@ impl Entry {
         let turn = block.turn;
         let entry = |heading: String, text: String, part| Some(Entry { heading, text, part });
         match &block.kind {
-            BlockKind::Prompt { text, .. } => entry(format!("user, turn {turn}"), text.clone(), Part::Words),
-            BlockKind::Answer { text, .. } => entry(format!("assistant, turn {turn}"), text.clone(), Part::Words),
+            BlockKind::Prompt { text, .. } => entry(format!("user, turn {turn}"), text.clone(), SeedEntryKind::Words),
+            BlockKind::Answer { text, .. } => {
+                entry(format!("assistant, turn {turn}"), text.clone(), SeedEntryKind::Words)
+            }
             BlockKind::Call { id, name, input } => {
                 let heading = format!("tool {} called, turn {turn}, call {}", word(name), word(id));
-                entry(heading, input.to_string(), Part::Call)
+                entry(heading, input.to_string(), SeedEntryKind::Call)
             }
             BlockKind::Output { call, name, text, error, exit_code } => {
                 let mut heading = format!("tool {} answered", word(name.as_deref().unwrap_or("?")));
@@ -342,16 +344,18 @@ impl Entry {
                 if *error {
                     heading.push_str(", error");
                 }
-                entry(heading, text.clone(), Part::Output)
+                entry(heading, text.clone(), SeedEntryKind::Output)
             }
-            BlockKind::Compaction { summary } => entry(format!("summary, turn {turn}"), summary.clone(), Part::Words),
+            BlockKind::Compaction { summary } => {
+                entry(format!("summary, turn {turn}"), summary.clone(), SeedEntryKind::Words)
+            }
             BlockKind::Notice { notice, text } => {
                 let role = if *notice == NoticeKind::Error { "error" } else { "system" };
-                entry(format!("{role}, turn {turn}"), text.clone(), Part::Words)
+                entry(format!("{role}, turn {turn}"), text.clone(), SeedEntryKind::Words)
             }
             BlockKind::Media { media_type, .. } => {
                 let text = format!("[{}, left out]", one_line(media_type));
-                entry(format!("attachment, turn {turn}"), text, Part::Words)
+                entry(format!("attachment, turn {turn}"), text, SeedEntryKind::Words)
             }
             BlockKind::Thinking { .. } | BlockKind::Subagent { .. } => None,
         }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use transcript::{Agent, Summary};
 
 use super::home;
-use super::kept::{Kept, Place, Takes};
-use super::layout::{Chain, Part, Parts};
+use super::kept::{Inclusion, Kept, Place};
+use super::layout::{Chain, LineUse, Parts};
 use super::long_record::LongRecord;
 use super::record::Record;
 use super::scan::{Watch, layout_of, scan_copy};
@@ -46,14 +46,14 @@ pub(super) fn copy(
     let mut parts = Parts(noted.as_deref().map_or(&[], Vec::as_slice));
     while let Some((line, part)) = parts.next_line(&mut lines)? {
         match (line.bytes, part) {
-            (Some(bytes), Part::Carried { session, chain }) => {
+            (Some(bytes), LineUse::Carried { session, chain }) => {
                 if !kept.takes_part(chain.as_ref(), bytes) {
                     break;
                 }
                 records.laid_out(bytes, session, chain.as_ref())?;
                 continue;
             }
-            (_, Part::LeftOut) => continue,
+            (_, LineUse::LeftOut) => continue,
             _ => {}
         }
         let long = match line.bytes {
@@ -70,9 +70,9 @@ pub(super) fn copy(
             continue;
         }
         match kept.takes(&record, &line) {
-            Takes::Yes => {}
-            Takes::Later | Takes::No => continue,
-            Takes::NothingMore => break,
+            Inclusion::Yes => {}
+            Inclusion::Later | Inclusion::No => continue,
+            Inclusion::NothingMore => break,
         }
         records.parent = kept.links.pass(kept.last, &record);
         match (line.bytes, &long) {

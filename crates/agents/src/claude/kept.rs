@@ -93,7 +93,7 @@ pub(super) struct Place {
     pub len: u64,
 }
 
-pub(super) enum Takes {
+pub(super) enum Inclusion {
     Yes,
     /// When those before it are there.
     Later,
@@ -160,20 +160,20 @@ impl Kept {
         is_kept
     }
 
-    pub(super) fn takes(&mut self, record: &Record<'_>, line: &Line<'_>) -> Takes {
+    pub(super) fn takes(&mut self, record: &Record<'_>, line: &Line<'_>) -> Inclusion {
         if !record.is_chain() {
             if record.sidechain && self.elsewhere.pass(record) {
-                return Takes::No;
+                return Inclusion::No;
             }
-            return if self.past_cut || is_of_the_source(record) { Takes::No } else { Takes::Yes };
+            return if self.past_cut || is_of_the_source(record) { Inclusion::No } else { Inclusion::Yes };
         }
         match &mut self.rule {
             Rule::Plain { .. } => {
                 let is_user = line.bytes.is_some() && record.kind == Kind::User;
                 let begins = is_user && record.user_part() == UserPart::Prompt;
                 match begins && !self.begins_turn(record.uuid) {
-                    true => Takes::NothingMore,
-                    false => Takes::Yes,
+                    true => Inclusion::NothingMore,
+                    false => Inclusion::Yes,
                 }
             }
             Rule::Scanned { scan, cut, index, order } => {
@@ -184,20 +184,20 @@ impl Kept {
                     if record.kind == Kind::Assistant {
                         self.elsewhere.calls.call_elsewhere(record);
                     }
-                    return Takes::No;
+                    return Inclusion::No;
                 }
                 let is_kept = cut.is_none_or(|cut| scan.history.rank(own) < cut);
                 self.past_cut |= !is_kept;
                 match is_kept {
-                    false => Takes::No,
+                    false => Inclusion::No,
                     // The client looks for parents among what it has read (2.1.197), so they come first.
                     true if order.waits(own) => {
                         order.hold(own, Place { offset: line.offset, len: line.len }, 0);
-                        Takes::Later
+                        Inclusion::Later
                     }
                     true => {
                         order.passed(own);
-                        Takes::Yes
+                        Inclusion::Yes
                     }
                 }
             }

@@ -18,7 +18,7 @@ use crate::files::sync_folder;
 use crate::launch::Launch;
 use crate::lines::LineReader;
 use crate::program::{
-    ANSWER_PATIENCE, ForkRequest, Message, NewSession, Program, ProgramError, Reply, START_PATIENCE, SessionRef,
+    ANSWER_PATIENCE, ForkRequest, HeadlessMessage, NewSession, Program, ProgramError, Reply, START_PATIENCE, SessionRef,
 };
 use crate::writer::Writer;
 
@@ -57,7 +57,7 @@ impl Launch for Claude {
         fork(program, request, &self.path_for(id, request.directory, Timestamp::UNIX_EPOCH))
     }
 
-    fn send(&self, program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError> {
+    fn send(&self, program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
         let session = message.session.map(|session| self.handle(session, message.directory));
         send(program, message, session.as_deref(), &self.config)
     }
@@ -136,7 +136,12 @@ fn id_inside(path: &Path) -> Option<String> {
 
 /// Says something in print mode; the words go through standard input, which has no limit. `session` is what it is
 /// resumed by.
-fn send(program: &Program, message: &Message<'_>, session: Option<&str>, config: &Path) -> Result<Reply, ProgramError> {
+fn send(
+    program: &Program,
+    message: &HeadlessMessage<'_>,
+    session: Option<&str>,
+    config: &Path,
+) -> Result<Reply, ProgramError> {
     let mut command = program.command(message.directory);
     // If an option is given twice, the last one counts.
     command.args(message.options).args(["-p", "--input-format", "text", "--output-format", "json"]);

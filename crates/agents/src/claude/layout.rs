@@ -17,7 +17,7 @@ const MORE: usize = 1 << 20;
 
 /// How a copy treats a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum LineUse {
     /// It is not copied.
     LeftOut,
     /// It must be parsed.
@@ -123,13 +123,13 @@ impl Parts<'_> {
     pub(super) fn next_line<'a, R: Read>(
         &mut self,
         lines: &'a mut LineReader<R>,
-    ) -> io::Result<Option<(Line<'a>, Part)>> {
+    ) -> io::Result<Option<(Line<'a>, LineUse)>> {
         match self.next() {
             Some((len, part)) if lines.may_end_at(len)? => return Ok(Some((lines.line_of(len), part))),
-            Some((_, Part::Unknown)) | None => {}
+            Some((_, LineUse::Unknown)) | None => {}
             Some(_) => self.0 = &[],
         }
-        Ok(lines.next_line()?.map(|line| (line, Part::Unknown)))
+        Ok(lines.next_line()?.map(|line| (line, LineUse::Unknown)))
     }
 
     fn number(&mut self) -> Option<usize> {
@@ -153,7 +153,7 @@ impl Parts<'_> {
 }
 
 impl Iterator for Parts<'_> {
-    type Item = (usize, Part);
+    type Item = (usize, LineUse);
 
     fn next(&mut self) -> Option<Self::Item> {
         let len = self.number()?;
@@ -161,13 +161,13 @@ impl Iterator for Parts<'_> {
         self.0 = rest;
         let mut place = |mark: u8| if kind & mark == 0 { Some(None) } else { self.place(len).map(Some) };
         let part = match kind & (CARRIED | UNKNOWN) {
-            0 => Part::LeftOut,
-            UNKNOWN => Part::Unknown,
+            0 => LineUse::LeftOut,
+            UNKNOWN => LineUse::Unknown,
             _ => {
                 let (session, cwd, branch) = (place(SESSION)?, place(CWD)?, place(BRANCH)?);
                 let uuid = place(CHAIN)?;
                 let is_prompt = kind & PROMPT != 0;
-                Part::Carried { session, chain: uuid.map(|uuid| Chain { uuid, cwd, branch, is_prompt }) }
+                LineUse::Carried { session, chain: uuid.map(|uuid| Chain { uuid, cwd, branch, is_prompt }) }
             }
         };
         Some((len, part))

@@ -22,7 +22,7 @@ use super::words::{prompt_text, string};
 use crate::fields::Raw;
 use crate::files::open_regular;
 use crate::lines::LineReader;
-use crate::{Blocks, Known, Mark, Part};
+use crate::{Blocks, Known, Part, TurnStart};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -45,7 +45,7 @@ pub(super) struct ClaudeBlocks {
     /// Whether something was left out for that.
     leaves_tools_out: bool,
     /// Where the turn began that is being read, in a file that is its own history.
-    began: Option<Mark>,
+    began: Option<TurnStart>,
     depth: u8,
     ready: VecDeque<Item>,
     /// The names of tools whose results are still to come.
@@ -225,7 +225,7 @@ impl ClaudeBlocks {
                 return false;
             }
             if self.turn != turn && matches!(self.history, Which::Chain) {
-                self.began = Some(Mark { turn: self.turn, offset });
+                self.began = Some(TurnStart { turn: self.turn, offset });
             }
         }
         true
@@ -564,7 +564,7 @@ impl Blocks for ClaudeBlocks {
         self.leaves_tools_out
     }
 
-    fn turn_began(&self) -> Option<Mark> {
+    fn turn_began(&self) -> Option<TurnStart> {
         self.began
     }
 }

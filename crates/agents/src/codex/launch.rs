@@ -20,7 +20,7 @@ use crate::fields::Raw;
 use crate::ids;
 use crate::launch::Launch;
 use crate::program::{
-    ANSWER_PATIENCE, ForkRequest, Message, NewSession, Program, ProgramError, Reply, START_PATIENCE, SessionRef,
+    ANSWER_PATIENCE, ForkRequest, HeadlessMessage, NewSession, Program, ProgramError, Reply, START_PATIENCE, SessionRef,
 };
 
 impl Launch for Codex {
@@ -57,7 +57,7 @@ impl Launch for Codex {
         fork(&self.home, program, request)
     }
 
-    fn send(&self, program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError> {
+    fn send(&self, program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
         send(program, message)
     }
 
@@ -105,7 +105,7 @@ fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramErr
 }
 
 /// Says something by `codex exec`; the words go through standard input.
-fn send(program: &Program, message: &Message<'_>) -> Result<Reply, ProgramError> {
+fn send(program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
     let mut command = program.command(message.directory);
     // What is given twice is refused. Options come first: one that takes several values ends with the next option.
     let own = ["--json", "--skip-git-repo-check"];

@@ -17,7 +17,7 @@ use super::tools;
 use super::turns::{Place, Step, Turns};
 use crate::fields::Raw;
 use crate::lines::{Line, LineReader};
-use crate::{Blocks, Known, Mark, Part};
+use crate::{Blocks, Known, Part, TurnStart};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -503,7 +503,7 @@ impl Blocks for CodexBlocks {
         self.leaves_tools_out
     }
 
-    fn turn_began(&self) -> Option<Mark> {
+    fn turn_began(&self) -> Option<TurnStart> {
         self.turns.began().filter(|_| self.can_begin_anywhere)
     }
 }

@@ -84,9 +84,9 @@ impl Turns {
     }
 
     /// Where the last turn starts, if its task is recorded: earlier records don't matter to what follows.
-    pub(super) fn began(&self) -> Option<crate::Mark> {
+    pub(super) fn began(&self) -> Option<crate::TurnStart> {
         let opening = self.prompts.iter().rev().find(|mark| !mark.steer)?;
-        opening.with_task.then_some(crate::Mark { turn: opening.turn, offset: opening.from.offset })
+        opening.with_task.then_some(crate::TurnStart { turn: opening.turn, offset: opening.from.offset })
     }
 
     /// Takes the next record and adds its meaning to `steps`.

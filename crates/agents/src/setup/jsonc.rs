@@ -100,15 +100,15 @@ pub(crate) fn insert(text: &str, path: &[Key<'_>], name: Option<&str>, value: &J
     let (mut comma, mut trailing, mut place) = (None, false, container.open + 1);
     if let Some(last) = container.items.last() {
         place = last.end;
-        match gap(text, last.end..container.close).find(|piece| matches!(piece, Piece::Comma(_))) {
-            Some(Piece::Comma(position)) => (trailing, place) = (true, position + 1),
+        match gap(text, last.end..container.close).find(|piece| matches!(piece, Separator::Comma(_))) {
+            Some(Separator::Comma(position)) => (trailing, place) = (true, position + 1),
             _ => comma = Some(last.end),
         }
     }
     // A comment after the last item belongs to it if it is on the same line. In an empty container, new entries follow
     // the comments.
     for piece in gap(text, place..container.close) {
-        let Piece::Comment { range, ends_line } = piece else { continue };
+        let Separator::Comment { range, ends_line } = piece else { continue };
         if first.is_some() && text[place..range.end].contains('\n') {
             break;
         }
@@ -155,7 +155,7 @@ pub(crate) fn remove(text: &str, path: &[Key<'_>]) -> Option<String> {
     let next = container.items.get(index + 1).map(|next| next.start);
     let before = if index == 0 { container.open + 1 } else { container.items[index - 1].end };
     let comma_in = |range: Range<usize>| {
-        gap(text, range).find_map(|piece| if let Piece::Comma(position) = piece { Some(position) } else { None })
+        gap(text, range).find_map(|piece| if let Separator::Comma(position) = piece { Some(position) } else { None })
     };
     let comma = comma_in(item.end..next.unwrap_or(container.close)).or_else(|| comma_in(before..item.start));
     let blank = text[..item.start].trim_end().len().max(before);
@@ -168,7 +168,8 @@ pub(crate) fn remove(text: &str, path: &[Key<'_>]) -> Option<String> {
     let is_cut = |position: usize| (blank..end).contains(&position) || Some(position) == comma;
     edited.extend(text.char_indices().filter(|(position, _)| !is_cut(*position)).map(|(_, c)| c));
     // The end of the line that ended a comment must not go with the item.
-    let behind_comment = matches!(gap(text, before..item.start).last(), Some(Piece::Comment { ends_line: true, .. }));
+    let behind_comment =
+        matches!(gap(text, before..item.start).last(), Some(Separator::Comment { ends_line: true, .. }));
     let kept = text[..blank].len() - usize::from(comma.is_some_and(|comma| comma < blank));
     if behind_comment && !edited[kept..].trim_start_matches([' ', '\t']).starts_with(['\n', '\r']) {
         edited.insert(kept, '\n');
@@ -272,13 +273,13 @@ fn pretty(value: &Json, style: &Style<'_>, indent: &str) -> String {
 }
 
 /// What may be between two items.
-enum Piece {
+enum Separator {
     Comma(usize),
     Comment { range: Range<usize>, ends_line: bool },
 }
 
 /// The commas and comments in a part of a text that holds nothing else.
-fn gap(text: &str, part: Range<usize>) -> impl Iterator<Item = Piece> {
+fn gap(text: &str, part: Range<usize>) -> impl Iterator<Item = Separator> {
     let mut place = part.start;
     std::iter::from_fn(move || {
         while place < part.end {
@@ -288,11 +289,11 @@ fn gap(text: &str, part: Range<usize>) -> impl Iterator<Item = Piece> {
             if block || rest.starts_with("//") {
                 let length = if block { rest.find("*/").map(|end| end + 2) } else { rest.find(['\n', '\r']) };
                 place += length.unwrap_or(rest.len());
-                return Some(Piece::Comment { range: begin..place, ends_line: !block });
+                return Some(Separator::Comment { range: begin..place, ends_line: !block });
             }
             place += rest.chars().next().map_or(1, char::len_utf8);
             if rest.starts_with(',') {
-                return Some(Piece::Comma(begin));
+                return Some(Separator::Comma(begin));
             }
         }
         None

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use agents::{Message, Program, ProgramError, SessionRef};
+use agents::{HeadlessMessage, Program, ProgramError, SessionRef};
 use transcript::{Agent, SessionView};
 
 use super::unstarted::start_words;
@@ -42,7 +42,7 @@ pub(super) fn open_command(ctx: &Ctx, plan: &Plan, words: &[String]) -> Result<C
 pub(crate) fn say(ctx: &Ctx, plan: &Plan, fork: &SessionView, text: &str) -> Result<String> {
     let (directory, options) = (&plan.workspace.path, plan.profile.args.as_slice());
     let session = Some(SessionRef { id: &fork.id, path: &fork.path });
-    let message = Message { session, id: None, title: None, directory, options, text };
+    let message = HeadlessMessage { session, id: None, title: None, directory, options, text };
     let program = program_as(ctx, plan.agent, &plan.profile, Some(&plan.name))?;
     Ok(send(ctx, plan.agent, &program, &message)?.answer)
 }

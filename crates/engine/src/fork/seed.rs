@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use agents::{Message, NewSession, Part};
+use agents::{HeadlessMessage, NewSession, Part};
 use transcript::seed::{Fit, Seed, SeedSizes, SeedSource, SeedWriter};
 use transcript::{Agent, BlockKind, SessionId};
 
@@ -99,7 +99,7 @@ pub(super) fn hand_over_seed(ctx: &Ctx, handing: &Handing<'_>) -> Result<(NewSes
     let adapter = ctx.adapter(agent);
     let program = launch::marked_program(ctx, agent, mark)?;
     let id = adapter.accepts_ids().then_some(id);
-    let message = Message { session: None, id, title: Some(name), directory, options: &[], text };
+    let message = HeadlessMessage { session: None, id, title: Some(name), directory, options: &[], text };
     let said = program::send(ctx, agent, &program, &message)?;
     let path =
         adapter.find_transcript(&said.id, directory).ok_or(Error::NotSeeded { agent, what: "saved no session" })?;

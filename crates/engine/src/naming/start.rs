@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use agents::{Message, SessionRef};
+use agents::{HeadlessMessage, SessionRef};
 use diagnostics::OrLog;
 use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView};
@@ -171,7 +171,7 @@ fn opening_of(start: &Start, at: OpenAt) -> Opening<'_> {
 
 /// Starts it without a terminal: sends the first prompt, and returns the answer.
 fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<String> {
-    let message = Message {
+    let message = HeadlessMessage {
         session: None,
         id: start.id.as_ref(),
         title: Some(start.name.as_str()),

@@ -26,6 +26,9 @@ use crate::workspace::directory;
 /// How long to wait for a git process whose tine has ended.
 const ORPHANS_END_WITHIN: Duration = Duration::from_secs(30);
 
+/// How long a process may take from its fork to its exec.
+const EXEC_WITHIN: Duration = Duration::from_millis(100);
+
 /// How long a process may take to stop.
 const STILL_WITHIN: Duration = Duration::from_secs(2);
 
@@ -212,15 +215,18 @@ pub(crate) fn end_agents(ctx: &Ctx, mark: Option<&str>) -> Vec<PathBuf> {
     };
     let mut written = Vec::new();
     let begun = Instant::now();
+    // An agent that a killed tine has just forked shows the mark only after its exec.
+    let mut was_empty = false;
     loop {
         let processes = agents::processes_marked(proc, MARK, mark);
-        if processes.is_empty() || begun.elapsed() > ORPHANS_END_WITHIN {
+        if processes.is_empty() && was_empty || begun.elapsed() > ORPHANS_END_WITHIN {
             return written;
         }
+        was_empty = processes.is_empty();
         for process in processes {
             written.extend(end(proc, process));
         }
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(if was_empty { EXEC_WITHIN } else { Duration::from_millis(20) });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agents::{Holder, Message, SessionRef};
+use agents::{HeadlessMessage, Holder, SessionRef};
 use transcript::DefectKind;
 
 use crate::ctx::Ctx;
@@ -55,7 +55,7 @@ pub(crate) fn resume_headless(
     }
     let options = launch.options();
     let session = Some(SessionRef { id: &view.id, path: &view.path });
-    let message = Message { session, id: None, title: None, directory, options: &options, text };
+    let message = HeadlessMessage { session, id: None, title: None, directory, options: &options, text };
     let program = launch::program_as(ctx, view.agent, &launch.profile, view.name.as_ref())?;
     let said = program::send(ctx, view.agent, &program, &message);
     Ok(said.map_err(|source| Error::NotAnswered { session: Some(view.label().to_owned()), source })?.answer)

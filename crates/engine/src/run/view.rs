@@ -4,7 +4,9 @@ use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
 use crate::run::drive::{Delivery, LastAnswer, Sent, Target};
+use crate::run::info::Info;
 use crate::sessions::session::Session;
+use crate::sessions::view::OutlineView;
 
 /// A session that something was done to, or one that has no messages yet.
 #[derive(Debug, Clone, Serialize)]
@@ -125,5 +127,20 @@ impl AnswerView {
             turns: view.turns,
             answer: answer.and_then(LastAnswer::text).map(quote),
         }
+    }
+}
+
+/// Everything known about a session, with an outline of its conversation.
+#[derive(Debug, Clone, Serialize)]
+pub struct OverviewView {
+    #[serde(flatten)]
+    info: Info,
+    outline: OutlineView,
+}
+
+impl Info {
+    /// The JSON with an outline.
+    pub fn with_outline(self, outline: OutlineView) -> OverviewView {
+        OverviewView { info: self, outline: outline.shortened() }
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agents::{Blocks, Mark};
+use agents::{Blocks, TurnStart};
 use serde_json::Value;
 use tantivy::schema::{Field, OwnedValue};
 use transcript::seed::is_seed;
@@ -112,7 +112,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Reads blocks to the end, or until time is up. An unfinished turn is read again the next time.
-    pub(super) fn read(&mut self, blocks: &mut dyn Blocks, from: Option<Mark>) -> DocumentProgress {
+    pub(super) fn read(&mut self, blocks: &mut dyn Blocks, from: Option<TurnStart>) -> DocumentProgress {
         let mut progress = DocumentProgress {
             turns: from.map_or(0, |from| from.turn.saturating_sub(1)),
             ..DocumentProgress::default()

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agents::{Adapter, Blocks, Known, Mark, Part};
+use agents::{Adapter, Blocks, Known, Part, TurnStart};
 use diagnostics::OrLog;
 use meaning::{Embedder, Error, Key, Vector, VectorFile, VectorWriter};
 use transcript::BlockKind;
@@ -264,7 +264,7 @@ impl Run<'_> {
         let known = Known::of(summary);
         let is_kept = |own: &&Row| own.complete && own.shared == row.shared && has_grown(own, entry);
         let own = self.rows.get(&file).filter(is_kept);
-        let from = own.and_then(|own| Some(Mark { turn: own.turns, offset: own.last? }));
+        let from = own.and_then(|own| Some(TurnStart { turn: own.turns, offset: own.last? }));
         let first = from.map_or(1, |from| from.turn);
         let part = Part { from, until: None, prose_only: true, tip: None };
         let mut blocks = adapter.read_part(&summary.path, &part, known.as_ref()).map_err(|e| Failed::Read(e.kind()))?;

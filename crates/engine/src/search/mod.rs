@@ -70,7 +70,7 @@ use update::Budget;
 pub use update::{IndexProgress, Missing};
 pub use upkeep::IndexStatus;
 use upkeep::Look;
-pub use view::{BriefSession, BriefSuggestions, ResultView, SearchView, SuggestionsView, rounded};
+pub use view::{BriefSession, BriefSuggestions, ResultView, SearchView, SmartForkView, SuggestionsView, rounded};
 
 use crate::ctx::Ctx;
 use crate::sessions::catalog::{Entry, Progress};

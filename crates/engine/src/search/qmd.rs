@@ -101,7 +101,7 @@ pub(crate) fn search_qmd(
                 collection,
                 patience: patience.map_or(PATIENCE, Duration::from_secs),
             };
-            let asked = Asked { text: &query.typed, limits: &limits, sessions: &sessions, known, sources, limit };
+            let asked = QmdQuestion { text: &query.typed, limits: &limits, sessions: &sessions, known, sources, limit };
             ask_qmd(ctx, &qmd, &asked, &mut answer);
         }
         None => {
@@ -116,7 +116,7 @@ pub(crate) fn search_qmd(
 }
 
 /// Tries every mode until one answers.
-fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &Asked<'_>, answer: &mut Answer) {
+fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &QmdQuestion<'_>, answer: &mut Answer) {
     for (step, word) in STEPS {
         let count = asked.limit.saturating_mul(SURPLUS).to_string();
         let documents = match qmd.run(&[word, "--json", "-n", &count, "-c", qmd.collection, "--", asked.text]) {
@@ -145,7 +145,13 @@ fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &Asked<'_>, answer: &mut Answer) {
 }
 
 /// Adds the documents that belong to sessions; returns how many do not.
-fn results_of_qmd(ctx: &Ctx, qmd: &Qmd<'_>, documents: Vec<Document>, asked: &Asked<'_>, answer: &mut Answer) -> usize {
+fn results_of_qmd(
+    ctx: &Ctx,
+    qmd: &Qmd<'_>,
+    documents: Vec<Document>,
+    asked: &QmdQuestion<'_>,
+    answer: &mut Answer,
+) -> usize {
     let by_id: HashMap<String, &Session> =
         asked.sessions.iter().rev().map(|session| (session.view.id.as_str().to_lowercase(), session)).collect();
     let (mut seen, mut unknown) = (HashSet::new(), 0);
@@ -219,7 +225,7 @@ fn recent(session: Session) -> Found {
 }
 
 /// The search.
-struct Asked<'a> {
+struct QmdQuestion<'a> {
     text: &'a str,
     limits: &'a Limits,
     /// The selected sessions.

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-use agents::{Adapter, Blocks, Known, Mark, Part};
+use agents::{Adapter, Blocks, Known, Part, TurnStart};
 use transcript::seed::is_seed;
 use transcript::{BlockKind, Summary, secrets, text};
 
 use super::hybrid;
 use super::index::NO_OFFSET;
-use super::wanted::{LENGTH, Wanted, Window};
+use super::wanted::{LENGTH, SnippetWindow, Wanted};
 use super::words;
 
 /// The largest distance to a space at which a snippet is cut.
@@ -57,7 +57,7 @@ pub(super) fn look(
     wanted: &Wanted<'_>,
 ) -> io::Result<Looked> {
     let known = Known::of(summary);
-    let from = (offset != NO_OFFSET && known.is_some()).then_some(Mark { turn, offset });
+    let from = (offset != NO_OFFSET && known.is_some()).then_some(TurnStart { turn, offset });
     let read = |prose_only: bool| {
         let part = Part { from, until: Some(turn), prose_only, tip };
         adapter.read_part(&summary.path, &part, known.as_ref())
@@ -104,7 +104,7 @@ fn look_at_part(mut blocks: Box<dyn Blocks>, turn: u32, part: u32, wanted: &Want
         seen += said.len();
         let said = secrets::mask(said).0;
         if let Some(place) = hybrid::place_of(&said, part) {
-            let Window { words, worth, .. } = wanted.best_window(&said[place.clone()]).unwrap_or_default();
+            let SnippetWindow { words, worth, .. } = wanted.best_window(&said[place.clone()]).unwrap_or_default();
             return Some(Looked { snippet: mark(cut(&said, place), wanted), words, worth, holds: true });
         }
     }
@@ -147,7 +147,7 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
         if first.is_none() {
             first = Some(text::prefix(&secrets::mask(text::prefix(text, 8 * LENGTH)).0, 2 * LENGTH).to_owned());
         }
-        if let Some(Window { words, worth, place }) = wanted.best_window(text) {
+        if let Some(SnippetWindow { words, worth, place }) = wanted.best_window(text) {
             let rank = 4 * worth + 2 * usize::from(has_phrase) + usize::from(is_prose);
             if rank > best_rank {
                 (best_rank, shown) = (rank, (words, worth));
@@ -295,7 +295,7 @@ mod tests {
         let text = format!("{} the redirects of a login {}", "filler ".repeat(100), "more ".repeat(100));
         let terms = vec![vec!["redirect".to_owned()], vec!["login".to_owned()]];
         let wanted = Wanted::plain(&terms);
-        let Window { words, place, .. } = wanted.best_window(&text).unwrap();
+        let SnippetWindow { words, place, .. } = wanted.best_window(&text).unwrap();
         assert_eq!(words, 2);
         let snippet = mark(cut(&text, place), &wanted);
         let marked: Vec<&str> = snippet.marks.iter().map(|range| &snippet.text[range.clone()]).collect();

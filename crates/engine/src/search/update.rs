@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use agents::{Adapter, Known, Mark, Part};
+use agents::{Adapter, Known, Part, TurnStart};
 use tantivy::{IndexWriter, Term};
 use transcript::{Agent, SessionId};
 
@@ -43,14 +43,14 @@ const COMMIT: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// Positions in the catalog, and what to read.
-    jobs: Vec<Job>,
+    jobs: Vec<IndexJob>,
     gone: Vec<u64>,
     /// Bytes of transcripts that are not in the index.
     bytes: u64,
 }
 
 #[derive(Debug, Clone)]
-struct Job {
+struct IndexJob {
     entry: usize,
     file: u64,
     shared: u32,
@@ -119,7 +119,7 @@ impl Work {
             match row {
                 Some(row) if is_current(row, entry) && !other_share && !changed.contains_key(&file) => {
                     if row.level < Level::All {
-                        work.jobs.push(Job {
+                        work.jobs.push(IndexJob {
                             entry: index,
                             file,
                             shared,
@@ -136,7 +136,7 @@ impl Work {
                     let grown = row.is_some_and(|row| has_grown(row, entry)) && !other_share && !is_earlier;
                     let only_end = grown && row.is_some_and(|row| row.level == Level::All);
                     let known = row.and_then(|row| row.last).filter(|_| grown).unwrap_or(0);
-                    work.jobs.push(Job {
+                    work.jobs.push(IndexJob {
                         entry: index,
                         file,
                         shared,
@@ -309,17 +309,17 @@ pub(super) fn update(
     if small {
         run.pass(words, &mut writer, &work.jobs, Level::All, "all", &mut updated)?;
     } else {
-        let ends: Vec<Job> = work.jobs.iter().filter(|job| job.only_end).cloned().collect();
+        let ends: Vec<IndexJob> = work.jobs.iter().filter(|job| job.only_end).cloned().collect();
         run.pass(words, &mut writer, &ends, Level::All, "new text", &mut updated)?;
-        let said: Vec<Job> = work.jobs.iter().filter(|job| !job.only_tools && !job.only_end).cloned().collect();
+        let said: Vec<IndexJob> = work.jobs.iter().filter(|job| !job.only_tools && !job.only_end).cloned().collect();
         run.pass(words, &mut writer, &said, Level::Prose, "prompts and answers", &mut updated)?;
         if budget.tools && !run.is_late() {
             words.commit(&mut writer)?;
-            let rest: Vec<Job> = work
+            let rest: Vec<IndexJob> = work
                 .jobs
                 .iter()
                 .filter(|job| level_of(words, catalog, job) == Some(Level::Prose))
-                .map(|job| Job { only_tools: true, ..job.clone() })
+                .map(|job| IndexJob { only_tools: true, ..job.clone() })
                 .collect();
             run.pass(words, &mut writer, &rest, Level::All, "tool output", &mut updated)?;
         }
@@ -334,7 +334,7 @@ pub(super) fn update(
 }
 
 /// How much of the current session is in the index. Its rows may cover an earlier state completely.
-fn level_of(words: &Words, catalog: &Catalog, job: &Job) -> Option<Level> {
+fn level_of(words: &Words, catalog: &Catalog, job: &IndexJob) -> Option<Level> {
     let row = words.table.rows.get(&job.file)?;
     let is_done = is_current(row, &catalog.entries[job.entry]) && (row.owner, row.shared) == (job.owner, job.shared);
     is_done.then_some(row.level)
@@ -366,7 +366,7 @@ impl Run<'_> {
         &self,
         words: &mut Words,
         writer: &mut IndexWriter<TurnDocument>,
-        jobs: &[Job],
+        jobs: &[IndexJob],
         level: Level,
         name: &'static str,
         updated: &mut Updated,
@@ -445,7 +445,7 @@ impl Run<'_> {
     #[expect(clippy::too_many_arguments, reason = "one session's share of what the pass holds")]
     fn session(
         &self,
-        job: &Job,
+        job: &IndexJob,
         row: Option<&Row>,
         level: Level,
         fields: super::index::Fields,
@@ -464,7 +464,7 @@ impl Run<'_> {
         // indexed. A session whose tool text is missing cannot have half of it.
         let from = row
             .filter(|row| !job.anew && !job.only_tools && row.level == level)
-            .and_then(|row| Some(Mark { turn: row.turns, offset: row.last? }));
+            .and_then(|row| Some(TurnStart { turn: row.turns, offset: row.last? }));
         // Their state before they are read: later changes are noticed the next time.
         let helpers = helpers::look_up(adapter.as_ref(), &summary.path);
         let part = Part { from, until: None, prose_only: level == Level::Prose, tip: None };

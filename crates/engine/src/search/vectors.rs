@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use agents::{Adapter, Known, Mark, Part};
+use agents::{Adapter, Known, Part, TurnStart};
 use meaning::{Error, Key, VectorFile};
 use serde::{Deserialize, Serialize};
 use transcript::Summary;
@@ -184,7 +184,7 @@ pub(super) fn chunks_of_turn(
     mut take: impl FnMut(&str) -> bool,
 ) -> std::io::Result<()> {
     let known = Known::of(summary);
-    let from = offset.filter(|_| known.is_some()).map(|offset| Mark { turn, offset });
+    let from = offset.filter(|_| known.is_some()).map(|offset| TurnStart { turn, offset });
     let part = Part { from, until: Some(turn), prose_only: true, tip: None };
     let mut blocks = adapter.read_part(&summary.path, &part, known.as_ref())?;
     let mut goes_on = true;

@@ -6,7 +6,9 @@ use transcript::{Agent, SessionId, SessionName, SessionView};
 
 use super::smart::{Choice, Suggestions};
 use super::{Answer, EngineError, RECENT};
-use crate::fork::ForkView;
+use crate::fork::{ForkView, Method};
+use crate::reported::ReportedError;
+use crate::run::places::Pane;
 use crate::sessions::session::Session;
 
 /// What a search found.
@@ -143,6 +145,58 @@ pub struct BriefSuggestions {
     errors: Vec<EngineError>,
     results: Vec<BriefResult>,
     fallback_sessions: Vec<BriefSession>,
+    forked_session: Option<SmartForkView>,
+    /// Why none was forked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ReportedError>,
+}
+
+impl BriefSuggestions {
+    /// The same with the fork of a result.
+    #[must_use]
+    pub fn with_fork(self, fork: SmartForkView) -> Self {
+        BriefSuggestions { forked_session: Some(fork), ..self }
+    }
+
+    /// The same with the reason why no result was forked.
+    #[must_use]
+    pub fn with_error(self, error: ReportedError) -> Self {
+        BriefSuggestions { error: Some(error), ..self }
+    }
+}
+
+/// The fork of a result, in short.
+#[derive(Debug, Clone, Serialize)]
+pub struct SmartForkView {
+    session_name: Option<SessionName>,
+    session_id: Option<SessionId>,
+    terminal_id: Option<String>,
+    /// The id of the result.
+    resume_session_id: SessionId,
+    agent: Agent,
+    working_directory: String,
+    method: Method,
+    command: Option<Vec<String>>,
+    operation: Option<i64>,
+    warnings: Vec<String>,
+}
+
+impl SmartForkView {
+    /// The JSON of the fork of a found session, which runs in `pane` if there is one.
+    pub fn new(source: &SessionView, fork: ForkView, pane: Option<&Pane>) -> Self {
+        SmartForkView {
+            session_name: fork.session.name().cloned(),
+            session_id: fork.session.id().cloned(),
+            terminal_id: pane.map(Pane::terminal_id),
+            resume_session_id: source.id.clone(),
+            agent: fork.session.agent(),
+            working_directory: fork.workspace.path,
+            method: fork.method,
+            command: fork.command,
+            operation: fork.operation,
+            warnings: fork.warnings,
+        }
+    }
 }
 
 /// One session that suits.
@@ -235,6 +289,8 @@ impl Suggestions {
             errors: answer.all_errors(),
             results: choices.iter().zip(1..).map(|(choice, rank)| choice.brief(rank, has_snippets)).collect(),
             fallback_sessions: self.recent.iter().map(|session| BriefSession::new(&session.view)).collect(),
+            forked_session: None,
+            error: None,
         }
     }
 }

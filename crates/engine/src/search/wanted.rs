@@ -10,7 +10,7 @@ use transcript::secrets;
 use super::find::Hits;
 use super::query::Query;
 use super::sieve::Sieve;
-use super::words::{self, Run, Word};
+use super::words::{self, Word, WordRun};
 
 /// How long a snippet is, in bytes, about two lines.
 pub(super) const LENGTH: usize = 200;
@@ -37,7 +37,7 @@ pub(super) struct Wanted<'a> {
 
 /// A place in a text.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct SnippetWindow {
     /// How many of the words are there,
     pub words: usize,
     /// and its score.
@@ -89,10 +89,10 @@ impl<'a> Wanted<'a> {
     }
 
     /// The place with the most of the words close together.
-    pub(super) fn best_window(&self, text: &str) -> Option<Window> {
+    pub(super) fn best_window(&self, text: &str) -> Option<SnippetWindow> {
         let mut hits: Vec<(usize, usize, Range<usize>)> = Vec::new();
         self.each_hit(text, |word, part, place| hits.push((word, part, place)));
-        let mut best: Option<Window> = None;
+        let mut best: Option<SnippetWindow> = None;
         let mut there: Vec<(usize, usize)> = Vec::new();
         let mut from = 0;
         for to in 0..hits.len() {
@@ -110,7 +110,7 @@ impl<'a> Wanted<'a> {
                 worth += word_worth;
             }
             if best.as_ref().is_none_or(|best| worth > best.worth) {
-                best = Some(Window { words, worth, place: hits[from].2.start..hits[to].2.end });
+                best = Some(SnippetWindow { words, worth, place: hits[from].2.start..hits[to].2.end });
                 if worth == self.most() {
                     break;
                 }
@@ -182,7 +182,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// The same of a run of a script without spaces, of which single pairs count.
-    fn in_run(&self, run: &Run, start: usize, found: &mut impl FnMut(usize, usize, Range<usize>)) {
+    fn in_run(&self, run: &WordRun, start: usize, found: &mut impl FnMut(usize, usize, Range<usize>)) {
         let mut at = start;
         for pair in run.parts() {
             self.each_of(pair, |word, part| found(word, part, at..at + pair.len()));

@@ -52,14 +52,14 @@ pub(super) fn words(text: &str) -> Vec<Word> {
 }
 
 /// Calls `found` with every word of a text and its position.
-pub(super) fn each_word(text: &str, mut found: impl FnMut(&Run, Range<usize>)) {
-    runs(text, &mut Run::default(), &mut found);
+pub(super) fn each_word(text: &str, mut found: impl FnMut(&WordRun, Range<usize>)) {
+    runs(text, &mut WordRun::default(), &mut found);
 }
 
 /// Calls `found` with every term of a text: the parts of its words, and compound words as a whole.
 pub(super) fn each_term(text: &str, mut found: impl FnMut(&str)) {
     thread_local! {
-        static RUN: RefCell<Run> = RefCell::default();
+        static RUN: RefCell<WordRun> = RefCell::default();
     }
     RUN.with_borrow_mut(|kept| {
         runs(text, kept, &mut |run, _| {
@@ -100,7 +100,7 @@ pub(super) fn stem(word: &str) -> String {
 
 /// One run of letters, digits and underscores, in lower case and without the underscores.
 #[derive(Default)]
-pub(super) struct Run {
+pub(super) struct WordRun {
     text: String,
     /// The start of each part but the first in `text`.
     cuts: Vec<usize>,
@@ -108,7 +108,7 @@ pub(super) struct Run {
     pairs: Vec<String>,
 }
 
-impl Run {
+impl WordRun {
     pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
         let starts = std::iter::once(0).chain(self.cuts.iter().copied());
         let ends = self.cuts.iter().copied().chain(std::iter::once(self.text.len()));
@@ -150,7 +150,7 @@ enum Last {
     Digit,
 }
 
-fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
+fn runs(text: &str, run: &mut WordRun, found: &mut dyn FnMut(&WordRun, Range<usize>)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -230,7 +230,7 @@ fn runs(text: &str, run: &mut Run, found: &mut dyn FnMut(&Run, Range<usize>)) {
 }
 
 /// Splits a run in a script without spaces into pairs; returns its end.
-fn pairs(text: &str, start: usize, run: &mut Run) -> usize {
+fn pairs(text: &str, start: usize, run: &mut WordRun) -> usize {
     let mut before: Option<char> = None;
     let mut end = start;
     for c in text[start..].chars().take_while(|c| is_unspaced(*c)) {

@@ -14,5 +14,6 @@ pub(crate) mod session;
 pub(crate) mod settle;
 pub(crate) mod survey;
 pub(crate) mod tree;
+pub(crate) mod view;
 
 pub use error::{Error, Result};

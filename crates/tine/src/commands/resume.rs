@@ -62,13 +62,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let runs = place != Place::None;
     if session.view.state != State::Stopped && runs && !args.yes {
         match asked(desk, &session)? {
-            Choice::Resume => {}
-            Choice::Cancel => return Ok(ExitCode::FAILURE),
-            Choice::Focus => {
+            OpenElsewhereChoice::Resume => {}
+            OpenElsewhereChoice::Cancel => return Ok(ExitCode::FAILURE),
+            OpenElsewhereChoice::Focus => {
                 desk.tine.focus(&session.into())?;
                 return Ok(ExitCode::SUCCESS);
             }
-            Choice::Fork => {
+            OpenElsewhereChoice::Fork => {
                 let (prompt, place) = (args.prompt.clone(), args.place.clone());
                 let options =
                     fork::Options { prompt, place, wait: None, now: true, plan: false, yes: false, json: args.json };
@@ -125,7 +125,7 @@ pub(crate) fn start(desk: &Desk, session: Session, directory: Option<&Path>, jso
 }
 
 /// What to do about a session that is open elsewhere.
-enum Choice {
+enum OpenElsewhereChoice {
     Focus,
     Fork,
     Resume,
@@ -133,7 +133,7 @@ enum Choice {
 }
 
 /// A session that is open elsewhere is not locked: two agents would write one history.
-fn asked(desk: &Desk, session: &Session) -> Result<Choice, Failure> {
+fn asked(desk: &Desk, session: &Session) -> Result<OpenElsewhereChoice, Failure> {
     let (label, state) = (session.view.label().to_owned(), session.view.state);
     if !desk.surface.is_interactive {
         return Err(Failure::Engine(RunError::OpenElsewhere { session: label, state }.into()));
@@ -156,9 +156,9 @@ fn asked(desk: &Desk, session: &Session) -> Result<Choice, Failure> {
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(match answer.trim() {
-        "s" | "S" if pane.is_some() => Choice::Focus,
-        "f" | "F" => Choice::Fork,
-        "r" | "R" => Choice::Resume,
-        _ => Choice::Cancel,
+        "s" | "S" if pane.is_some() => OpenElsewhereChoice::Focus,
+        "f" | "F" => OpenElsewhereChoice::Fork,
+        "r" | "R" => OpenElsewhereChoice::Resume,
+        _ => OpenElsewhereChoice::Cancel,
     })
 }

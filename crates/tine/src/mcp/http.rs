@@ -27,7 +27,7 @@ const LONGEST: u64 = 16 << 20;
 /// What is shorter can be guessed.
 const SHORTEST: usize = 16;
 
-type Answer = Response<BoxBody<Bytes, Infallible>>;
+type HttpResponse = Response<BoxBody<Bytes, Infallible>>;
 type Service = StreamableHttpService<Server, LocalSessionManager>;
 
 pub(super) async fn serve(server: Server, address: SocketAddr) -> Result<(), String> {
@@ -82,7 +82,7 @@ impl Default for Limits {
 async fn listen<A, F>(listener: TcpListener, limits: Limits, answer: A)
 where
     A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
-    F: Future<Output = Answer> + Send,
+    F: Future<Output = HttpResponse> + Send,
 {
     let room = Arc::new(Semaphore::new(limits.connections));
     loop {
@@ -106,7 +106,7 @@ where
 }
 
 /// Reads the body of a request, up to [`LONGEST`] and within a limit of time.
-async fn read_body(request: Request<Incoming>, within: Duration) -> Result<Request<Bytes>, Answer> {
+async fn read_body(request: Request<Incoming>, within: Duration) -> Result<Request<Bytes>, HttpResponse> {
     let (head, body) = request.into_parts();
     let too_long = || refusal(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
     if hyper::body::Body::size_hint(&body).lower() > LONGEST {
@@ -120,7 +120,7 @@ async fn read_body(request: Request<Incoming>, within: Duration) -> Result<Reque
     }
 }
 
-async fn answer(service: Service, token: Arc<str>, request: Request<Incoming>) -> Answer {
+async fn answer(service: Service, token: Arc<str>, request: Request<Incoming>) -> HttpResponse {
     if request.uri().path() != "/mcp" {
         return refusal(StatusCode::NOT_FOUND, "not found; the endpoint is /mcp");
     }
@@ -142,7 +142,7 @@ fn is_same(given: &str, token: &str) -> bool {
     given.len() == token.len() && differences == 0
 }
 
-fn refusal(status: StatusCode, words: &'static str) -> Answer {
+fn refusal(status: StatusCode, words: &'static str) -> HttpResponse {
     let mut response = Response::new(Full::new(Bytes::from_static(words.as_bytes())).boxed());
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -7,7 +7,7 @@ use rmcp::model::{
 };
 use serde_json::json;
 
-use super::tool::{Call, QUOTED, Trouble};
+use super::tool::{Call, CallError, QUOTED};
 use super::tools::look;
 
 const SESSIONS: &str = "tine://sessions";
@@ -30,7 +30,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![session]
 }
 
-pub(super) fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResult, Trouble> {
+pub(super) fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResult, CallError> {
     let value = if uri == SESSIONS {
         let directory = Some(call.tine.context().cwd.clone());
         let listing = call.tine.listing(&Filter { agent: None, directory }, &engine::Quiet)?;
@@ -40,7 +40,7 @@ pub(super) fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResult, Tro
         let session = call.select_whole(&sessions, "uri", word)?;
         look::overview(call, &sessions, &session)?
     } else {
-        return Err(Trouble::argument("uri", format!("`{SESSIONS}` or `{SESSION}ID`")));
+        return Err(CallError::argument("uri", format!("`{SESSIONS}` or `{SESSION}ID`")));
     };
     let contents = ResourceContents::text(value.to_string(), uri).with_mime_type("application/json");
     Ok(ReadResourceResult::new(vec![contents]))

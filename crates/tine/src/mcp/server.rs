@@ -22,7 +22,7 @@ use transcript::Agent;
 
 use super::caller::Caller;
 use super::policy::Policy;
-use super::tool::{Call, Trouble};
+use super::tool::{Call, CallError};
 use super::{resources, tools};
 
 /// How long the index is completed after an answer.
@@ -104,8 +104,8 @@ impl Server {
     async fn aside<T: Send + 'static>(
         &self,
         request: &RequestContext<RoleServer>,
-        work: impl FnOnce(&Call<'_>) -> Result<T, Trouble> + Send + 'static,
-    ) -> Result<Result<T, Trouble>, ErrorData> {
+        work: impl FnOnce(&Call<'_>) -> Result<T, CallError> + Send + 'static,
+    ) -> Result<Result<T, CallError>, ErrorData> {
         let (shared, cancel) = (Arc::clone(&self.0), Cancel::default());
         let (peer, caller) = (request.peer.clone(), Caller::of(&request.meta));
         let (own, cancelled) = (cancel.clone(), request.ct.clone());

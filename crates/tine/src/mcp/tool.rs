@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Cancel, Error, Found, Quiet, Refusal, Selection, Session, Tine};
+use engine::{Cancel, Error, Found, Quiet, Refusal, ReportedError, Selection, Session, Tine};
 use rmcp::model::{ErrorData, JsonObject, Tool as Described, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -35,7 +35,7 @@ pub(super) trait Arguments: DeserializeOwned + JsonSchema {
     const DESCRIPTION: &'static str;
     const TOUCH: Touch;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble>;
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError>;
 }
 
 /// A tool in the list.
@@ -45,7 +45,7 @@ pub(super) struct Tool {
     description: &'static str,
     touch: Touch,
     schema: fn() -> JsonObject,
-    pub run: fn(Value, &Call<'_>) -> Result<Value, Trouble>,
+    pub run: fn(Value, &Call<'_>) -> Result<Value, CallError>,
 }
 
 impl Tool {
@@ -94,7 +94,7 @@ fn plain(schema: &mut schemars::Schema) {
 }
 
 /// Parses the arguments; an error names the invalid field.
-fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Trouble> {
+fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, CallError> {
     serde_path_to_error::deserialize(arguments).map_err(|error| {
         let path = error.path().to_string();
         let message = error.inner().to_string();
@@ -109,13 +109,13 @@ fn read<A: DeserializeOwned>(arguments: Value) -> Result<A, Trouble> {
         let allowed = allowed.map(|words| words.map(str::to_owned).collect()).unwrap_or_default();
         let message =
             message.replace("expected usize", "expected a whole number").replace("expected u32", "expected a turn");
-        Trouble::Argument { field, message, allowed }
+        CallError::Argument { field, message, allowed }
     })
 }
 
 /// Why a call failed.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum CallError {
     /// An invalid argument.
     Argument { field: String, message: String, allowed: Vec<String> },
     /// It failed, or is not allowed.
@@ -124,65 +124,60 @@ pub(super) enum Trouble {
     Told(Value),
 }
 
-impl Trouble {
+impl CallError {
     pub(super) fn argument(field: &str, message: impl Into<String>) -> Self {
-        Trouble::Argument { field: field.to_owned(), message: message.into(), allowed: Vec::new() }
+        CallError::Argument { field: field.to_owned(), message: message.into(), allowed: Vec::new() }
     }
 
     pub(super) fn refused(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Trouble::Failed(Failure::Other { kind: "not_allowed", message: message.into(), hint: Some(hint.into()) })
+        CallError::Failed(Failure::Other { kind: "not_allowed", message: message.into(), hint: Some(hint.into()) })
     }
 
     /// What the caller receives: an invalid call is a protocol error, any other failure a result that describes it.
     pub(super) fn told(self) -> Result<Value, ErrorData> {
         match self {
-            Trouble::Argument { field, message, allowed } => {
+            CallError::Argument { field, message, allowed } => {
                 let data = json!({"field": field, "allowed": allowed});
                 Err(ErrorData::invalid_params(format!("{field}: {message}"), Some(data)))
             }
-            Trouble::Failed(failure) => Ok(failure.as_json()),
-            Trouble::Told(value) => Ok(value),
+            CallError::Failed(failure) => Ok(failure.as_json()),
+            CallError::Told(value) => Ok(value),
         }
     }
 
     /// The same as a reason why a session can't be forked.
     pub(super) fn into_refusal(self) -> Refusal {
         match self {
-            Trouble::Failed(failure) => failure.into(),
-            Trouble::Argument { field, message, .. } => {
+            CallError::Failed(failure) => failure.into(),
+            CallError::Argument { field, message, .. } => {
                 Refusal { kind: "bad_argument", message: format!("{field}: {message}"), hint: None }
             }
-            Trouble::Told(value) => Refusal { kind: "failed", message: value.to_string(), hint: None },
+            CallError::Told(value) => Refusal { kind: "failed", message: value.to_string(), hint: None },
         }
     }
 
-    /// The error as JSON, if it is one of several results.
-    pub(super) fn as_json(&self) -> Value {
-        match self {
-            Trouble::Argument { field, message, .. } => {
-                json!({"kind": "bad_argument", "message": format!("{field}: {message}"), "hint": null})
-            }
-            Trouble::Failed(failure) => failure.as_json()["error"].take(),
-            Trouble::Told(value) => value.clone(),
-        }
+    /// The error as one of several results.
+    pub(super) fn reported(self) -> ReportedError {
+        let Refusal { kind, message, hint } = self.into_refusal();
+        ReportedError { kind, message, hint }
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for CallError {
     fn from(error: Error) -> Self {
-        Trouble::Failed(error.into())
+        CallError::Failed(error.into())
     }
 }
 
-impl From<engine::RegistryError> for Trouble {
+impl From<engine::RegistryError> for CallError {
     fn from(error: engine::RegistryError) -> Self {
-        Trouble::Failed(error.into())
+        CallError::Failed(error.into())
     }
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for CallError {
     fn from(failure: Failure) -> Self {
-        Trouble::Failed(failure)
+        CallError::Failed(failure)
     }
 }
 
@@ -211,80 +206,80 @@ impl Call<'_> {
     }
 
     /// Checks that the call has not been cancelled.
-    pub(super) fn check_wanted(&self) -> Result<(), Trouble> {
+    pub(super) fn check_wanted(&self) -> Result<(), CallError> {
         match self.cancel.is_cancelled() {
             true => Err(Error::from(engine::Cancelled).into()),
             false => Ok(()),
         }
     }
 
-    pub(super) fn sessions(&self) -> Result<Vec<Session>, Trouble> {
+    pub(super) fn sessions(&self) -> Result<Vec<Session>, CallError> {
         Ok(self.tine.all_sessions(&Quiet)?)
     }
 
     /// Resolves a word to a session and a turn; `me` is the caller's own.
-    pub(super) fn select(&self, sessions: &[Session], field: &str, word: &str) -> Result<Selection, Trouble> {
+    pub(super) fn select(&self, sessions: &[Session], field: &str, word: &str) -> Result<Selection, CallError> {
         let (name, point) = word.split_once('@').map_or((word, None), |(name, point)| (name, Some(point)));
         if name == "me" {
-            let me = self
-                .me(sessions)
-                .ok_or_else(|| Trouble::argument(field, "cannot tell which session is calling; pass its id or name"))?;
+            let me = self.me(sessions).ok_or_else(|| {
+                CallError::argument(field, "cannot tell which session is calling; pass its id or name")
+            })?;
             let spec = point.map_or_else(|| me.view.id.to_string(), |point| format!("{}@{point}", me.view.id));
             return Ok(self.tine.resolve_among(sessions, &spec)?);
         }
         match word.trim().is_empty() {
-            true => Err(Trouble::argument(field, "is empty; pass a name, an id, an id prefix, a path or `me`")),
+            true => Err(CallError::argument(field, "is empty; pass a name, an id, an id prefix, a path or `me`")),
             false => Ok(self.tine.resolve_among(sessions, word)?),
         }
     }
 
     /// The same, for arguments that cannot name a turn.
-    pub(super) fn select_whole(&self, sessions: &[Session], field: &str, word: &str) -> Result<Session, Trouble> {
+    pub(super) fn select_whole(&self, sessions: &[Session], field: &str, word: &str) -> Result<Session, CallError> {
         let selection = self.select(sessions, field, word)?;
         match selection.turns {
             None => Ok(selection.session),
-            Some(_) => Err(Trouble::argument(field, "names a turn; leave out the `@` and what follows it")),
+            Some(_) => Err(CallError::argument(field, "names a turn; leave out the `@` and what follows it")),
         }
     }
 
     /// An existing directory.
-    pub(super) fn directory(&self, field: &str, path: &Path) -> Result<PathBuf, Trouble> {
+    pub(super) fn directory(&self, field: &str, path: &Path) -> Result<PathBuf, CallError> {
         let path = self.tine.context().cwd.join(path);
         match path.is_dir() {
             true => Ok(path),
-            false => Err(Trouble::argument(field, format!("directory {} not found", path.display()))),
+            false => Err(CallError::argument(field, format!("directory {} not found", path.display()))),
         }
     }
 }
 
 /// A name for a session.
-pub(super) fn name(field: &str, name: Option<&str>) -> Result<Option<SessionName>, Trouble> {
+pub(super) fn name(field: &str, name: Option<&str>) -> Result<Option<SessionName>, CallError> {
     let name = name.map(|name| SessionName::new(name.to_owned())).transpose();
-    name.map_err(|error| Trouble::argument(field, error.to_string()))
+    name.map_err(|error| CallError::argument(field, error.to_string()))
 }
 
 /// A number of seconds, up to an hour.
-pub(super) fn seconds(field: &str, seconds: f64) -> Result<Duration, Trouble> {
+pub(super) fn seconds(field: &str, seconds: f64) -> Result<Duration, CallError> {
     match (0.0..=3600.0).contains(&seconds) {
         true => Ok(Duration::from_secs_f64(seconds)),
-        false => Err(Trouble::argument(field, "must be a number of seconds from 0 to 3600")),
+        false => Err(CallError::argument(field, "must be a number of seconds from 0 to 3600")),
     }
 }
 
 /// The number of entries to return.
-pub(super) fn count(field: &str, asked: usize, most: usize) -> Result<usize, Trouble> {
+pub(super) fn count(field: &str, asked: usize, most: usize) -> Result<usize, CallError> {
     match (1..=most).contains(&asked) {
         true => Ok(asked),
-        false => Err(Trouble::argument(field, format!("must be from 1 to {most}"))),
+        false => Err(CallError::argument(field, format!("must be from 1 to {most}"))),
     }
 }
 
 /// The position at which a paged list continues.
-pub(super) fn cursor(cursor: Option<&str>) -> Result<usize, Trouble> {
+pub(super) fn cursor(cursor: Option<&str>) -> Result<usize, CallError> {
     // Far more than the number of anyone's sessions.
     const MOST: usize = 10_000_000;
     let at = cursor.map_or(Ok(0), str::parse).ok().filter(|at| *at <= MOST);
-    at.ok_or_else(|| Trouble::argument("cursor", "is not a valid cursor; leave it out to start from the beginning"))
+    at.ok_or_else(|| CallError::argument("cursor", "is not a valid cursor; leave it out to start from the beginning"))
 }
 
 /// Quotes text from a transcript, so that it is not mistaken for current instructions. Its end cannot be forged,

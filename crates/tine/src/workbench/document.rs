@@ -90,16 +90,16 @@ fn apply(style: Style, code: u8) -> Style {
 
 /// A buffer that a renderer writes and the workbench reads.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Shared(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+pub(crate) struct RenderedText(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
 
-impl Shared {
+impl RenderedText {
     /// The text written since it was last taken.
     pub(crate) fn take(&self) -> String {
         String::from_utf8_lossy(&self.0.take()).into_owned()
     }
 }
 
-impl std::io::Write for Shared {
+impl std::io::Write for RenderedText {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.borrow_mut().extend_from_slice(bytes);
         Ok(bytes.len())

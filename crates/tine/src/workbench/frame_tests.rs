@@ -24,7 +24,7 @@ const LOGIN: &str = "1f3a5c60-0000-4000-8000-000000000000";
 pub(super) struct Bench {
     _sandbox: Sandbox,
     pub state: State,
-    worker: worker::Worker,
+    worker: worker::EngineThread,
 }
 
 impl Bench {
@@ -58,7 +58,7 @@ impl Bench {
         };
         // Paths are shown below it, so that no frame depends on where the sandbox is.
         let state = State::new(&project, sandbox.work(), context.clock, TimeZone::UTC, true);
-        let worker = worker::Worker::new(Tine::open(context).unwrap(), true, TimeZone::UTC);
+        let worker = worker::EngineThread::new(Tine::open(context).unwrap(), true, TimeZone::UTC);
         let mut bench = Bench { _sandbox: sandbox, state, worker };
         bench.state.resize((width, height));
         let effects = bench.state.begin();

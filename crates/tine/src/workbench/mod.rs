@@ -41,7 +41,7 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
     let context = environment::context()?;
     let (sender, events) = mpsc::channel();
     let workers = worker::start(&context, surface, &sender);
-    let mut terminal = terminal::Screen::enter(&sender, surface.color)?;
+    let mut terminal = terminal::AlternateScreen::enter(&sender, surface.color)?;
     let home = context.surroundings.home.clone();
     let mut state = State::new(&context.cwd, home, context.clock, surface.zone.clone(), surface.color);
     state.resize(terminal.size()?);

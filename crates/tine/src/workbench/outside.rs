@@ -7,10 +7,10 @@ use diagnostics::OrLog;
 use engine::{Context, Session, users_editor};
 
 use super::event::{Event, Trouble};
-use super::terminal::Screen;
+use super::terminal::AlternateScreen;
 
 /// Opens a prompt in the user's editor.
-pub(super) fn edit(screen: &mut Screen, context: &Context, tab: u64, text: &str) -> Event {
+pub(super) fn edit(screen: &mut AlternateScreen, context: &Context, tab: u64, text: &str) -> Event {
     let file = match tempfile::Builder::new().prefix("tine-prompt-").suffix(".md").tempfile() {
         Ok(file) => file,
         Err(error) => return failed(format!("cannot create a file for the prompt: {error}")),
@@ -34,7 +34,7 @@ pub(super) fn edit(screen: &mut Screen, context: &Context, tab: u64, text: &str)
 }
 
 /// Opens a session on the agent's own screen, as `tine resume` does.
-pub(super) fn hand_over(screen: &mut Screen, context: &Context, tab: u64, session: &Session) -> Event {
+pub(super) fn hand_over(screen: &mut AlternateScreen, context: &Context, tab: u64, session: &Session) -> Event {
     let mut command = Command::new(&context.program);
     command.args(["resume", session.view.id.as_str(), "--in", "here", "--yes"]);
     if let Some(directory) = session.view.cwd.as_deref().filter(|directory| directory.is_dir()) {

@@ -186,7 +186,7 @@ pub(crate) struct Choose {
     /// The tab.
     pub tab: u64,
     /// The kind of choice.
-    pub what: Choice,
+    pub what: ChatChoice,
     /// The values, with their labels.
     pub values: Vec<(String, String)>,
     /// The selected one.
@@ -195,7 +195,7 @@ pub(crate) struct Choose {
 
 /// A choice for a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum ChatChoice {
     Model,
     Mode,
     /// The agent of a new chat.

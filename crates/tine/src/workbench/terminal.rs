@@ -25,7 +25,7 @@ use super::state::State;
 use super::view;
 
 /// The alternate screen. The terminal is as it was once this is dropped.
-pub(crate) struct Screen {
+pub(crate) struct AlternateScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     color: bool,
     keyboard: Arc<Keyboard>,
@@ -42,14 +42,14 @@ struct Keyboard {
 /// How long to poll the keyboard before it can be lent.
 const TURN: Duration = Duration::from_millis(200);
 
-impl Screen {
+impl AlternateScreen {
     /// Enters the alternate screen and reports what is typed.
     pub(crate) fn enter(events: &Sender<Event>, color: bool) -> io::Result<Self> {
         restore_on_panic();
         enable_raw_mode()?;
         let keyboard = Arc::new(Keyboard::default());
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-        let mut screen = Screen { terminal, color, keyboard: Arc::clone(&keyboard) };
+        let mut screen = AlternateScreen { terminal, color, keyboard: Arc::clone(&keyboard) };
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
         screen.terminal.clear()?;
         let events = events.clone();
@@ -121,7 +121,7 @@ impl Keyboard {
     }
 }
 
-impl Drop for Screen {
+impl Drop for AlternateScreen {
     fn drop(&mut self) {
         restore();
     }

@@ -19,7 +19,7 @@ use transcript::{Block, BlockKind, State};
 
 use diagnostics::OrLog;
 
-use super::document::{Document, Shared};
+use super::document::{Document, RenderedText};
 use super::event::{Effect, Event, Hit, Trouble};
 use crate::environment::Surface;
 
@@ -51,7 +51,7 @@ pub(crate) struct Workers {
 
 /// Starts the threads.
 pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>) -> Workers {
-    let begin = |run: fn(&Worker, Effect, &Sender<Event>) -> Result<Event, engine::Error>| {
+    let begin = |run: fn(&EngineThread, Effect, &Sender<Event>) -> Result<Event, engine::Error>| {
         let (sender, effects) = mpsc::channel();
         let (context, events, zone) = (context.clone(), events.clone(), surface.zone.clone());
         let color = surface.color;
@@ -64,7 +64,8 @@ pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>
     let (watch, effects) = mpsc::channel();
     let reports = events.clone();
     thread::spawn(move || keep_watch(&effects, &reports));
-    let (desk, search, reader) = (begin(Worker::at_desk), begin(Worker::search), begin(Worker::at_desk));
+    let (desk, search, reader) =
+        (begin(EngineThread::at_desk), begin(EngineThread::search), begin(EngineThread::at_desk));
     Workers { desk, search, reader, watch, chats: Some(chats), closing: Some(closing) }
 }
 
@@ -197,7 +198,7 @@ fn open_chat(tine: &Tine, request: &ChatRequest, tab: u64, events: &Sender<Event
 }
 
 /// One thread's engine.
-pub(crate) struct Worker {
+pub(crate) struct EngineThread {
     tine: Tine,
     color: bool,
     zone: TimeZone,
@@ -209,13 +210,13 @@ fn work(
     zone: TimeZone,
     effects: &Receiver<Effect>,
     events: &Sender<Event>,
-    run: fn(&Worker, Effect, &Sender<Event>) -> Result<Event, engine::Error>,
+    run: fn(&EngineThread, Effect, &Sender<Event>) -> Result<Event, engine::Error>,
 ) {
     let tine = match Tine::open(context) {
         Ok(tine) => tine,
         Err(error) => return drop(events.send(Event::Failed(trouble(&error)))),
     };
-    let worker = Worker::new(tine, color, zone);
+    let worker = EngineThread::new(tine, color, zone);
     while let Ok(first) = effects.recv() {
         let waiting: Vec<Effect> = std::iter::once(first).chain(effects.try_iter()).collect();
         for effect in without_outdated(waiting) {
@@ -249,16 +250,16 @@ fn trouble(error: &engine::Error) -> Trouble {
     Trouble { message: error.to_string(), hint: error.hint() }
 }
 
-impl Worker {
+impl EngineThread {
     pub(crate) fn new(tine: Tine, color: bool, zone: TimeZone) -> Self {
-        Worker { tine, color, zone }
+        EngineThread { tine, color, zone }
     }
 
     /// Carries out an effect and returns what it leads to.
     #[cfg(test)]
     pub(crate) fn carry_out(&self, effect: Effect) -> Event {
         let (events, _) = mpsc::channel();
-        let run = if matches!(effect, Effect::Search { .. }) { Worker::search } else { Worker::at_desk };
+        let run = if matches!(effect, Effect::Search { .. }) { EngineThread::search } else { EngineThread::at_desk };
         run(self, effect, &events).unwrap_or_else(|error| Event::Failed(trouble(&error)))
     }
 
@@ -408,7 +409,7 @@ impl Worker {
         let tools = if full { Tools::Full } else { Tools::Brief };
         let style = Style { color: self.color, width: width.into(), zone: self.zone.clone() };
         let mut document = Document::default();
-        let text = Shared::default();
+        let text = RenderedText::default();
         let mut renderer = Terminal::new(text.clone(), tools, style);
         renderer.begin(&session.view, Part::Whole).or_log("lay out a transcript");
         text.take();

@@ -121,6 +121,13 @@ pub struct Pane {
     pub pane: String,
 }
 
+impl Pane {
+    /// Its name for those who want to find it.
+    pub fn terminal_id(&self) -> String {
+        format!("{}:{}", self.terminal.as_str(), self.pane)
+    }
+}
+
 /// What a terminal reports about a pane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct PaneInfo {

@@ -57,7 +57,7 @@ pub(super) fn copy_except(
     progress: &dyn CopyProgress,
     leave_out: impl Fn(&Path) -> bool,
 ) -> Result<Copied> {
-    let job = Job {
+    let job = CopyJob {
         progress,
         files: AtomicU64::new(0),
         bytes: AtomicU64::new(0),
@@ -79,7 +79,7 @@ pub(super) fn copy_except(
         drop(sender);
     });
     walk.finish();
-    let Job { files, bytes, special, vanished, failure, .. } = job;
+    let CopyJob { files, bytes, special, vanished, failure, .. } = job;
     if let Some(error) = failure.into_inner().unwrap_or_default() {
         return Err(error);
     }
@@ -125,7 +125,7 @@ pub(crate) fn copy_one(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// What the walk and the workers share.
-struct Job<'a> {
+struct CopyJob<'a> {
     progress: &'a dyn CopyProgress,
     files: AtomicU64,
     bytes: AtomicU64,
@@ -136,7 +136,7 @@ struct Job<'a> {
     failure: Mutex<Option<Error>>,
 }
 
-impl Job<'_> {
+impl CopyJob<'_> {
     fn work(&self, queue: &Mutex<Receiver<(PathBuf, PathBuf)>>) {
         loop {
             let next = queue.lock().ok().and_then(|queue| queue.recv().ok());
@@ -219,7 +219,7 @@ impl Job<'_> {
 struct Walk<'a> {
     source: &'a Path,
     target: &'a Path,
-    job: &'a Job<'a>,
+    job: &'a CopyJob<'a>,
     folders: Vec<(PathBuf, Metadata)>,
     /// Hard-linked files by identity, with the first path found.
     firsts: HashMap<(u64, u64), PathBuf>,

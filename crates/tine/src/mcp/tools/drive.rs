@@ -11,7 +11,7 @@ use transcript::State;
 
 use super::look::chosen;
 use crate::failure;
-use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, quoted, seconds};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, quoted, seconds};
 
 /// What to wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -54,8 +54,8 @@ impl Arguments for SendMessage {
         Example: {\"sessions\": [\"auth-cookie\"], \"message\": \"Now the tests\", \"wait\": \"all\"}";
     const TOUCH: Touch = Touch::Adds;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
-        engine::check_message(&self.message).map_err(|error| Trouble::argument("message", error.to_string()))?;
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
+        engine::check_message(&self.message).map_err(|error| CallError::argument("message", error.to_string()))?;
         let timeout = seconds("timeout", self.timeout)?;
         let all = call.sessions()?;
         let mut targets = Vec::new();
@@ -63,14 +63,14 @@ impl Arguments for SendMessage {
             targets.push(target(call, &all, &format!("sessions[{at}]"), word)?);
         }
         if !(1..=16).contains(&targets.len()) {
-            return Err(Trouble::argument("sessions", "must have 1 to 16 sessions"));
+            return Err(CallError::argument("sessions", "must have 1 to 16 sessions"));
         }
         let me = call.me(&all).map(|me| me.key());
         for (at, target) in targets.iter().enumerate() {
             match target {
                 Target::Session(session) if Some(session.key()) == me => {
                     let field = format!("sessions[{at}]");
-                    return Err(Trouble::argument(&field, "is your own session, which is busy with this call"));
+                    return Err(CallError::argument(&field, "is your own session, which is busy with this call"));
                 }
                 Target::Session(session) => {
                     let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
@@ -85,7 +85,7 @@ impl Arguments for SendMessage {
         call.check_wanted()?;
         let context = call.tine.context();
         // Each has its own engine, so that none waits for another.
-        let sent: Vec<Result<Sent, Trouble>> = thread::scope(|scope| {
+        let sent: Vec<Result<Sent, CallError>> = thread::scope(|scope| {
             let threads: Vec<_> =
                 targets.iter().map(|target| scope.spawn(|| send(context, target, &self.message, timeout))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(died()))).collect()
@@ -103,7 +103,7 @@ impl Arguments for SendMessage {
 
 impl SendMessage {
     /// Waits for the answers if requested, and returns them.
-    fn after(&self, call: &Call<'_>, sent: Vec<Result<Session, Trouble>>) -> Result<Value, Trouble> {
+    fn after(&self, call: &Call<'_>, sent: Vec<Result<Session, CallError>>) -> Result<Value, CallError> {
         let timeout = seconds("timeout", self.timeout)?;
         let begun: Vec<Session> = sent.iter().filter_map(|sent| sent.as_ref().ok().cloned()).collect();
         let done = match (self.wait, begun.is_empty()) {
@@ -121,26 +121,26 @@ impl SendMessage {
                     let answer = is_done.then(|| call.tine.last_answer(session)).transpose()?;
                     one(session, answer.as_ref())
                 }
-                Err(trouble) => json!({"session": word, "error": trouble.as_json()}),
+                Err(trouble) => json!({"session": word, "error": trouble.reported()}),
             });
         }
         match results.iter().all(|result| result.get("error").is_some()) {
-            true => Err(Trouble::Told(json!({"results": results, "error": results[0]["error"]}))),
+            true => Err(CallError::Told(json!({"results": results, "error": results[0]["error"]}))),
             false => Ok(json!({"results": results, "note": QUOTED})),
         }
     }
 }
 
 /// The target of a word: a session, or a started one without messages.
-fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<Target, Trouble> {
+fn target(call: &Call<'_>, all: &[Session], field: &str, word: &str) -> Result<Target, CallError> {
     match call.select_whole(all, field, word) {
-        Err(Trouble::Failed(failed)) => Ok(failure::target(Err(failed))?),
+        Err(CallError::Failed(failed)) => Ok(failure::target(Err(failed))?),
         selected => Ok(selected?.into()),
     }
 }
 
-fn died() -> Trouble {
-    Trouble::Failed(crate::failure::Failure::Other {
+fn died() -> CallError {
+    CallError::Failed(crate::failure::Failure::Other {
         kind: "bug",
         message: "internal error: a thread panicked".into(),
         hint: None,
@@ -148,7 +148,7 @@ fn died() -> Trouble {
 }
 
 /// Sends the message; returns when the agent has started on it or it is queued.
-fn send(context: &engine::Context, target: &Target, message: &str, timeout: Duration) -> Result<Sent, Trouble> {
+fn send(context: &engine::Context, target: &Target, message: &str, timeout: Duration) -> Result<Sent, CallError> {
     let tine = Tine::open(context.clone())?;
     Ok(tine.send(target, message, false, Some(timeout))?)
 }
@@ -189,7 +189,7 @@ impl Arguments for WaitSessions {
         result has the current states. Example: {\"sessions\": [\"try-1\", \"try-2\"], \"wait_for\": \"any\"}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let timeout = seconds("timeout", self.timeout)?;
         let watched = chosen(call, &call.sessions()?, &self.sessions)?;
         let until = match self.wait_for {
@@ -229,7 +229,7 @@ impl Arguments for ReadAnswer {
         "Returns a session's last answer, from its transcript. Example: {\"session\": \"try-1\"}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let session = call.select_whole(&call.sessions()?, "session", &self.session)?;
         let answer = call.tine.last_answer(&session)?;
         let mut told = one(&session, Some(&answer));
@@ -255,23 +255,23 @@ impl Arguments for StopSessions {
         Example: {\"sessions\": [\"try-2\"]}";
     const TOUCH: Touch = Touch::Ends;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let all = call.sessions()?;
         let sessions = chosen(call, &all, &self.sessions)?;
         let me = call.me(&all).map(|me| me.key());
         for (at, session) in sessions.iter().enumerate() {
             if Some(session.key()) == me {
                 let field = format!("sessions[{at}]");
-                return Err(Trouble::argument(&field, "is your own session; only the user can stop it"));
+                return Err(CallError::argument(&field, "is your own session; only the user can stop it"));
             }
             call.policy.check_stop(session.view.cwd.as_deref(), &format!("end {}", session.view.label()))?;
         }
         let mut results = Vec::new();
         for session in &sessions {
-            results.push(match call.tine.stop(&session.clone().into()).map_err(Trouble::from) {
+            results.push(match call.tine.stop(&session.clone().into()).map_err(CallError::from) {
                 Ok(()) => json!({"session": session.view.label(), "id": session.view.id, "state": State::Stopped}),
                 Err(trouble) => {
-                    json!({"session": session.view.label(), "id": session.view.id, "error": trouble.as_json()})
+                    json!({"session": session.view.label(), "id": session.view.id, "error": trouble.reported()})
                 }
             });
         }

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Choice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace, WorkspaceKind};
+use engine::{
+    AdoptedView, Choice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace, WorkspaceKind,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use super::look::AgentWord;
 use super::{READY_WITHIN, usual_place};
 use crate::failure::Failure;
 use crate::mcp::policy::Policy;
-use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, name, quoted};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, name, quoted};
 
 /// The fork method, as callers name it.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -75,9 +77,9 @@ fn yes() -> bool {
 }
 
 impl PlanFork {
-    pub(super) fn plan(self, call: &Call<'_>) -> Result<Plan, Trouble> {
+    pub(super) fn plan(self, call: &Call<'_>) -> Result<Plan, CallError> {
         if let Some(prompt) = &self.prompt {
-            engine::check_message(prompt).map_err(|error| Trouble::argument("prompt", error.to_string()))?;
+            engine::check_message(prompt).map_err(|error| CallError::argument("prompt", error.to_string()))?;
         }
         let sessions = call.sessions()?;
         let selection = call.select(&sessions, "session", &self.session)?;
@@ -115,9 +117,9 @@ pub(super) fn workspace(
     directory: Option<&Path>,
     use_worktree: bool,
     worktree: Option<&WorktreeWord>,
-) -> Result<Where, Trouble> {
+) -> Result<Where, CallError> {
     match (directory, use_worktree || worktree.is_some()) {
-        (Some(_), true) => Err(Trouble::argument(field, "cannot be combined with a worktree")),
+        (Some(_), true) => Err(CallError::argument(field, "cannot be combined with a worktree")),
         (Some(directory), false) => Ok(Where::Directory(call.directory(field, directory)?)),
         (None, true) => {
             let worktree = worktree.cloned().unwrap_or_default();
@@ -128,7 +130,7 @@ pub(super) fn workspace(
 }
 
 /// Plans a fork that the caller may create. It inherits options that skip permissions only if the user allows that.
-pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> {
+pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, CallError> {
     let mut plan = call.tine.plan_fork(request)?;
     if plan.skips_permissions() && call.policy.check_skipping().is_err() {
         plan = call.tine.plan_fork(&Request { asks_permission: true, ..request.clone() })?;
@@ -138,11 +140,11 @@ pub(super) fn plan(call: &Call<'_>, request: &Request) -> Result<Plan, Trouble> 
 }
 
 /// Whether the caller may create a fork.
-fn check(call: &Call<'_>, plan: &Plan) -> Result<(), Trouble> {
+fn check(call: &Call<'_>, plan: &Plan) -> Result<(), CallError> {
     permits(&call.policy, &plan.source, &plan.workspace)
 }
 
-fn permits(policy: &Policy<'_>, source: &SessionView, workspace: &Workspace) -> Result<(), Trouble> {
+fn permits(policy: &Policy<'_>, source: &SessionView, workspace: &Workspace) -> Result<(), CallError> {
     // A worktree belongs to the source's repository, wherever it is.
     let directory = match workspace.kind == WorkspaceKind::Worktree {
         true => source.cwd.as_deref().unwrap_or(&workspace.path),
@@ -158,7 +160,7 @@ pub(super) fn choices(call: &Call<'_>, results: Vec<Found>) -> Vec<Choice> {
         let checked = call
             .tine
             .check_found(&found, Some(&of_found(place, &found)))
-            .and_then(|workspace| permits(&policy, &found.session.view, &workspace).map_err(Trouble::into_refusal));
+            .and_then(|workspace| permits(&policy, &found.session.view, &workspace).map_err(CallError::into_refusal));
         Choice { found, can_fork: checked.into() }
     };
     results.into_iter().map(choice).collect()
@@ -172,9 +174,9 @@ pub(super) fn of_found(place: Place, found: &Found) -> Request {
 }
 
 /// Refuses a fork that would leave uncommitted changes in the source's directory, unless the caller decided about them.
-pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), Trouble> {
+pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), CallError> {
     match plan.leaves_changes && carry.is_none() {
-        true => Err(Trouble::Failed(Failure::Other {
+        true => Err(CallError::Failed(Failure::Other {
             kind: "not_confirmed",
             message: format!("did not fork {}: its directory has uncommitted changes", plan.source.label()),
             hint: Some("set `carry` to true to copy them into the worktree, or to false to fork without them".into()),
@@ -184,7 +186,7 @@ pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), Trou
 }
 
 /// Creates a fork and opens it. Returns when it has started on its first prompt.
-pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(ForkView, Opened), Trouble> {
+pub(super) fn apply(call: &Call<'_>, plan: &Plan) -> Result<(ForkView, Opened), CallError> {
     call.check_wanted()?;
     let forked = call.tine.apply_fork(plan, &Quiet)?;
     let opened = call.tine.open_fork(&forked, false, READY_WITHIN)?;
@@ -202,7 +204,7 @@ impl Arguments for PlanFork {
         Example: {\"session\": \"auth-fix@4\", \"name\": \"auth-cookie\", \"use_worktree\": true}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let plan = self.plan(call)?;
         let mut told = json!(plan.view());
         told["token"] = json!(call.shared.keep(plan));
@@ -253,7 +255,7 @@ impl Arguments for ForkSession {
         Example: {\"session\": \"me\", \"name\": \"other-way\", \"prompt\": \"Try it with a queue instead\"}";
     const TOUCH: Touch = Touch::Adds;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let said_more = [
             self.session.is_some(),
             self.name.is_some(),
@@ -269,18 +271,18 @@ impl Arguments for ForkSession {
         ];
         let plan = match (self.token, self.session) {
             (Some(_), _) if said_more.contains(&true) => {
-                return Err(Trouble::argument("token", "cannot be combined with other arguments"));
+                return Err(CallError::argument("token", "cannot be combined with other arguments"));
             }
             (Some(token), _) => {
                 let kept = call.shared.take(&token);
                 let plan = kept.ok_or_else(|| {
-                    Trouble::argument("token", "is unknown or was used already; call plan_fork again")
+                    CallError::argument("token", "is unknown or was used already; call plan_fork again")
                 })?;
                 check(call, &plan)?;
                 (*plan).clone()
             }
             (None, None) => {
-                return Err(Trouble::argument("session", "pass a session to fork, or a token from plan_fork"));
+                return Err(CallError::argument("session", "pass a session to fork, or a token from plan_fork"));
             }
             (None, Some(session)) => {
                 let plan = PlanFork {
@@ -325,11 +327,11 @@ impl Arguments for AdoptSession {
         Example: {\"session\": \"me\", \"name\": \"csv-export\"}";
     const TOUCH: Touch = Touch::Adds;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let sessions = call.sessions()?;
         let session = call.select_whole(&sessions, "session", &self.session)?;
         let parent = self.parent.as_deref().map(|word| call.select_whole(&sessions, "parent", word)).transpose()?;
         let name = call.tine.adopt(&session, name("name", self.name.as_deref())?, parent.as_ref())?;
-        Ok(json!({"agent": session.view.agent, "id": session.view.id, "name": name}))
+        Ok(json!(AdoptedView::new(&session, &name)))
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use engine::{
-    Asking, EMBEDDING, EventCursor, Filter, Known, Limits, Node, Now, Query, Quiet, Session, Target, Trees, query_time,
+    Asking, BriefNode, EMBEDDING, EventCursor, Filter, Limits, Node, Now, OutlineView, Query, Quiet, Session, Target,
+    Trees, TurnsView, query_time,
 };
 use jiff::tz::TimeZone;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 use transcript::{Agent, BlockKind, SessionView, text};
 
 use super::fork;
-use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count, cursor, quoted};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, count, cursor, quoted};
 
 /// An agent, as callers name it.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -79,7 +80,7 @@ impl Arguments for SearchSessions {
         snippet; use read_session to read more. Example: {\"query\": \"why does the upload time out\", \"limit\": 5}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 50)?;
         let from = cursor(self.cursor.as_deref())?;
         let now = Now { time: call.tine.context().clock.now(), zone: TimeZone::system() };
@@ -87,7 +88,7 @@ impl Arguments for SearchSessions {
         let given = Limits {
             agent: self.agent.map(Into::into),
             directory: self.project_path.as_deref().map(|path| call.directory("project_path", path)).transpose()?,
-            since: since.map_err(|message| Trouble::argument("since", text::one_line(&message)))?,
+            since: since.map_err(|message| CallError::argument("since", text::one_line(&message)))?,
             ..Limits::default()
         };
         let query = Query::parse(&self.query, &given, &now).map_err(|error| bad_query("query", error.into()))?;
@@ -118,10 +119,10 @@ impl Arguments for SearchSessions {
 }
 
 /// An invalid query is an argument error; other errors are reported unchanged.
-pub(super) fn bad_query(field: &str, error: engine::Error) -> Trouble {
+pub(super) fn bad_query(field: &str, error: engine::Error) -> CallError {
     match error.kind() {
         "bad_query" | "empty_query" | "only_common_words" | "query_too_long" => {
-            Trouble::argument(field, error.to_string())
+            CallError::argument(field, error.to_string())
         }
         _ => error.into(),
     }
@@ -156,12 +157,12 @@ impl Arguments for ListSessions {
         and parent. Example: {\"all\": true, \"limit\": 10}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 100)?;
         let from = cursor(self.cursor.as_deref())?;
         let own = || call.tine.context().cwd.clone();
         let directory = match (&self.project_path, self.all) {
-            (Some(_), true) => return Err(Trouble::argument("all", "cannot be combined with `project_path`")),
+            (Some(_), true) => return Err(CallError::argument("all", "cannot be combined with `project_path`")),
             (Some(path), false) => Some(call.directory("project_path", path)?),
             (None, true) => None,
             (None, false) => Some(own()),
@@ -189,35 +190,28 @@ impl Arguments for GetSession {
         previous ids, forks, and one line for the prompt of each turn. Example: {\"session\": \"auth-fix\"}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let sessions = call.sessions()?;
         let session = call.select_whole(&sessions, "session", &self.session)?;
         overview(call, &sessions, &session)
     }
 }
 
-/// The maximum number of prompts in an overview.
-const OUTLINE: usize = 60;
-
-pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, Trouble> {
-    let mut told = json!(call.tine.info(session, sessions)?);
-    let mut asked: Vec<Value> = Vec::new();
+pub(in crate::mcp) fn overview(call: &Call<'_>, sessions: &[Session], session: &Session) -> Result<Value, CallError> {
+    let info = call.tine.info(session, sessions)?;
+    let mut outline = OutlineView::default();
     let mut blocks = call.tine.read(session, None, engine::SeedText::Folded)?;
     while let Some(block) = blocks.next_block() {
         call.check_wanted()?;
-        if let BlockKind::Prompt { text: said, steer: false } = &block.kind
+        if let BlockKind::Prompt { text: prompt, steer: false } = &block.kind
             && block.depth == 0
         {
-            asked.push(json!({"turn": block.turn, "asked": text::clip(&text::one_line(said), 160)}));
+            outline.push(block.turn, prompt);
         }
     }
-    // The first and the last ones.
-    if asked.len() > OUTLINE {
-        asked.drain(OUTLINE / 2..asked.len() - OUTLINE / 2);
-    }
-    told["outline"] = json!(asked);
-    told["note"] = json!(QUOTED);
-    Ok(told)
+    let mut answer = json!(info.with_outline(outline));
+    answer["note"] = json!(QUOTED);
+    Ok(answer)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -250,12 +244,14 @@ impl Arguments for ReadSession {
         `next_turn` as `from_turn`. Example: {\"session\": \"auth-fix\", \"around_turn\": 7, \"turns\": 3}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let turns = u32::try_from(count("turns", self.turns, 50)?).unwrap_or(1);
         let session = call.select_whole(&call.sessions()?, "session", &self.session)?;
         let all = session.view.turns;
         let (field, asked) = match (self.from_turn, self.around_turn) {
-            (Some(_), Some(_)) => return Err(Trouble::argument("around_turn", "cannot be combined with `from_turn`")),
+            (Some(_), Some(_)) => {
+                return Err(CallError::argument("around_turn", "cannot be combined with `from_turn`"));
+            }
             (Some(turn), None) => ("from_turn", Some(turn)),
             (None, Some(turn)) => ("around_turn", Some(turn)),
             (None, None) => ("from_turn", None),
@@ -263,7 +259,7 @@ impl Arguments for ReadSession {
         if let Some(asked) = asked
             && !(1..=all.max(1)).contains(&asked)
         {
-            return Err(Trouble::argument(field, format!("must be a turn from 1 to {all}")));
+            return Err(CallError::argument(field, format!("must be a turn from 1 to {all}")));
         }
         let first = match (field, asked) {
             ("around_turn", Some(turn)) => turn.saturating_sub(turns / 2).max(1),
@@ -286,16 +282,10 @@ impl Arguments for ReadSession {
             write_block(&mut said, block.turn, &block.kind, self.include_tools);
         }
         let told = if said.len() > LONGEST { complete.max(first) } else { last };
-        Ok(json!({
-            "session": session.view.id,
-            "name": session.view.name,
-            "turns": all,
-            "first_turn": first,
-            "last_turn": told,
-            "next_turn": (told < all).then_some(told + 1),
-            "text": quoted(&session.view.id, &shortened(&said)),
-            "note": QUOTED,
-        }))
+        let text = quoted(&session.view.id, &shortened(&said));
+        let mut answer = json!(TurnsView::new(&session, first, told, text));
+        answer["note"] = json!(QUOTED);
+        Ok(answer)
     }
 }
 
@@ -347,7 +337,7 @@ impl Arguments for SessionTree {
         Example: {\"session\": \"auth-fix\"}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let sessions = call.sessions()?;
         let chosen = self.session.as_deref().map(|word| call.select_whole(&sessions, "session", word)).transpose()?;
         let asked = match &chosen {
@@ -355,25 +345,9 @@ impl Arguments for SessionTree {
             None if self.all => Trees::Everywhere,
             None => Trees::Here,
         };
-        let trees: Vec<Value> = call.tine.trees(&sessions, asked)?.iter().take(100).map(brief).collect();
+        let trees: Vec<BriefNode> = call.tine.trees(&sessions, asked)?.iter().take(100).map(Node::brief).collect();
         Ok(json!({"trees": trees, "note": QUOTED}))
     }
-}
-
-/// A tree without details that can be looked up.
-fn brief(node: &Node) -> Value {
-    let mut told = match &node.session {
-        Known::Here(session) => {
-            let view = &session.view;
-            json!({
-                "agent": view.agent, "id": view.id, "name": view.name, "title": view.title, "state": view.state,
-                "turns": view.turns, "forked_at_turn": view.parent.as_ref().and_then(|parent| parent.turn),
-            })
-        }
-        gone @ Known::Gone(_) => json!(gone),
-    };
-    told["children"] = node.children.iter().map(brief).collect();
-    told
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -391,7 +365,7 @@ impl Arguments for SessionStatus {
         Example: {\"sessions\": [\"try-1\", \"try-2\"]}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let statuses = match self.sessions.is_empty() {
             true => call.tine.open_sessions(&Quiet)?,
             false => {
@@ -405,9 +379,9 @@ impl Arguments for SessionStatus {
 }
 
 /// The sessions that the words refer to; an error names the position of the first unknown one.
-pub(super) fn chosen(call: &Call<'_>, all: &[Session], words: &[String]) -> Result<Vec<Session>, Trouble> {
+pub(super) fn chosen(call: &Call<'_>, all: &[Session], words: &[String]) -> Result<Vec<Session>, CallError> {
     if !(1..=64).contains(&words.len()) {
-        return Err(Trouble::argument("sessions", "must have 1 to 64 sessions"));
+        return Err(CallError::argument("sessions", "must have 1 to 64 sessions"));
     }
     let numbered = words.iter().enumerate();
     numbered.map(|(at, word)| call.select_whole(all, &format!("sessions[{at}]"), word)).collect()
@@ -438,7 +412,7 @@ impl Arguments for SessionEvents {
         {\"after\": 120}";
     const TOUCH: Touch = Touch::Reads;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 200)?;
         let session = match &self.session {
             Some(word) => Some(call.select_whole(&call.sessions()?, "session", word)?),

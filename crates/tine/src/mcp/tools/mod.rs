@@ -8,7 +8,7 @@ mod spawn;
 
 use std::time::Duration;
 
-use engine::{Pane, Place, Unit};
+use engine::{Place, Unit};
 
 use super::tool::{Call, Tool};
 
@@ -38,9 +38,4 @@ pub(super) const ALL: [Tool; 16] = [
 /// The default place for a fork: next to the user's pane, or headless with the first message.
 fn usual_place(call: &Call<'_>) -> Place {
     Place::beside(call.tine.context(), Unit::Tab).unwrap_or(Place::None)
-}
-
-/// A pane's name for those who want to find it.
-fn terminal_id(pane: Option<&Pane>) -> Option<String> {
-    pane.map(|pane| format!("{}:{}", pane.terminal.as_str(), pane.pane))
 }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use engine::{BriefSession, Choice, Filter, Intent, Place, Quiet, Suggestions};
+use engine::{BriefSession, BriefSuggestions, Choice, Filter, Intent, Place, Quiet, SmartForkView, Suggestions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{fork, look, terminal_id, usual_place};
+use super::{fork, look, usual_place};
 use crate::failure::Failure;
-use crate::mcp::tool::{Arguments, Call, QUOTED, Touch, Trouble, count};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, count};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -64,16 +64,16 @@ impl Arguments for SmartFork {
         Example: {\"intent\": \"csv export for invoices\", \"limit\": 5}";
     const TOUCH: Touch = Touch::Adds;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 50)?;
         if self.min_score.is_some_and(|score| !(0.0..=1.0).contains(&score)) {
-            return Err(Trouble::argument("min_score", "must be from 0 to 1"));
+            return Err(CallError::argument("min_score", "must be from 0 to 1"));
         }
         if self.auto_fork && self.fork_index.is_some() {
-            return Err(Trouble::argument("fork_index", "cannot be combined with `auto_fork`"));
+            return Err(CallError::argument("fork_index", "cannot be combined with `auto_fork`"));
         }
         if self.fork_index.is_some_and(|index| !(1..=limit).contains(&index)) {
-            return Err(Trouble::argument("fork_index", format!("must be from 1 to {limit} (the limit)")));
+            return Err(CallError::argument("fork_index", format!("must be from 1 to {limit} (the limit)")));
         }
         let project = self.project_path.as_deref().map(|path| call.directory("project_path", path)).transpose()?;
         let intent = Intent {
@@ -87,7 +87,7 @@ impl Arguments for SmartFork {
         let mut suggestions = match call.tine.suggest(&intent, &Quiet, &Quiet) {
             Ok(suggestions) => suggestions,
             Err(error) => match look::bad_query("intent", error) {
-                Trouble::Failed(failure) => return Err(no_search(call, &intent, &failure)),
+                CallError::Failed(failure) => return Err(no_search(call, &intent, &failure)),
                 trouble => return Err(trouble),
             },
         };
@@ -101,26 +101,26 @@ impl Arguments for SmartFork {
         let chosen = match (self.auto_fork, self.fork_index) {
             (true, _) => call.tine.choose(&mut choices, |found| fork::of_found(place, found)),
             (false, Some(index)) => Some(index - 1).filter(|at| *at < choices.len()),
-            (false, None) => return Ok(self.told(&suggestions, &choices)),
+            (false, None) => return Ok(answer(&self.brief(&suggestions, &choices))),
         };
         // From here on, an error comes with the results: the caller can choose another one.
-        let mut told = self.told(&suggestions, &choices);
+        let brief = self.brief(&suggestions, &choices);
         match self.fork(call, chosen, place, &choices) {
-            Ok(forked) => {
-                told["forked_session"] = forked;
-                Ok(told)
-            }
-            Err(trouble) => {
-                told["error"] = trouble.as_json();
-                Err(Trouble::Told(told))
-            }
+            Ok(fork) => Ok(answer(&brief.with_fork(fork))),
+            Err(trouble) => Err(CallError::Told(answer(&brief.with_error(trouble.reported())))),
         }
     }
 }
 
 impl SmartFork {
     /// Forks the chosen result, or explains why none can be forked.
-    fn fork(&self, call: &Call<'_>, chosen: Option<usize>, place: Place, choices: &[Choice]) -> Result<Value, Trouble> {
+    fn fork(
+        &self,
+        call: &Call<'_>,
+        chosen: Option<usize>,
+        place: Place,
+        choices: &[Choice],
+    ) -> Result<SmartForkView, CallError> {
         let Some(at) = chosen else {
             // No match can be forked: the error is that of the best one.
             if let Some(refusal) = choices.first().filter(|_| self.auto_fork).and_then(|best| best.refusal().cloned()) {
@@ -139,30 +139,22 @@ impl SmartFork {
         }
         let found = &choice.found;
         let (made, opened) = fork::apply(call, &fork::plan(call, &fork::of_found(place, found))?)?;
-        Ok(json!({
-            "session_name": made.session.name(),
-            "session_id": made.session.id(),
-            "terminal_id": terminal_id(opened.pane.as_ref()),
-            "resume_session_id": found.session.view.id,
-            "agent": made.session.agent(),
-            "working_directory": made.workspace.path,
-            "method": made.method,
-            "command": made.command,
-            "operation": made.operation,
-            "warnings": made.warnings,
-        }))
+        Ok(SmartForkView::new(&found.session.view, made, opened.pane.as_ref()))
     }
 
-    fn told(&self, suggestions: &Suggestions, choices: &[Choice]) -> Value {
-        let mut told = json!(suggestions.brief(choices, self.include_snippets));
-        told["forked_session"] = Value::Null;
-        told["note"] = json!(QUOTED);
-        told
+    fn brief(&self, suggestions: &Suggestions, choices: &[Choice]) -> BriefSuggestions {
+        suggestions.brief(choices, self.include_snippets)
     }
 }
 
+fn answer(suggestions: &BriefSuggestions) -> Value {
+    let mut answer = json!(suggestions);
+    answer["note"] = json!(QUOTED);
+    answer
+}
+
 /// Nothing can be searched: what to do about it, and what there is to choose from without.
-fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
+fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> CallError {
     let filter = Filter { agent: None, directory: intent.project.clone() };
     let listing = call
         .tine
@@ -176,5 +168,5 @@ fn no_search(call: &Call<'_>, intent: &Intent, failure: &Failure) -> Trouble {
     ]);
     told["fallback_sessions"] =
         json!(listing.unwrap_or_default().iter().map(|session| BriefSession::new(&session.view)).collect::<Vec<_>>());
-    Trouble::Told(told)
+    CallError::Told(told)
 }

@@ -2,16 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{LaunchRequest, NewWorker, NewWorktree, OpenAt, Place, Plan, Request, Session, Unit, WorkerProcess};
+use engine::{
+    LaunchRequest, NewWorker, NewWorktree, OpenAt, Place, Plan, Request, Session, SpawnView, Unit, WorkerOutcome,
+    WorkerProcess,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use transcript::{Agent, State};
 
+use super::READY_WITHIN;
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
-use super::{READY_WITHIN, terminal_id};
-use crate::mcp::tool::{Arguments, Call, Touch, Trouble, name};
+use crate::mcp::tool::{Arguments, Call, CallError, Touch, name};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -89,9 +92,9 @@ impl Arguments for SpawnWorkers {
         \"use_worktree\": true, \"prompt\": \"Try it with a queue\"}]}";
     const TOUCH: Touch = Touch::Adds;
 
-    fn run(self, call: &Call<'_>) -> Result<Value, Trouble> {
+    fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         if !(1..=8).contains(&self.workers.len()) {
-            return Err(Trouble::argument("workers", "must have 1 to 8 workers"));
+            return Err(CallError::argument("workers", "must have 1 to 8 workers"));
         }
         let place = self.layout.place(call)?;
         let sessions = call.sessions()?;
@@ -99,7 +102,7 @@ impl Arguments for SpawnWorkers {
         for (at, worker) in self.workers.iter().enumerate() {
             if let Some(name) = worker.name.as_deref() {
                 if names.contains(&name) {
-                    return Err(Trouble::argument(&format!("workers[{at}].name"), "is used by another worker"));
+                    return Err(CallError::argument(&format!("workers[{at}].name"), "is used by another worker"));
                 }
                 names.push(name);
             }
@@ -107,39 +110,32 @@ impl Arguments for SpawnWorkers {
         let numbered = self.workers.iter().enumerate();
         let ready: Vec<Ready> =
             numbered.map(|(at, worker)| worker.ready(call, &sessions, at, place)).collect::<Result<_, _>>()?;
-        let mut told: Vec<Value> = Vec::new();
+        let mut outcomes: Vec<WorkerOutcome> = Vec::new();
         // Background processes to end if the call is cancelled.
         let mut background: Vec<WorkerProcess> = Vec::new();
-        for (at, (ready, worker)) in ready.into_iter().zip(&self.workers).enumerate() {
+        for (ready, worker) in ready.into_iter().zip(self.workers) {
             if call.cancel.is_cancelled() {
-                told.push(json!({"worker": at, "name": worker.name, "started": false, "error": {"kind": "cancelled", "message": "the call was cancelled"}}));
+                outcomes.push(WorkerOutcome::cancelled(worker.name));
                 continue;
             }
-            told.push(match ready.start(call, place, &mut background) {
-                Ok(mut started) => {
-                    started["worker"] = json!(at);
-                    started["started"] = json!(true);
-                    started
-                }
-                Err(trouble) => {
-                    json!({"worker": at, "name": worker.name, "started": false, "error": trouble.as_json()})
-                }
+            outcomes.push(match ready.start(call, place, &mut background) {
+                Ok(outcome) => outcome,
+                Err(trouble) => WorkerOutcome::Failed { name: worker.name, error: trouble.reported() },
             });
         }
         if call.cancel.is_cancelled() {
             WorkerProcess::cancel_all(&background);
         }
-        let started = told.iter().filter(|worker| worker["started"] == true).count();
-        let answer = json!({"workers": told, "started": started, "failed": told.len() - started});
-        match started {
-            0 => Err(Trouble::Told(answer)),
-            _ => Ok(answer),
+        let view = SpawnView::new(outcomes);
+        match view.has_started() {
+            true => Ok(json!(view)),
+            false => Err(CallError::Told(json!(view))),
         }
     }
 }
 
 impl Layout {
-    fn place(self, call: &Call<'_>) -> Result<Place, Trouble> {
+    fn place(self, call: &Call<'_>) -> Result<Place, CallError> {
         let unit = match self {
             Layout::Headless => return Ok(Place::Headless),
             Layout::Panes => Unit::Pane,
@@ -148,16 +144,18 @@ impl Layout {
         match (Place::beside(call.tine.context(), unit), self) {
             (Some(place), _) => Ok(place),
             (None, Layout::Auto) => Ok(Place::Headless),
-            (None, _) => Err(Trouble::argument("layout", "not inside a terminal with panes; use `auto` or `headless`")),
+            (None, _) => {
+                Err(CallError::argument("layout", "not inside a terminal with panes; use `auto` or `headless`"))
+            }
         }
     }
 }
 
 impl Worker {
     /// Checks the request and decides what to do.
-    fn ready(&self, call: &Call<'_>, sessions: &[Session], at: usize, place: Place) -> Result<Ready, Trouble> {
+    fn ready(&self, call: &Call<'_>, sessions: &[Session], at: usize, place: Place) -> Result<Ready, CallError> {
         let field = |name: &str| format!("workers[{at}].{name}");
-        let wrong = |name: &str, message: &str| Err(Trouble::argument(&field(name), message));
+        let wrong = |name: &str, message: &str| Err(CallError::argument(&field(name), message));
         if self.fork_session && self.resume_session_id.is_none() && !self.continue_session {
             return wrong("fork_session", "needs a source: pass `resume_session_id` or `continue_session`");
         }
@@ -165,7 +163,7 @@ impl Worker {
             return wrong("continue_session", "cannot be combined with `resume_session_id`");
         }
         if let Some(prompt) = &self.prompt {
-            engine::check_message(prompt).map_err(|error| Trouble::argument(&field("prompt"), error.to_string()))?;
+            engine::check_message(prompt).map_err(|error| CallError::argument(&field("prompt"), error.to_string()))?;
         } else if place == Place::Headless && !self.fork_session {
             return wrong("prompt", "is required for a headless session");
         }
@@ -251,8 +249,8 @@ impl Worker {
         place: Place,
         selection: engine::Selection,
         directory: Option<PathBuf>,
-    ) -> Result<Ready, Trouble> {
-        let wrong = |name: &str, message: &str| Err(Trouble::argument(&format!("workers[{at}].{name}"), message));
+    ) -> Result<Ready, CallError> {
+        let wrong = |name: &str, message: &str| Err(CallError::argument(&format!("workers[{at}].{name}"), message));
         let session = selection.session;
         if selection.turns.is_some() {
             return wrong("resume_session_id", "names a turn; pass `fork_session` to fork there");
@@ -297,7 +295,12 @@ impl Worker {
 
 impl Ready {
     /// Starts it. Background processes that wait for its answer are added to `background`.
-    fn start(self, call: &Call<'_>, place: Place, background: &mut Vec<WorkerProcess>) -> Result<Value, Trouble> {
+    fn start(
+        self,
+        call: &Call<'_>,
+        place: Place,
+        background: &mut Vec<WorkerProcess>,
+    ) -> Result<WorkerOutcome, CallError> {
         match self {
             Ready::Fork { mut plan } => {
                 // Headless prompts are sent in the background, so that the other workers can start meanwhile.
@@ -307,12 +310,7 @@ impl Ready {
                     let fork = call.tine.resolve_among(&call.sessions()?, id.as_str())?.session;
                     background.extend(call.tine.send(&fork.into(), &said, false, None)?.worker);
                 }
-                Ok(json!({
-                    "name": made.session.name(), "id": made.session.id(), "agent": made.session.agent(),
-                    "working_directory": made.workspace.path, "branch": made.workspace.branch,
-                    "forked_from": made.parent.session.id(), "method": made.method, "operation": made.operation,
-                    "terminal_id": terminal_id(opened.pane.as_ref()), "warnings": made.warnings,
-                }))
+                Ok(made.worker(opened.pane.as_ref()))
             }
             Ready::Resumed { session, directory, prompt, options } => {
                 resume(call, &session, &directory, prompt, &options, place, background)
@@ -321,12 +319,8 @@ impl Ready {
                 let agent = new.agent;
                 let at = OpenAt { place, focus: false, ready_within: READY_WITHIN };
                 let started = call.tine.start_worker(&new, at)?;
-                background.extend(started.process);
-                Ok(json!({
-                    "name": started.name, "id": started.id, "agent": agent,
-                    "terminal_id": terminal_id(started.pane.as_ref()),
-                    "working_directory": started.directory.to_string_lossy(), "operation": started.operation,
-                }))
+                background.extend(started.process.clone());
+                Ok(started.view(agent))
             }
         }
     }
@@ -340,7 +334,7 @@ fn resume(
     options: &[String],
     place: Place,
     background: &mut Vec<WorkerProcess>,
-) -> Result<Value, Trouble> {
+) -> Result<WorkerOutcome, CallError> {
     let session = &call.tine.start_fork(session.clone(), Some(directory))?;
     let (view, tine) = (&session.view, &call.tine);
     let pane = match place {
@@ -355,8 +349,5 @@ fn resume(
             None
         }
     };
-    Ok(json!({
-        "name": view.name, "id": view.id, "agent": view.agent, "working_directory": directory.to_string_lossy(),
-        "terminal_id": terminal_id(pane.as_ref()),
-    }))
+    Ok(WorkerOutcome::resumed(view, directory, pane.as_ref()))
 }

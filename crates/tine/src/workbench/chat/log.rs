@@ -9,7 +9,7 @@ use transcript::{Block, BlockKind};
 
 use diagnostics::OrLog;
 
-use crate::workbench::document::{Document, Shared};
+use crate::workbench::document::{Document, RenderedText};
 
 /// The lines of a chat.
 pub(crate) struct Log {
@@ -18,8 +18,8 @@ pub(crate) struct Log {
     /// Finished text since the chat was opened.
     blocks: Vec<Block>,
     document: Document,
-    renderer: Terminal<Shared>,
-    output: Shared,
+    renderer: Terminal<RenderedText>,
+    output: RenderedText,
     /// The answer that is being written.
     growing: Option<Growing>,
     /// Its final lines, and their revision.
@@ -36,7 +36,7 @@ impl Log {
     /// An empty log.
     pub(crate) fn new(color: bool, zone: TimeZone) -> Self {
         let style = Style { color, width: 80, zone };
-        let output = Shared::default();
+        let output = RenderedText::default();
         let renderer = Terminal::new(output.clone(), Tools::Brief, style.clone());
         Log {
             style,

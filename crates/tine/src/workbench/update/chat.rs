@@ -9,7 +9,7 @@ use crate::keymap::Key;
 use crate::keymap::{Action, Context};
 use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, ForkWish, Log};
 use crate::workbench::event::Effect;
-use crate::workbench::state::{Choice, Choose, Message, Popup, Screen, State};
+use crate::workbench::state::{ChatChoice, Choose, Message, Popup, Screen, State};
 
 /// Shows the tab of a session, and creates it if needed.
 pub(super) fn open(state: &mut State, session: Session) -> Vec<Effect> {
@@ -154,7 +154,7 @@ pub(super) fn new_chat(state: &mut State) -> Vec<Effect> {
     let values = Agent::ALL.map(|agent| (agent.to_string(), agent.product_name().to_owned())).to_vec();
     let last = state.chat().map(|tab| tab.agent).or_else(|| state.selection().map(|session| session.view.agent));
     let selected = last.and_then(|agent| Agent::ALL.iter().position(|other| *other == agent)).unwrap_or(0);
-    state.popup = Some(Popup::Choose(Box::new(Choose { tab: 0, what: Choice::Agent, values, selected })));
+    state.popup = Some(Popup::Choose(Box::new(Choose { tab: 0, what: ChatChoice::Agent, values, selected })));
     Vec::new()
 }
 
@@ -164,7 +164,7 @@ pub(super) fn chosen(state: &mut State) -> Vec<Effect> {
     let Choose { tab, what, values, selected } = *choose;
     let Some((value, _)) = values.into_iter().nth(selected) else { return Vec::new() };
     match what {
-        Choice::Agent => {
+        ChatChoice::Agent => {
             let agent = Agent::ALL.into_iter().find(|agent| agent.as_str() == value).unwrap_or(Agent::ALL[0]);
             let number = state.next_ticket();
             let looks = (state.color, state.zone.clone());
@@ -173,8 +173,9 @@ pub(super) fn chosen(state: &mut State) -> Vec<Effect> {
             state.tabs.push(ChatTab::new(number, agent, label, directory, looks));
             show(state, number)
         }
-        Choice::Model | Choice::Mode => {
-            let action = if what == Choice::Model { ChatAction::SetModel(value) } else { ChatAction::SetMode(value) };
+        ChatChoice::Model | ChatChoice::Mode => {
+            let action =
+                if what == ChatChoice::Model { ChatAction::SetModel(value) } else { ChatAction::SetMode(value) };
             vec![Effect::Act { tab, action }]
         }
     }
@@ -261,12 +262,12 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         Action::Model => {
             let values = tab.offer.models.iter().map(|model| (model.value.clone(), model.name.clone())).collect();
             let now = tab.model.clone();
-            return choose(state, number, Choice::Model, values, now.as_deref());
+            return choose(state, number, ChatChoice::Model, values, now.as_deref());
         }
         Action::Mode => {
             let values = tab.offer.modes.iter().map(|mode| ((*mode).to_owned(), (*mode).to_owned())).collect();
             let now = tab.mode.clone();
-            return choose(state, number, Choice::Mode, values, now.as_deref());
+            return choose(state, number, ChatChoice::Mode, values, now.as_deref());
         }
         Action::HandOver => return hand_over(state),
         Action::ChatTools => {
@@ -294,7 +295,13 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     Vec::new()
 }
 
-fn choose(state: &mut State, tab: u64, what: Choice, values: Vec<(String, String)>, now: Option<&str>) -> Vec<Effect> {
+fn choose(
+    state: &mut State,
+    tab: u64,
+    what: ChatChoice,
+    values: Vec<(String, String)>,
+    now: Option<&str>,
+) -> Vec<Effect> {
     if values.is_empty() {
         return super::refuse(state, "the agent has not reported its choices yet", Some("send a message first"));
     }

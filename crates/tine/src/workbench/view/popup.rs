@@ -13,7 +13,7 @@ use super::chat::thousands;
 use super::{BOLD, DIM};
 use crate::keymap::{ACTIONS, ActionInfo, Context, Keymap};
 use crate::workbench::graph::short;
-use crate::workbench::state::{Choice, Choose, ForkDialog, Palette, Screen, State};
+use crate::workbench::state::{ChatChoice, Choose, ForkDialog, Palette, Screen, State};
 use crate::workbench::update::offered;
 
 /// An empty box in the middle of the screen.
@@ -100,9 +100,9 @@ pub(super) fn palette(frame: &mut Frame<'_>, palette: &Palette, keymap: &Keymap,
 /// Values to choose from.
 pub(super) fn choose(frame: &mut Frame<'_>, choose: &Choose) {
     let title = match choose.what {
-        Choice::Model => " Model ",
-        Choice::Mode => " Permission mode ",
-        Choice::Agent => " New chat with ",
+        ChatChoice::Model => " Model ",
+        ChatChoice::Mode => " Permission mode ",
+        ChatChoice::Agent => " New chat with ",
     };
     let inner = open(frame, title.to_owned(), 50, choose.values.len() as u16 + 2);
     let first = (choose.selected + 1).saturating_sub(usize::from(inner.height.max(1)));
