@@ -1,4 +1,4 @@
-//! Titles that tine adds to an agent's files, and taking one back so that nothing of it is left.
+//! Adds titles to an agent's files, and removes them without a trace.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};

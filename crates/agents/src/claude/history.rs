@@ -5,7 +5,7 @@
 //! - The tip is the last leaf in file order whose branch has text; but if the last `last-prompt` names a record that is
 //!   in the file and is not an ancestor of that tip, that record is the tip. A branch without a prompt, an answer or a
 //!   result is not a conversation: 1.0.5x appended the records of `/export`, `#memory` and `!command` to the first
-//!   caveat, at the end of the file. The clients (2.1.325, 2.1.197) take the last leaf all the same and send only what is
+//!   caveat, at the end of the file. The clients (2.1.325, 2.1.197) still take the last leaf and send only what is
 //!   there, so it is noted where their tip is another one.
 //! - A compaction boundary has no parent but a logical one; earlier records stay part of the visible history, so the
 //!   walk continues there. 1.0.x wrote no boundary, only a summary without a parent: it follows the tip of the

@@ -93,7 +93,7 @@ fn a_branch_without_a_conversation_is_not_the_tip() {
     check("a b<a s<b- t<b-", "a b t");
     // Results of calls in parallel are part of the conversation.
     check("a p<a+ q<p+ s<q* r<p*", "a p q s r");
-    // Nothing was said at all.
+    // The file has no messages.
     check("a- b<a- c<a-", "a c");
     // Records before their parents.
     check("d<c c<b a- b<a e<a-", "a b c d");
@@ -130,7 +130,7 @@ fn other_branches_are_found() {
     check("a b<a c<b d<a", &[2]);
     check("a b<a c<a d<a", &[2, 1]);
     check("a b<a c d<c", &[1]);
-    // Nothing is said there, or it belongs to the last answer.
+    // The branch has no messages, or they belong to the last answer.
     check("a- b<a c<b d<a- e<d-", &[]);
     check("a b<a s<b- t<b-", &[]);
     // Calls in parallel are on one branch, given up or not.
@@ -147,7 +147,7 @@ fn another_beginning_is_counted() {
     check("a b<a", "a b", 0);
     check("a b<a c d<c", "c d", 1);
     check("a b<a c d<c e<b", "a b e", 1);
-    // Nothing is said there.
+    // The branch has no messages.
     check("a- b<a- c d<c", "c d", 0);
     check("a b<a s= d<s", "a b s d", 0);
 }
@@ -161,7 +161,7 @@ fn a_missing_parent_is_counted_wherever_it_is() {
     };
     check("a<gone b<a", "a b", &[(0, None)]);
     check("a b<a c<gone d<c", "a b c d", &[(2, Some(1))]);
-    // It goes on from what was said last, and not from a branch that says nothing.
+    // It continues from the last message, not from a branch without messages.
     check("a- b<a c<b d<a- e<gone", "a b c e", &[(4, Some(2))]);
     check("a b<a x<gone- c<gone", "a b x c", &[(2, Some(1)), (3, Some(2))]);
     // What stood before a compaction was left behind by a fork.

@@ -434,7 +434,7 @@ fn turns_with_ids_that_are_no_uuids_are_told_apart_by_what_was_said() {
     assert_eq!(one.plain, None, "a copy has to look at the prompts");
 }
 
-/// A record of a sidechain inside of the session's file.
+/// A sidechain record in the session file.
 fn aside(mut record: Value) -> Value {
     record["isSidechain"] = json!(true);
     record

@@ -301,7 +301,7 @@ fn file_in(role: Role, value: &str, directory: &Path) -> Option<(Option<String>,
     }
 }
 
-/// The first prompt: the one argument that is no option, or the one that was given separately.
+/// The first prompt: the only argument that is not an option, or the prompt that was given separately.
 fn first_prompt(agent: Agent, said: Vec<String>, prompt: Option<String>) -> Result<Option<String>> {
     let mut said = said.into_iter();
     let prompt = prompt.or_else(|| said.next());

@@ -11,7 +11,6 @@ mod chat;
 mod document;
 mod event;
 mod graph;
-
 mod outside;
 mod state;
 mod terminal;

@@ -13,7 +13,7 @@ pub enum OperationState {
     Started,
     /// It is complete.
     Done,
-    /// It failed, and nothing of it is left.
+    /// It failed, and its results were removed.
     Failed,
     /// It is being undone.
     Undoing(Undoing),
