@@ -96,6 +96,7 @@ pub use sessions::branches::BranchView;
 pub use sessions::catalog::{Progress, Quiet};
 pub use sessions::error::Error as SessionsError;
 pub use sessions::export::{ExportRequest, Exported};
+pub use sessions::pages::{Extent, Pages};
 pub use sessions::project::Project;
 pub use sessions::resolve::{Selection, newest_in};
 pub use sessions::session::{Details, Listing, Session};

@@ -71,6 +71,11 @@ impl Tine {
         Ok(survey::read(&self.ctx, session, until, seed)?)
     }
 
+    /// The conversation in pages, for a reader that begins at its end.
+    pub fn pages(&self, session: &Session) -> Pages<'_> {
+        Pages::of(&self.ctx, session)
+    }
+
     /// Records that a session was used, so that `-` refers to it.
     pub fn remember_use(&self, session: &Session) {
         survey::remember_use(&self.ctx, session);

@@ -46,7 +46,7 @@ const LARGE_COPIES: usize = 5;
 const FIXED: usize = 48 << 20;
 
 fn renderers() -> [(&'static str, Box<dyn Renderer>); 4] {
-    let style = Style { color: true, width: 80, zone: TimeZone::UTC };
+    let style = Style { color: true, width: 80, zone: TimeZone::UTC, highlight: None };
     [
         ("terminal", Box::new(Terminal::new(io::sink(), Tools::Full, style))),
         ("HTML", Box::new(Html::new(io::sink(), Tools::Full))),

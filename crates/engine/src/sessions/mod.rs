@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod export;
 pub(crate) mod lineage;
 pub(crate) mod moved;
+pub(crate) mod pages;
 pub(crate) mod project;
 pub(crate) mod refresh;
 pub(crate) mod resolve;

@@ -120,6 +120,11 @@ pub(crate) fn read(ctx: &Ctx, session: &Session, until: Option<u32>, seed: SeedT
     if seed == SeedText::Full {
         return Ok(blocks);
     }
+    folded(ctx, session, blocks)
+}
+
+/// The same blocks with a seed as one line.
+pub(crate) fn folded(ctx: &Ctx, session: &Session, blocks: Box<dyn Blocks>) -> Result<Box<dyn Blocks>> {
     let note = ctx.registry.borrow().seed(session.view.agent, &session.view.id)?;
     Ok(Box::new(FoldedSeed::new(blocks, note.as_ref(), session.view.parent.as_ref())))
 }

@@ -138,7 +138,8 @@ fn renderer(desk: &Desk, args: &Args) -> Box<dyn Renderer> {
         Box::new(Html::new(out, tools))
     } else {
         let surface = &desk.surface;
-        let style = Style { color: surface.color, width: surface.width.unwrap_or(100), zone: surface.zone.clone() };
+        let (color, width) = (surface.color, surface.width.unwrap_or(100));
+        let style = Style { color, width, zone: surface.zone.clone(), highlight: None };
         Box::new(Terminal::new(out, tools, style))
     }
 }

@@ -1,12 +1,15 @@
 //! What happens to the workbench, and what it wants done.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use engine::chat::{Action, ChatEvent, Image};
-use engine::{ChatRequest, Forked, Plan, Project, Request, Session, TabRecord, WorkbenchConfig};
-use transcript::{SessionId, SessionName};
+use engine::{ChatRequest, Extent, Forked, Plan, Project, Request, Session, TabRecord, WorkbenchConfig};
+use transcript::{Block, SessionId, SessionName};
 
 use super::document::Document;
+use super::page::{Looks, Page, PageLayout};
+use super::reader::Wish;
 use crate::keymap::Key;
 
 /// Something that happened.
@@ -21,15 +24,24 @@ pub(crate) enum Event {
     Configured(Box<WorkbenchConfig>),
     /// The sessions were read, and the directories of this project.
     Sessions(Vec<Session>, Project),
-    /// A transcript was read.
-    Transcript {
+    /// A page of a transcript was read.
+    Page {
         /// The request that this answers.
         ticket: u64,
-        /// The transcript, laid out.
-        document: Document,
-        /// The first turn in it.
-        from: u32,
+        /// What was wanted.
+        wish: Wish,
+        /// The page; nothing if there is no such page.
+        page: Option<Box<Page>>,
     },
+    /// Pages of a transcript were laid out again.
+    LaidOut {
+        /// The request that this answers.
+        ticket: u64,
+        /// The new lines.
+        layouts: Vec<(Extent, PageLayout)>,
+    },
+    /// Code can have colours now.
+    Highlighted,
     /// A search was answered.
     Found {
         /// The request that this answers.
@@ -100,6 +112,15 @@ pub(crate) enum Event {
     Changed(PathBuf),
     /// A turn as Markdown.
     Taken(String),
+    /// A text was copied.
+    Copied {
+        /// Its lines.
+        lines: usize,
+        /// The program that has it.
+        program: String,
+    },
+    /// No program took a text for the clipboard; the terminal may.
+    NotCopied(String),
     /// Completions for a command.
     CommandCompletions {
         /// The words that were completed.
@@ -180,20 +201,25 @@ pub(crate) enum Effect {
     Configure,
     /// Read the sessions.
     LoadSessions,
-    /// Read a transcript and lay it out.
-    Read {
+    /// Read a page of a transcript and lay it out.
+    ReadPage {
         /// Names the request in the answer.
         ticket: u64,
         /// The session.
         session: Box<Session>,
-        /// The columns to lay it out for.
-        width: u16,
-        /// Whether tool calls and thinking are shown in full.
-        full: bool,
-        /// Whether only prompts and final answers are shown.
-        focus: bool,
-        /// The first turn that is wanted. By default all, or the last ones of a large session.
-        from: Option<u32>,
+        /// Which page.
+        wish: Wish,
+        /// How it is laid out.
+        looks: Looks,
+    },
+    /// Lay loaded pages out again.
+    LayOut {
+        /// Names the request in the answer.
+        ticket: u64,
+        /// The pages.
+        pages: Vec<(Extent, Arc<Vec<Block>>)>,
+        /// How they are laid out.
+        looks: Looks,
     },
     /// Watch a transcript for changes, until another one is watched.
     Watch(Option<PathBuf>),
@@ -322,6 +348,8 @@ pub(crate) enum Effect {
     FocusPane(Box<Session>),
     /// Put a text on the clipboard.
     Copy(String),
+    /// Ask the terminal to put a text on the clipboard.
+    TerminalClipboard(String),
     /// Give a session a name.
     Rename(Box<Session>, SessionName),
     /// Undo the last operation.

@@ -29,8 +29,14 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn new(width: u16, height: u16) -> Self {
+        Bench::with(width, height, |_, _| {})
+    }
+
+    /// The same with more sessions.
+    pub(super) fn with(width: u16, height: u16, more: impl FnOnce(&Sandbox, &std::path::Path)) -> Self {
         let sandbox = Sandbox::new();
         let project = sandbox.project("shop");
+        more(&sandbox, &project);
         let session = ClaudeSession::new(LOGIN).cwd(&project).seed(1).started(1_794_650_400_000);
         let session = session.turn(|turn| turn.prompt("Why do users land on /undefined?").text("The form drops it."));
         session
@@ -78,7 +84,7 @@ impl Bench {
         self.press(&text.chars().map(Key::Char).collect::<Vec<_>>());
     }
 
-    fn carry_out(&mut self, effects: Vec<Effect>) {
+    pub(super) fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let event = self.worker.carry_out(effect);
             let more = update(&mut self.state, event);
@@ -103,16 +109,16 @@ fn the_list_and_its_preview() {
     let bench = Bench::new(120, 16);
     insta::assert_snapshot!(bench.screen(), @r"
     tine   this project   all agents   1 session
-    ~/shop                                                     │
-      1f3a5c60  claude   Why do users land on /unde…   2    1d │ ── turn 1 · 10:00 · 2026-11-14 ──────────────────────────
-                                                               │ ❯ Why do users land on /undefined?
+    ~/shop                                                     │   1  ❯ Why do users land on /undefined?
+      1f3a5c60  claude   Why do users land on /unde…   2    1d │
+                                                               │      The form drops it.
                                                                │
-                                                               │ The form drops it.
+                                                               │   2  ❯ Fix it, please.
                                                                │
-                                                               │▎── turn 2 · 10:00 · 2026-11-14 ──────────────────────────
-                                                               │▎❯ Fix it, please.
-                                                               │▎
-                                                               │▎Done, in a hidden field.
+                                                               │      Done, in a hidden field.
+                                                               │
+                                                               │
+                                                               │
                                                                │
                                                                │
                                                                │
@@ -142,13 +148,13 @@ fn a_transcript_opens_at_its_last_turn() {
     let mut bench = Bench::new(80, 8);
     bench.press(&[Key::Enter]);
     insta::assert_snapshot!(bench.screen(), @r"
-     1f3a5c60 · Claude Code · turn 2 of 2 · Why do users land on /undefined?
+    1f3a5c60 · Claude Code · turn 2 of 2 · Why do users land on /undefined?
 
-    ▎── turn 2 · 10:00 · 2026-11-14 ───────────────────────────────────────────────
-    ▎❯ Fix it, please.
-    ▎
-    ▎Done, in a hidden field.
-     esc back   ] next turn   [ previous turn   f fork at this turn   ? help
+      2  ❯ Fix it, please.
+
+         Done, in a hidden field.
+
+    esc back   ] next turn   [ previous turn   enter fold or open   ? help
     ");
     bench.press(&[Key::Char('[')]);
     assert!(bench.screen().contains("turn 1 of 2"), "{}", bench.screen());

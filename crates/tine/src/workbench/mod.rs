@@ -11,7 +11,10 @@ mod chat;
 mod document;
 mod event;
 mod graph;
+mod highlight;
 mod outside;
+mod page;
+mod reader;
 mod state;
 mod terminal;
 mod update;
@@ -20,6 +23,8 @@ mod worker;
 
 #[cfg(test)]
 mod frame_tests;
+#[cfg(test)]
+mod transcript_tests;
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -55,7 +60,7 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
                     Effect::HandOver { tab, session } => {
                         waiting.push_back(outside::hand_over(&mut terminal, &context, tab, &session));
                     }
-                    Effect::Copy(text) => terminal.copy(&text)?,
+                    Effect::TerminalClipboard(text) => terminal.copy(&text)?,
                     effect => workers.send(vec![effect]),
                 }
             }

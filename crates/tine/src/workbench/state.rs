@@ -7,10 +7,13 @@ use jiff::tz::TimeZone;
 use transcript::{Agent, SessionView};
 
 use super::chat::ChatTab;
-use super::document::Document;
 use super::event::{Effect, Hit, Trouble};
 use super::graph::{self, Row};
+pub(crate) use super::reader::Reader;
 use crate::keymap::{Context, Keymap};
+
+/// The columns left of a transcript, for the numbers of its turns.
+pub(crate) const MARGIN: u16 = 6;
 
 /// Everything that is shown, and everything that decides what a key does.
 pub(crate) struct State {
@@ -100,28 +103,6 @@ pub(crate) enum Screen {
     Search(SearchState),
     /// A chat, by the number of its tab.
     Chat(u64),
-}
-
-/// A transcript that is read.
-pub(crate) struct Reader {
-    pub session: Session,
-    /// Nothing before it was read.
-    pub document: Option<Document>,
-    /// The first line on the screen.
-    pub top: usize,
-    /// Whether tool calls and thinking are shown in full.
-    pub full: bool,
-    /// Whether only prompts and final answers are shown.
-    pub focus: bool,
-    /// The first turn that is laid out. A large session is read from its end.
-    pub from: u32,
-    /// The requested turn, until the user scrolls away from it.
-    pub chosen: Option<u32>,
-    /// The search text in it, and whether it is being typed.
-    pub find: Option<(String, bool)>,
-    /// The line that was found.
-    pub found: Option<usize>,
-    pub ticket: u64,
 }
 
 /// A search.
@@ -404,6 +385,16 @@ impl State {
         self.size.0 >= 100
     }
 
+    /// The columns of the text in the preview.
+    pub(crate) fn preview_width(&self) -> u16 {
+        (self.size.0 - self.list_width()).saturating_sub(1 + MARGIN)
+    }
+
+    /// The columns of the text of a transcript.
+    pub(crate) fn transcript_width(&self) -> u16 {
+        self.size.0.saturating_sub(MARGIN + 1)
+    }
+
     /// The columns of the list.
     pub(crate) fn list_width(&self) -> u16 {
         if self.has_preview() { self.size.0 / 2 } else { self.size.0 }
@@ -422,79 +413,6 @@ impl Screen {
     /// Whether it is the chat of this tab.
     pub(crate) fn is_chat(&self, number: u64) -> bool {
         matches!(self, Screen::Chat(shown) if *shown == number)
-    }
-}
-
-impl Reader {
-    /// A transcript that is not read yet.
-    pub(crate) fn new(session: Session, chosen: Option<u32>, ticket: u64) -> Self {
-        Reader {
-            session,
-            document: None,
-            top: 0,
-            full: false,
-            focus: false,
-            from: 0,
-            chosen,
-            find: None,
-            found: None,
-            ticket,
-        }
-    }
-
-    /// Scrolls by lines, and stays within the document.
-    pub(crate) fn scroll(&mut self, lines: isize, height: usize) {
-        let length = self.document.as_ref().map_or(0, |document| document.lines.len());
-        self.top = self.top.saturating_add_signed(lines).min(length.saturating_sub(height));
-        // At the end, the last turn counts, though it may begin below the top.
-        let last = self.document.as_ref().and_then(|document| document.turns.last());
-        let is_at_end = self.top + height >= length;
-        self.chosen = last.filter(|_| is_at_end && lines > 0).map(|(turn, _)| *turn);
-    }
-
-    /// Goes to the next turn, or to the one before.
-    pub(crate) fn jump(&mut self, forward: bool, height: usize) {
-        let (Some(document), Some(now)) = (&self.document, self.turn()) else { return };
-        let turns = document.turns.iter().map(|(turn, _)| *turn);
-        let found =
-            if forward { turns.filter(|turn| *turn > now).min() } else { turns.filter(|turn| *turn < now).max() };
-        if let Some(turn) = found {
-            self.show(turn, height);
-        }
-    }
-
-    /// Brings a turn to the top, or as near to it as the document's end allows.
-    pub(crate) fn show(&mut self, turn: u32, height: usize) {
-        let Some(document) = &self.document else { return };
-        let line = document.line_of(turn).unwrap_or(0);
-        self.top = line.min(document.lines.len().saturating_sub(height));
-        self.chosen = Some(turn);
-    }
-
-    /// Goes to the next line that contains the search text, or to the previous one. Wraps around at the end.
-    pub(crate) fn find(&mut self, forward: bool, height: usize) -> bool {
-        let (Some((text, _)), Some(document)) = (&self.find, &self.document) else { return false };
-        let text = text.to_lowercase();
-        let count = document.lines.len();
-        if text.is_empty() || count == 0 {
-            return false;
-        }
-        let fits = |line: &usize| document.lines[*line].to_string().to_lowercase().contains(&text);
-        let start = self.found.unwrap_or(self.top);
-        let found = match forward {
-            true => (1..=count).map(|step| (start + step) % count).find(fits),
-            false => (1..=count).map(|step| (start + count - step) % count).find(fits),
-        };
-        let Some(line) = found else { return false };
-        self.found = Some(line);
-        self.top = line.saturating_sub(height / 2).min(count.saturating_sub(height));
-        self.chosen = document.turn_at(line);
-        true
-    }
-
-    /// The current turn: the requested one, or the one at the top of the screen.
-    pub(crate) fn turn(&self) -> Option<u32> {
-        self.chosen.or_else(|| self.document.as_ref()?.turn_at(self.top))
     }
 }
 

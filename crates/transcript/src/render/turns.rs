@@ -20,16 +20,26 @@ pub(super) struct Position {
 }
 
 impl Turns {
+    /// How deep the next block will be.
+    pub(super) fn depth_of(&self, block: &Block) -> usize {
+        let deepest = if self.opens(block) { 0 } else { self.deepest };
+        usize::from(block.depth).min(deepest)
+    }
+
+    fn opens(&self, block: &Block) -> bool {
+        match self.open {
+            None => true,
+            Some(_) if block.depth > 0 => false,
+            Some(number) => is_turn_prompt(block) || number != block.turn,
+        }
+    }
+
     /// Takes the next block.
     ///
     /// A prompt opens a turn. So does a block of the session itself that is numbered otherwise than what is open:
     /// its prompt is missing, as in a damaged file or in an excerpt.
     pub(super) fn next(&mut self, block: &Block) -> Position {
-        let opens_turn = match self.open {
-            None => true,
-            Some(_) if block.depth > 0 => false,
-            Some(number) => is_turn_prompt(block) || number != block.turn,
-        };
+        let opens_turn = self.opens(block);
         if opens_turn {
             self.open = Some(block.turn);
             self.deepest = 0;

@@ -34,7 +34,7 @@ impl Conversation {
     }
 
     fn terminal(&self, tools: Tools, color: bool, width: usize) -> String {
-        let style = Style { color, width, zone: TimeZone::UTC };
+        let style = Style { color, width, zone: TimeZone::UTC, highlight: None };
         self.rendered(|out| Box::new(Terminal::new(out, tools, style)))
     }
 

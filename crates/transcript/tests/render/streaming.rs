@@ -32,7 +32,7 @@ impl Write for Pipe {
 }
 
 fn renderers(pipe: impl Fn() -> Pipe) -> Vec<(Pipe, Box<dyn Renderer>)> {
-    let style = Style { color: true, width: 80, zone: TimeZone::UTC };
+    let style = Style { color: true, width: 80, zone: TimeZone::UTC, highlight: None };
     let pipes = [pipe(), pipe(), pipe(), pipe()];
     let [json, markdown, html, terminal] = pipes.clone();
     let renderers: [Box<dyn Renderer>; 4] = [

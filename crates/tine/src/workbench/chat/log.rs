@@ -35,7 +35,7 @@ pub(crate) struct Log {
 impl Log {
     /// An empty log.
     pub(crate) fn new(color: bool, zone: TimeZone) -> Self {
-        let style = Style { color, width: 80, zone };
+        let style = Style { color, width: 80, zone, highlight: None };
         let output = RenderedText::default();
         let renderer = Terminal::new(output.clone(), Tools::Brief, style.clone());
         Log {

@@ -23,7 +23,7 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             state.resize((width, height));
             state.arrange();
             let mut effects = sessions::preview(state);
-            effects.extend(transcript::reread(state));
+            effects.extend(transcript::lay_out_all(state));
             effects.extend(chat::resized(state));
             effects
         }
@@ -40,19 +40,15 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             sessions::preview(state)
         }
         Event::Terminated => vec![Effect::Quit],
-        Event::Transcript { ticket, document, from } => {
+        Event::Page { ticket, wish, page } => transcript::arrived(state, ticket, wish, page.map(|page| *page)),
+        Event::LaidOut { ticket, layouts } => {
             let height = state.body_height();
-            let readers = [state.preview.as_mut(), transcript::reader(&mut state.screen)];
-            for reader in readers.into_iter().flatten().filter(|reader| reader.ticket == ticket) {
-                let turn = reader.chosen.or(document.turns.last().map(|(turn, _)| *turn));
-                reader.document = Some(document.clone());
-                reader.from = from;
-                if let Some(turn) = turn {
-                    reader.show(turn, height);
-                }
+            if let Some(reader) = transcript::reader_of(state, ticket) {
+                reader.take_layouts(layouts, height);
             }
             Vec::new()
         }
+        Event::Highlighted => transcript::lay_out_all(state),
         Event::Found { ticket, hits, complete } => {
             if let Screen::Search(search) = &mut state.screen
                 && search.ticket == ticket
@@ -96,10 +92,16 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
         }
         Event::Tabs(sessions) => chat::restored(state, sessions),
         Event::Changed(path) => transcript::changed(state, &path),
-        Event::Taken(text) => {
-            let lines = text.lines().count();
-            state.message = Some(Message::Done(format!("sent {lines} lines to the terminal's clipboard")));
-            vec![Effect::Copy(text)]
+        Event::Taken(text) => vec![Effect::Copy(text)],
+        Event::Copied { lines, program } => {
+            state.message = Some(Message::Done(format!("copied {} to {program}", count_lines(lines))));
+            Vec::new()
+        }
+        Event::NotCopied(text) => {
+            // Nothing tells whether the terminal took it.
+            let lines = count_lines(text.lines().count());
+            state.message = Some(Message::Done(format!("sent {lines} to the terminal's clipboard")));
+            vec![Effect::TerminalClipboard(text)]
         }
         Event::CommandCompletions { words, choices } => popup::completed(state, &words, choices),
         Event::Completions { tab, word, choices } => {
@@ -212,6 +214,10 @@ fn edit(text: &mut String, key: Key) -> bool {
         _ => return false,
     }
     true
+}
+
+fn count_lines(lines: usize) -> String {
+    if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") }
 }
 
 /// Shows why something isn't possible now.

@@ -5,10 +5,9 @@ use engine::Request;
 use super::{chat, fork};
 use crate::keymap::{Action, Key};
 use crate::workbench::event::Effect;
-use crate::workbench::state::{Reader, Screen, State};
-
-/// How many more turns of a large session are laid out at the top.
-const TURNS_AT_ONCE: u32 = 100;
+use crate::workbench::page::{Looks, Page};
+use crate::workbench::reader::{Goal, Reader, Wish};
+use crate::workbench::state::{Screen, State};
 
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     let height = state.body_height();
@@ -16,48 +15,67 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     let Screen::Transcript(reader) = &mut state.screen else { return Vec::new() };
     match action {
         Action::Back if reader.find.is_some() => (reader.find, reader.found) = (None, None),
+        Action::Back if reader.cursor.is_some() => reader.cursor = None,
         Action::Back => {
             state.screen = Screen::Sessions { filtering: false };
             return vec![Effect::Watch(None), Effect::LoadSessions];
         }
         Action::Focus => {
-            reader.focus = !reader.focus;
+            // Without the tools, many more turns fit into memory, so they are not kept.
+            reader.folds.focus = !reader.folds.focus;
             reader.chosen = reader.turn();
-            return reread(state);
+            let extent = reader.extent_at_top();
+            return extent.map(|extent| ask(state, Wish::Again(extent))).unwrap_or_default();
         }
         Action::Find => (reader.find, reader.found) = (Some((String::new(), true)), None),
-        Action::FindNext | Action::FindPrevious
-            if reader.find.is_some() && !reader.find(action == Action::FindNext, height) =>
-        {
-            return super::refuse(state, "not found in this transcript", None);
+        Action::FindNext | Action::FindPrevious if reader.find.is_some() => {
+            return find(state, action == Action::FindNext);
         }
         Action::Copy => {
-            let session = Box::new(reader.session.clone());
-            return reader.turn().map(|turn| vec![Effect::TakeTurn { session, turn }]).unwrap_or_default();
+            let Some(turn) = reader.turn() else { return Vec::new() };
+            return match reader.source_of(turn) {
+                Some(text) => vec![Effect::Copy(text)],
+                None => vec![Effect::TakeTurn { session: Box::new(reader.session.clone()), turn }],
+            };
+        }
+        Action::CopyBlock => {
+            return match reader.source() {
+                Some(text) => vec![Effect::Copy(text)],
+                None => super::refuse(state, "no block is selected", Some("tab selects the next one")),
+            };
+        }
+        Action::NextBlock => reader.select_block(true, height),
+        Action::PreviousBlock => reader.select_block(false, height),
+        Action::Toggle => {
+            return match reader.toggle(height) {
+                true => lay_out_all(state),
+                false => super::refuse(state, "nothing to fold here", Some("tab selects a block")),
+            };
+        }
+        Action::Tools | Action::Thinking => {
+            let folds = &mut reader.folds;
+            if action == Action::Tools {
+                folds.tools = !folds.tools;
+                folds.flipped.clear();
+            } else {
+                folds.thinking = !folds.thinking;
+            }
+            return lay_out_all(state);
         }
         Action::ScrollDown => reader.scroll(1, height),
-        Action::ScrollUp | Action::ScrollPageUp | Action::Begin | Action::PreviousTurn
-            if reader.top == 0 && reader.from > 1 =>
-        {
-            // The turns before are laid out, too, and the one on the screen stays there.
-            reader.chosen = reader.turn();
-            reader.from = match action {
-                Action::Begin => 0,
-                _ => reader.from.saturating_sub(TURNS_AT_ONCE),
-            };
-            return reread(state);
-        }
         Action::ScrollUp => reader.scroll(-1, height),
         Action::ScrollPageDown => reader.scroll(page, height),
         Action::ScrollPageUp => reader.scroll(-page, height),
+        Action::Begin if !reader.has_first() => return ask(state, Wish::First),
         Action::Begin => reader.scroll(isize::MIN, height),
+        Action::End if reader.pages.iter().flatten().last().is_some_and(|page| !page.is_last) => {
+            reader.chosen = None;
+            return ask(state, Wish::Last);
+        }
         Action::End => reader.scroll(isize::MAX, height),
-        Action::NextTurn => reader.jump(true, height),
-        Action::PreviousTurn => reader.jump(false, height),
-        Action::Tools => {
-            reader.full = !reader.full;
-            reader.chosen = reader.turn();
-            return reread(state);
+        Action::NextTurn | Action::PreviousTurn => {
+            let forward = action == Action::NextTurn;
+            reader.goal = (!reader.jump(forward, height)).then_some(Goal::Jump { forward });
         }
         Action::ForkTurn => {
             let request = Request { turns: reader.turn(), ..Request::of(reader.session.clone()) };
@@ -79,7 +97,7 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         }
         _ => {}
     }
-    Vec::new()
+    read_on(state)
 }
 
 /// Opens the selected session, or the hit of a search at its turn.
@@ -97,22 +115,92 @@ pub(super) fn open(state: &mut State) -> Vec<Effect> {
     // A session that runs elsewhere is followed.
     let watched = (session.view.state != transcript::State::Stopped).then(|| session.view.path.clone());
     state.screen = Screen::Transcript(Box::new(Reader::new(session, chosen, 0)));
-    let mut effects = reread(state);
+    let mut effects = ask(state, chosen.map_or(Wish::Last, Wish::Turn));
     effects.push(Effect::Watch(watched));
     effects
 }
 
+/// Reads one page in place of those that are loaded.
+fn ask(state: &mut State, wish: Wish) -> Vec<Effect> {
+    let ticket = state.next_ticket();
+    let width = state.transcript_width();
+    let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
+    (reader.ticket, reader.goal) = (ticket, None);
+    reader.asked = crate::workbench::reader::Asked { before: true, after: true };
+    let looks = Looks { width, folds: reader.folds.clone() };
+    vec![Effect::ReadPage { ticket, session: Box::new(reader.session.clone()), wish, looks }]
+}
+
+/// Reads the pages next to the loaded ones, as far as scrolling needs them.
+pub(super) fn read_on(state: &mut State) -> Vec<Effect> {
+    let (height, width) = (state.body_height(), state.transcript_width());
+    let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
+    let wishes = reader.wishes(height);
+    let effect = |wish| {
+        let looks = Looks { width, folds: reader.folds.clone() };
+        Effect::ReadPage { ticket: reader.ticket, session: Box::new(reader.session.clone()), wish, looks }
+    };
+    wishes.into_iter().map(effect).collect()
+}
+
+/// A page arrived.
+pub(super) fn arrived(state: &mut State, ticket: u64, wish: Wish, page: Option<Page>) -> Vec<Effect> {
+    let height = state.body_height();
+    let Some(reader) = reader_of(state, ticket) else { return Vec::new() };
+    let is_nothing = page.is_none();
+    reader.take(wish, page, height);
+    let goal = reader.goal;
+    match goal {
+        Some(Goal::Jump { forward }) if reader.jump(forward, height) => reader.goal = None,
+        Some(Goal::Find { forward }) => {
+            if reader.find(forward, height, false) {
+                reader.goal = None;
+            } else if is_at_limit(reader, forward) {
+                reader.goal = None;
+                return super::refuse(state, "not found in this transcript", None);
+            }
+        }
+        _ if is_nothing => reader.goal = None,
+        _ => {}
+    }
+    read_on(state)
+}
+
+/// Whether nothing more can be read in a direction.
+fn is_at_limit(reader: &Reader, forward: bool) -> bool {
+    let mut pages = reader.pages.iter().flatten();
+    if forward {
+        pages.last().is_none_or(|page| page.is_last)
+    } else {
+        pages.next().is_none_or(|page| page.extent.is_first())
+    }
+}
+
+fn find(state: &mut State, forward: bool) -> Vec<Effect> {
+    let height = state.body_height();
+    let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
+    let is_whole = is_at_limit(reader, true) && is_at_limit(reader, false);
+    if reader.find(forward, height, is_whole) {
+        return read_on(state);
+    }
+    if is_at_limit(reader, forward) {
+        return super::refuse(state, "not found in this transcript", None);
+    }
+    reader.goal = Some(Goal::Find { forward });
+    // What is loaded has been searched, so the next page may take its place.
+    reader.found = Some(if forward { reader.length() } else { 0 });
+    reader.top = if forward { reader.length().saturating_sub(height) } else { 0 };
+    read_on(state)
+}
+
 /// Edits the search text in a transcript.
 pub(super) fn finding(state: &mut State, key: Key) -> Vec<Effect> {
-    let height = state.body_height();
     let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
     let Some((text, is_typed)) = &mut reader.find else { return Vec::new() };
     match key {
         Key::Enter => {
             *is_typed = false;
-            if !reader.find(true, height) {
-                return super::refuse(state, "not found in this transcript", None);
-            }
+            return find(state, true);
         }
         Key::Escape => (reader.find, reader.found) = (None, None),
         _ => drop(super::edit(text, key)),
@@ -120,28 +208,34 @@ pub(super) fn finding(state: &mut State, key: Key) -> Vec<Effect> {
     Vec::new()
 }
 
-/// A watched transcript has changed: reads it again, and stays at the end if it was there.
+/// A watched transcript has changed: reads its end again.
 pub(super) fn changed(state: &mut State, path: &std::path::Path) -> Vec<Effect> {
-    let height = state.body_height();
+    let width = state.transcript_width();
     let Some(reader) = reader(&mut state.screen).filter(|reader| reader.session.view.path == path) else {
         return Vec::new();
     };
-    let length = reader.document.as_ref().map_or(0, |document| document.lines.len());
-    let is_at_end = reader.top + height >= length;
-    reader.chosen = if is_at_end { None } else { reader.turn() };
-    reread(state)
+    // Away from the end, it is read when the user gets there.
+    let Some(last) = reader.pages.iter_mut().flatten().last().filter(|page| page.is_last) else { return Vec::new() };
+    let wish = Wish::Tail(last.extent);
+    let looks = Looks { width, folds: reader.folds.clone() };
+    vec![Effect::ReadPage { ticket: reader.ticket, session: Box::new(reader.session.clone()), wish, looks }]
 }
 
-/// Lays the open transcript out again.
-pub(super) fn reread(state: &mut State) -> Vec<Effect> {
-    let ticket = state.next_ticket();
-    let width = state.size.0.saturating_sub(2);
-    let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
-    reader.ticket = ticket;
-    let (full, focus) = (reader.full, reader.focus);
-    // What is on the screen stays laid out. Without a document, the worker decides where to begin.
-    let from = reader.document.is_some().then_some(reader.from);
-    vec![Effect::Read { ticket, session: Box::new(reader.session.clone()), width, full, focus, from }]
+/// Lays the loaded pages of the open transcript and of the preview out again.
+pub(super) fn lay_out_all(state: &mut State) -> Vec<Effect> {
+    let widths = [state.transcript_width(), state.preview_width()];
+    let readers = [reader(&mut state.screen), state.preview.as_mut()];
+    let mut effects = Vec::new();
+    for (reader, width) in readers.into_iter().zip(widths) {
+        let Some((reader, pages)) = reader.and_then(|reader| reader.pages.as_ref().map(|pages| (&*reader, pages)))
+        else {
+            continue;
+        };
+        let pages = pages.iter().map(|page| (page.extent, page.blocks.clone())).collect();
+        let looks = Looks { width, folds: reader.folds.clone() };
+        effects.push(Effect::LayOut { ticket: reader.ticket, pages, looks });
+    }
+    effects
 }
 
 pub(super) fn reader(screen: &mut Screen) -> Option<&mut Reader> {
@@ -149,4 +243,10 @@ pub(super) fn reader(screen: &mut Screen) -> Option<&mut Reader> {
         Screen::Transcript(reader) => Some(reader),
         _ => None,
     }
+}
+
+/// The reader that waits for the answer to a request.
+pub(super) fn reader_of(state: &mut State, ticket: u64) -> Option<&mut Reader> {
+    let readers = [reader(&mut state.screen), state.preview.as_mut()];
+    readers.into_iter().flatten().find(|reader| reader.ticket == ticket)
 }

@@ -8,42 +8,56 @@ use transcript::text::one_line;
 
 use super::{BOLD, DIM};
 use crate::keymap::Action;
-use crate::workbench::state::Reader;
+use crate::workbench::reader::Reader;
+use crate::workbench::state::MARGIN;
 
 pub(super) const ACTIONS: &[Action] = &[
     Action::Back,
     Action::NextTurn,
     Action::PreviousTurn,
+    Action::Toggle,
+    Action::Tools,
+    Action::Focus,
+    Action::Find,
     Action::ForkTurn,
     Action::EditAndFork,
     Action::ChatHere,
-    Action::Tools,
+    Action::Copy,
     Action::Help,
 ];
 
 pub(super) fn header(reader: &Reader) -> Line<'static> {
     let view = &reader.session.view;
-    let turn = reader.turn().map(|turn| format!(" · turn {turn} of {}", view.turns)).unwrap_or_default();
+    let turn = reader.turn().map(|turn| format!(" · turn {turn} of {}", reader.turns())).unwrap_or_default();
     let label: String = one_line(view.label());
     let title: String = one_line(view.title.as_deref().unwrap_or_default());
-    let rest = format!(" · {}{turn} · {title}", view.agent.product_name());
+    let focus = if reader.folds.focus { " · prompts and final answers" } else { "" };
+    let thinking = if reader.folds.thinking { " · with thinking" } else { "" };
+    let rest = format!(" · {}{turn}{focus}{thinking} · {title}", view.agent.product_name());
     Line::from(vec![Span::styled(format!(" {label}"), BOLD), Span::raw(rest)])
 }
 
-/// Draws the lines on the screen, and no others.
+/// Draws the lines on the screen, and no others. The margin has the numbers of turns and a mark at the selected block.
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, reader: &Reader) {
-    let Some(document) = &reader.document else {
+    if reader.pages.is_none() {
         frame.render_widget(Paragraph::new(Line::styled(" reading…", DIM)), area);
         return;
-    };
-    let height = usize::from(area.height);
-    let lines = document.lines.iter().enumerate().skip(reader.top).take(height);
-    for (row, (number, line)) in lines.enumerate() {
+    }
+    let margin = MARGIN.min(area.width);
+    let now = reader.turn();
+    let mut is_selected = false;
+    for (row, (number, line)) in reader.lines_from(reader.top).take(usize::from(area.height)).enumerate() {
         let row = Rect { y: area.y + row as u16, height: 1, ..area };
-        if document.turn_at(number) == reader.turn() {
-            frame.render_widget(Line::styled("▎", DIM), Rect { width: row.width.min(1), ..row });
+        if let Some(turn) = reader.turn_beginning_at(number) {
+            let style = if now == Some(turn) { BOLD } else { DIM };
+            let width = usize::from(MARGIN - 2);
+            frame.render_widget(Line::styled(format!("{turn:>width$}"), style), Rect { width: margin, ..row });
         }
-        let text = Rect { x: row.x + 1, width: row.width.saturating_sub(1), ..row };
+        is_selected = reader.cursor == Some(number) || is_selected && !reader.begins_block(number);
+        let text = Rect { x: row.x + margin, width: row.width - margin, ..row };
+        if is_selected && margin == MARGIN && line.width() > 0 {
+            frame.render_widget(Line::styled("▎", BOLD), Rect { x: row.x + margin - 1, width: 1, ..row });
+        }
         frame.render_widget(line, text);
         if reader.found == Some(number) {
             frame.buffer_mut().set_style(text, super::SELECTED);

@@ -16,9 +16,11 @@ use engine::{
 use jiff::tz::TimeZone;
 use transcript::{BlockKind, State};
 
+use super::clipboard;
 use super::picture::read_picture;
-use super::reading::{LARGE, LAST_TURNS};
+use super::reading::LARGE;
 use crate::workbench::event::{Effect, Event, Hit, Trouble};
+use crate::workbench::highlight;
 
 /// How many hits a search shows.
 const HITS: usize = 50;
@@ -55,22 +57,22 @@ impl EngineThread {
         run(self, effect, &events).unwrap_or_else(|error| Event::Failed(trouble(&error)))
     }
 
-    pub(super) fn at_desk(&self, effect: Effect, _events: &Sender<Event>) -> Result<Event, engine::Error> {
+    pub(super) fn at_desk(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
         match effect {
             Effect::Configure => Ok(Event::Configured(Box::new(self.tine.config()?.workbench.clone()))),
             Effect::LoadSessions => {
                 let project = Project::of(&self.tine.context().cwd);
                 Ok(Event::Sessions(self.tine.all_sessions(&Quiet)?, project))
             }
-            Effect::Read { ticket, session, width, full, focus, from } => {
-                let session = self.tine.refresh(&session).unwrap_or(*session);
-                let large = || session.view.turns.saturating_sub(LAST_TURNS);
-                let from = from.unwrap_or_else(|| if session.size < LARGE { 0 } else { large() });
-                let document = match focus {
-                    true => self.focused(&session, width, from)?,
-                    false => self.lay_out(&session, width, full, |block| block.turn >= from)?,
-                };
-                Ok(Event::Transcript { ticket, document, from })
+            Effect::ReadPage { ticket, session, wish, looks } => {
+                let page = self.read_page(&session, wish, &looks)?.map(Box::new);
+                highlight::load_if_wanted(events);
+                Ok(Event::Page { ticket, wish, page })
+            }
+            Effect::LayOut { ticket, pages, looks } => {
+                let layouts = self.lay_out_again(&pages, &looks);
+                highlight::load_if_wanted(events);
+                Ok(Event::LaidOut { ticket, layouts })
             }
             Effect::TakeTurn { session, turn } => Ok(Event::Taken(self.turn_as_markdown(&session, turn)?)),
             Effect::CompleteCommand(words) => {
@@ -86,6 +88,7 @@ impl EngineThread {
                 Ok(Event::Planned { ticket, plan, prompt })
             }
             Effect::Fork { plan, edit } => self.fork(&plan, edit),
+            Effect::Copy(text) => Ok(clipboard::copy(self.tine.context(), text)),
             Effect::ReadTab { ticket, session, width, full, hide_acknowledgement } => {
                 let (document, prompts) = self.read_tab(&session, width, full, hide_acknowledgement)?;
                 Ok(Event::TabHistory { ticket, document, prompts })
@@ -130,7 +133,7 @@ impl EngineThread {
             | Effect::CloseChat { .. }
             | Effect::Edit { .. }
             | Effect::HandOver { .. }
-            | Effect::Copy(_)
+            | Effect::TerminalClipboard(_)
             | Effect::Watch(_)
             | Effect::Quit => Ok(Event::Ignored),
         }

@@ -2,6 +2,7 @@
 //! the chats; each has its own engine, so that a slow search blocks neither the list nor a chat.
 
 mod chats;
+mod clipboard;
 mod completion;
 mod engine_thread;
 mod picture;
@@ -20,6 +21,7 @@ use self::engine_thread::trouble;
 pub(crate) use self::picture::base64;
 use self::watch::keep_watch;
 use super::event::{Effect, Event, Trouble};
+use super::reader::Wish;
 use crate::environment::Surface;
 
 /// The threads that take effects.
@@ -58,7 +60,7 @@ impl Workers {
             let to = match effect {
                 Effect::Search { .. } => Some(&self.search),
                 Effect::Watch(_) => Some(&self.watch),
-                Effect::Read { .. } | Effect::ReadTab { .. } => Some(&self.reader),
+                Effect::ReadPage { .. } | Effect::LayOut { .. } | Effect::ReadTab { .. } => Some(&self.reader),
                 Effect::OpenChat { .. } | Effect::Act { .. } | Effect::SettleChat { .. } | Effect::CloseChat { .. } => {
                     self.chats.as_ref()
                 }
@@ -112,7 +114,10 @@ fn work(
 fn without_outdated(effects: Vec<Effect>) -> Vec<Effect> {
     let kind = |effect: &Effect| match effect {
         Effect::LoadSessions => Some(0),
-        Effect::Read { .. } => Some(1),
+        // Pages next to loaded ones are all needed.
+        Effect::ReadPage { wish: Wish::Before(_) | Wish::After(_), .. } => None,
+        Effect::ReadPage { .. } => Some(1),
+        Effect::LayOut { .. } => Some(4),
         Effect::Search { .. } => Some(2),
         Effect::Plan { .. } => Some(3),
         _ => None,

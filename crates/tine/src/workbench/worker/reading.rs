@@ -1,38 +1,98 @@
 //! Reads transcripts and lays them out.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use diagnostics::OrLog;
-use engine::{SeedText, Session};
+use engine::{Extent, Pages, SeedText, Session};
 use transcript::render::{Part, Renderer, Style, Terminal, Tools};
-use transcript::{Block, BlockKind};
+use transcript::{Block, BlockKind, NoticeKind};
 
 use super::engine_thread::EngineThread;
 use crate::workbench::document::{Document, RenderedText};
+use crate::workbench::highlight::highlight;
+use crate::workbench::page::{Looks, Page, PageLayout, lay_out};
+use crate::workbench::reader::Wish;
 
 /// Of sessions that are larger, only the last turns are laid out at first.
 pub(super) const LARGE: u64 = 16 << 20;
-pub(super) const LAST_TURNS: u32 = 40;
+const LAST_TURNS: u32 = 40;
+
+/// Longer outputs and arguments are cut.
+const LONGEST: usize = 256 << 10;
+
+/// Beyond this, the blocks of subagents are left out of a page.
+const HEAVY: usize = 8 << 20;
 
 impl EngineThread {
-    /// Lays out the prompts and the last answer of each turn.
-    pub(super) fn focused(&self, session: &Session, width: u16, from: u32) -> Result<Document, engine::Error> {
-        let mut blocks = self.tine.read(session, None, SeedText::Folded)?;
-        let mut last = HashMap::new();
-        let mut number = 0usize;
-        while let Some(block) = blocks.next_block() {
-            if block.depth == 0 && matches!(block.kind, BlockKind::Answer { .. }) {
-                last.insert(block.turn, number);
+    fn style(&self, width: u16) -> Style {
+        Style { color: self.color, width: width.into(), zone: self.zone.clone(), highlight: Some(highlight) }
+    }
+
+    /// Reads a page of a transcript. `None` if there is no such page.
+    pub(super) fn read_page(
+        &self,
+        session: &Session,
+        wish: Wish,
+        looks: &Looks,
+    ) -> Result<Option<Page>, engine::Error> {
+        // A transcript that is read from its beginning is counted again.
+        let refreshed = match wish {
+            Wish::Tail(Extent::Turns { .. }) => self.tine.refresh(session).or_log("look at a followed session"),
+            _ => None,
+        };
+        let pages = self.tine.pages(refreshed.as_ref().unwrap_or(session));
+        let found = match wish {
+            Wish::Last => Some(pages.last()),
+            Wish::First => Some(pages.first()),
+            Wish::Turn(turn) => Some(pages.with_turn(turn)),
+            Wish::Again(extent) => Some(extent),
+            Wish::Tail(extent) => Some(pages.grown(&extent)),
+            Wish::Before(extent) => pages.before(&extent),
+            Wish::After(extent) => pages.after(&extent),
+        };
+        found.map(|extent| self.page(&pages, extent, looks)).transpose()
+    }
+
+    fn page(&self, pages: &Pages<'_>, extent: Extent, looks: &Looks) -> Result<Page, engine::Error> {
+        let mut read = pages.read(&extent)?;
+        let mut blocks = Vec::new();
+        let mut weight = 0;
+        let mut left_out = 0;
+        while let Some(mut block) = read.next_block() {
+            if weight > HEAVY && block.depth > 0 {
+                left_out += 1;
+                continue;
             }
-            number += 1;
+            let is_conversation = matches!(block.kind, BlockKind::Prompt { .. } | BlockKind::Answer { .. });
+            if looks.folds.focus && (block.depth > 0 || !is_conversation) {
+                continue;
+            }
+            cut(&mut block);
+            weight += size(&block);
+            blocks.push(block);
         }
-        let mut number = 0;
-        self.lay_out(session, width, false, |block| {
-            let is_last = last.get(&block.turn) == Some(&number);
-            number += 1;
-            let is_prompt = block.depth == 0 && matches!(block.kind, BlockKind::Prompt { .. });
-            block.turn >= from && (is_last || is_prompt)
-        })
+        if left_out > 0 {
+            let text = format!("{left_out} blocks of subagents are not shown here; tine show --tools prints them");
+            let turn = blocks.last().map_or(0, |block| block.turn);
+            let kind = BlockKind::Notice { notice: NoticeKind::Info, text };
+            blocks.push(Block { turn, depth: 0, at: None, message: None, kind });
+        }
+        let layout = lay_out(&extent, &blocks, &looks.folds, self.style(looks.width));
+        let weight = weight + layout.document.lines.iter().map(|line| 200 + 3 * line.width()).sum::<usize>();
+        let is_last = pages.after(&extent).is_none();
+        Ok(Page { extent, blocks: Arc::new(blocks), layout, weight, is_last })
+    }
+
+    /// Lays loaded pages out again.
+    pub(super) fn lay_out_again(
+        &self,
+        pages: &[(Extent, Arc<Vec<Block>>)],
+        looks: &Looks,
+    ) -> Vec<(Extent, PageLayout)> {
+        let again = |(extent, blocks): &(Extent, Arc<Vec<Block>>)| {
+            (*extent, lay_out(extent, blocks, &looks.folds, self.style(looks.width)))
+        };
+        pages.iter().map(again).collect()
     }
 
     /// One turn as Markdown, without redaction: it is the user's own text.
@@ -52,31 +112,6 @@ impl EngineThread {
         Ok(parts.join("\n\n"))
     }
 
-    /// Lays out the selected blocks of a session.
-    pub(super) fn lay_out(
-        &self,
-        session: &Session,
-        width: u16,
-        full: bool,
-        mut is_wanted: impl FnMut(&Block) -> bool,
-    ) -> Result<Document, engine::Error> {
-        let mut blocks = self.tine.read(session, None, SeedText::Folded)?;
-        let tools = if full { Tools::Full } else { Tools::Brief };
-        let style = Style { color: self.color, width: width.into(), zone: self.zone.clone() };
-        let mut document = Document::default();
-        let text = RenderedText::default();
-        let mut renderer = Terminal::new(text.clone(), tools, style);
-        renderer.begin(&session.view, Part::Whole).or_log("lay out a transcript");
-        text.take();
-        while let Some(block) = blocks.next_block() {
-            if is_wanted(&block) {
-                renderer.block(&block).or_log("lay out a block");
-                document.add(block.turn, &text.take());
-            }
-        }
-        Ok(document)
-    }
-
     /// A session's transcript from before its tab was opened, and the prompts in it. Later turns are in the tab's log.
     pub(super) fn read_tab(
         &self,
@@ -87,16 +122,68 @@ impl EngineThread {
     ) -> Result<(Document, Vec<String>), engine::Error> {
         let last = session.view.turns;
         let from = if session.size < LARGE { 0 } else { last.saturating_sub(LAST_TURNS) };
+        let tools = if full { Tools::Full } else { Tools::Brief };
+        let mut document = Document::default();
         let mut prompts = Vec::new();
-        let document = self.lay_out(session, width, full, |block| {
+        let text = RenderedText::default();
+        let mut renderer = Terminal::new(text.clone(), tools, self.style(width));
+        renderer.begin(&session.view, Part::Whole).or_log("lay out a transcript");
+        text.take();
+        let mut add = |block: &Block| {
             if let (BlockKind::Prompt { text, steer: false }, 0) = (&block.kind, block.depth)
                 && !transcript::seed::is_seed(text)
             {
                 prompts.push(text.clone());
             }
             let is_acknowledgement = block.turn == 1 && !matches!(block.kind, BlockKind::Prompt { .. });
-            (from..=last).contains(&block.turn) && !(hide_acknowledgement && is_acknowledgement)
-        })?;
+            if (from..=last).contains(&block.turn) && !(hide_acknowledgement && is_acknowledgement) {
+                renderer.block(block).or_log("lay out a block");
+                document.add(block.turn, &text.take());
+            }
+        };
+        if session.size < LARGE {
+            let mut blocks = self.tine.read(session, None, SeedText::Folded)?;
+            while let Some(block) = blocks.next_block() {
+                add(&block);
+            }
+        } else {
+            // The last pages are enough, and cost no pass over the whole file.
+            let pages = self.tine.pages(session);
+            let end = pages.last();
+            for extent in pages.before(&end).into_iter().chain([end]) {
+                let mut blocks = pages.read(&extent)?;
+                while let Some(mut block) = blocks.next_block() {
+                    cut(&mut block);
+                    add(&block);
+                }
+            }
+        }
         Ok((document, prompts))
+    }
+}
+
+/// Shortens what nobody reads to its end on a screen.
+fn cut(block: &mut Block) {
+    if let BlockKind::Output { text, .. } = &mut block.kind
+        && text.len() > LONGEST
+    {
+        let more = text.len() - LONGEST;
+        let kept = transcript::text::prefix(text, LONGEST).to_owned();
+        *text = format!("{kept}\n… {more} more bytes; tine show --tools prints them");
+    }
+}
+
+/// About how much memory a block takes.
+fn size(block: &Block) -> usize {
+    const OWN: usize = 300;
+    OWN + match &block.kind {
+        BlockKind::Prompt { text, .. }
+        | BlockKind::Answer { text, .. }
+        | BlockKind::Thinking { text }
+        | BlockKind::Output { text, .. }
+        | BlockKind::Notice { text, .. } => text.len(),
+        BlockKind::Compaction { summary } => summary.len(),
+        BlockKind::Call { input, .. } => transcript::render::to_json_line(input).len(),
+        BlockKind::Media { .. } | BlockKind::Subagent { .. } => 0,
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     fn style() -> Style {
-        Style { color: true, width: 30, zone: TimeZone::UTC }
+        Style { color: true, width: 30, zone: TimeZone::UTC, highlight: None }
     }
 
     fn lines(growing: &Growing) -> Vec<String> {

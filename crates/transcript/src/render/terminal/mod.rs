@@ -3,6 +3,7 @@
 //! Invariant: everything from the transcript goes through `text::clean` or one of its kin on its way here, and
 //! again after Markdown is parsed; the only escape sequences in the output are our own.
 
+mod code;
 mod growing;
 mod paint;
 mod prose;
@@ -14,10 +15,12 @@ use std::io::{self, Write};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
+pub use self::code::{CodePart, Highlighter};
 pub use self::growing::Growing;
 use self::paint::{Line, Look, Span, painted};
 use self::prose::Layout;
 use self::wrap::{at_columns, at_words};
+use super::diff::{self, ChangedLine, FileChange};
 use super::segments::segments;
 use super::turns::Turns;
 use super::{Part, Renderer, Tools, call, words};
@@ -34,6 +37,19 @@ pub struct Style {
     pub width: usize,
     /// The zone that times are shown in.
     pub zone: TimeZone,
+    /// Finds the parts of code that have colours. Without it, all code has the same.
+    pub highlight: Option<Highlighter>,
+}
+
+/// How much of a block is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// Nothing.
+    Hidden,
+    /// A call as one line, without its output; everything else as in [`Tools::Brief`].
+    Folded,
+    /// All of it.
+    Open,
 }
 
 /// Writes plain lines that a pager can show.
@@ -41,6 +57,8 @@ pub struct Style {
 pub struct Terminal<W> {
     writer: W,
     tools: Tools,
+    /// Whether calls can be folded by the user: they have a mark for that, and turns have no heading.
+    folds: bool,
     style: Style,
     turns: Turns,
     /// What was written last, which decides whether a blank line follows.
@@ -71,7 +89,70 @@ const NESTED: &str = "┊ ";
 impl<W: Write> Terminal<W> {
     /// A renderer that writes to `writer`.
     pub fn new(writer: W, tools: Tools, style: Style) -> Self {
-        Terminal { writer, tools, style, turns: Turns::default(), last: None, last_call: None }
+        Terminal { writer, tools, folds: false, style, turns: Turns::default(), last: None, last_call: None }
+    }
+
+    /// A renderer for a screen on which blocks can be folded. Each is shown by [`Terminal::show`].
+    pub fn folding(writer: W, style: Style) -> Self {
+        Terminal { folds: true, ..Terminal::new(writer, Tools::Brief, style) }
+    }
+
+    /// Writes one block, as much of it as `detail` says.
+    pub fn show(&mut self, block: &Block, detail: Detail) -> io::Result<()> {
+        let position = self.turns.next(block);
+        let depth = position.depth;
+        if position.opens_turn && !self.folds {
+            self.turn(block)?;
+        }
+        if detail == Detail::Hidden {
+            return Ok(());
+        }
+        let open = detail == Detail::Open;
+        let before = self.last_call.take();
+        match &block.kind {
+            BlockKind::Prompt { text, steer } => self.prompt(depth, text, *steer),
+            BlockKind::Answer { text, .. } => self.prose(depth, text),
+            BlockKind::Thinking { text } if open && !text.trim().is_empty() => self.thinking(depth, text),
+            BlockKind::Thinking { .. } => Ok(()),
+            BlockKind::Call { id, name, input } => self.call(depth, id, (name, input), open),
+            BlockKind::Output { call, name, text, error, exit_code } => {
+                let tool = words::tool(name.as_deref());
+                let outcome = words::outcome(*error, *exit_code);
+                match (open, outcome) {
+                    (true, outcome) => {
+                        self.output(depth, &tool, text, outcome.as_deref(), before.as_ref() == Some(call))
+                    }
+                    (false, Some(outcome)) if *error => {
+                        let line = format!("    ✗ {tool} {outcome}: {}", words::first_line(text));
+                        self.step(depth, line.trim_end().trim_end_matches(':'), Look::RED)
+                    }
+                    (false, _) => Ok(()),
+                }
+            }
+            BlockKind::Media { media_type, bytes } => {
+                self.step(depth, &format!("  · {}", words::media(media_type, *bytes)), Look::DIM)
+            }
+            BlockKind::Compaction { summary } => {
+                let rule = self.rule(depth, "history compacted");
+                self.piece(Piece::Rule, depth, [rule])?;
+                if open { self.prose(depth, summary) } else { Ok(()) }
+            }
+            BlockKind::Notice { notice, text } => self.notice(depth, *notice, text, open),
+            BlockKind::Subagent { id, role, description } => {
+                let label = words::subagent(id, role.as_deref(), description.as_deref());
+                let mark = self.mark(open);
+                self.step(depth, &format!("  {mark} subagent  {label}"), Look::DIM)
+            }
+        }
+    }
+
+    /// What stands before a step.
+    fn mark(&self, open: bool) -> &'static str {
+        match (self.folds, open) {
+            (false, _) => "⏺",
+            (true, false) => "▸",
+            (true, true) => "▾",
+        }
     }
 
     /// Writes lines of one piece, with a blank line before it unless it belongs to the one before.
@@ -182,7 +263,7 @@ impl<W: Write> Terminal<W> {
 
     fn prose(&mut self, depth: usize, text: &str) -> io::Result<()> {
         let text = clean(text);
-        let mut layout = Layout::new(self.prose_room(depth), self.style.color);
+        let mut layout = Layout::new(self.prose_room(depth), self.style.color).highlighted(self.style.highlight);
         let mut is_open = false;
         for segment in segments(&text) {
             for line in layout.lines_of(&segment) {
@@ -209,12 +290,50 @@ impl<W: Write> Terminal<W> {
         self.piece(Piece::Step, depth, pieces.map(|piece| vec![Span::new(format!("{left}{piece}"), Look::DIM)]))
     }
 
-    fn call(&mut self, depth: usize, id: &str, name: &str, input: &serde_json::Value) -> io::Result<()> {
-        let line = format!("  ⏺ {}  {}", words::tool(Some(name)), call::telling_argument(input));
-        self.step(depth, line.trim_end(), Look::DIM)?;
+    fn call(
+        &mut self,
+        depth: usize,
+        id: &str,
+        (name, input): (&str, &serde_json::Value),
+        open: bool,
+    ) -> io::Result<()> {
+        let changes = if self.folds { diff::changes(name, input) } else { None };
+        let told = call::telling_argument(input);
+        let files = changes.iter().flatten().map(|change| change.file.as_str()).collect::<Vec<_>>().join(", ");
+        let told = if files.is_empty() { told } else { words::short_line(&files) };
+        let counts = changes.as_deref().map(diff::counts);
+        let counts = counts.map(|(added, removed)| format!("  +{added} −{removed}")).unwrap_or_default();
+        let line = format!("  {} {}  {told}", self.mark(open), words::tool(Some(name)));
+        let room = self.room(depth).saturating_sub(width(&counts));
+        self.step(depth, &format!("{}{counts}", clip(line.trim_end(), room)), Look::DIM)?;
         self.last_call = Some(id.to_owned());
-        if self.tools == Tools::Full && !(call::telling_is_all(input) && width(&line) <= self.room(depth)) {
-            self.below(depth, "      ", &call::all_arguments(input))?;
+        match changes {
+            Some(changes) if open => self.changes(depth, &changes),
+            _ if open && !(call::telling_is_all(input) && width(&line) <= self.room(depth)) => {
+                self.below(depth, "      ", &call::all_arguments(input))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The lines that a call adds and removes. Their marks carry the meaning without colours.
+    fn changes(&mut self, depth: usize, changes: &[FileChange]) -> io::Result<()> {
+        let room = self.room(depth).saturating_sub(8).max(2);
+        for change in changes {
+            if changes.len() > 1 {
+                self.step(depth, &format!("      {}", change.file), Look::BOLD)?;
+            }
+            for line in &change.lines {
+                let (mark, text, look) = match line {
+                    ChangedLine::Gap => ("⋮", "", Look::DIM),
+                    ChangedLine::Same(text) => (" ", text.as_str(), Look::DIM),
+                    ChangedLine::Added(text) => ("+", text.as_str(), Look::GREEN),
+                    ChangedLine::Removed(text) => ("-", text.as_str(), Look::RED),
+                };
+                let pieces = at_columns(text.trim_end(), room);
+                let lines = pieces.map(|piece| vec![Span::new(format!("      {mark} {piece}"), look)]);
+                self.piece(Piece::Step, depth, lines)?;
+            }
         }
         Ok(())
     }
@@ -235,13 +354,13 @@ impl<W: Write> Terminal<W> {
         self.below(depth, "    │ ", if text.trim().is_empty() { "(no output)" } else { text })
     }
 
-    fn notice(&mut self, depth: usize, kind: NoticeKind, text: &str) -> io::Result<()> {
+    fn notice(&mut self, depth: usize, kind: NoticeKind, text: &str, open: bool) -> io::Result<()> {
         let text = clean(text);
         let (first, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
-        let told = if self.tools == Tools::Full { first } else { text.as_str() };
+        let told = if open { first } else { text.as_str() };
         let line = format!("  · {}: {}", words::notice(kind), words::short_line(told));
         self.step(depth, line.trim_end().trim_end_matches(':'), Look::DIM)?;
-        let more = self.tools == Tools::Full && !rest.trim().is_empty();
+        let more = open && !rest.trim().is_empty();
         if more { self.below(depth, "    │ ", rest) } else { Ok(()) }
     }
 }
@@ -267,50 +386,13 @@ impl<W: Write> Renderer for Terminal<W> {
     }
 
     fn block(&mut self, block: &Block) -> io::Result<()> {
-        let position = self.turns.next(block);
-        let depth = position.depth;
-        if position.opens_turn {
-            self.turn(block)?;
-        }
-        if !words::shows_depth(self.tools, depth) {
-            return Ok(());
-        }
-        let full = self.tools == Tools::Full;
-        let before = self.last_call.take();
-        match &block.kind {
-            BlockKind::Prompt { text, steer } => self.prompt(depth, text, *steer),
-            BlockKind::Answer { text, .. } => self.prose(depth, text),
-            BlockKind::Thinking { text } if full && !text.trim().is_empty() => self.thinking(depth, text),
-            BlockKind::Thinking { .. } => Ok(()),
-            BlockKind::Call { id, name, input } => self.call(depth, id, name, input),
-            BlockKind::Output { call, name, text, error, exit_code } => {
-                let tool = words::tool(name.as_deref());
-                let outcome = words::outcome(*error, *exit_code);
-                match (full, outcome) {
-                    (true, outcome) => {
-                        self.output(depth, &tool, text, outcome.as_deref(), before.as_ref() == Some(call))
-                    }
-                    (false, Some(outcome)) if *error => {
-                        let line = format!("    ✗ {tool} {outcome}: {}", words::first_line(text));
-                        self.step(depth, line.trim_end().trim_end_matches(':'), Look::RED)
-                    }
-                    (false, _) => Ok(()),
-                }
-            }
-            BlockKind::Media { media_type, bytes } => {
-                self.step(depth, &format!("  · {}", words::media(media_type, *bytes)), Look::DIM)
-            }
-            BlockKind::Compaction { summary } => {
-                let rule = self.rule(depth, "history compacted");
-                self.piece(Piece::Rule, depth, [rule])?;
-                if full { self.prose(depth, summary) } else { Ok(()) }
-            }
-            BlockKind::Notice { notice, text } => self.notice(depth, *notice, text),
-            BlockKind::Subagent { id, role, description } => {
-                let label = words::subagent(id, role.as_deref(), description.as_deref());
-                self.step(depth, &format!("  ⏺ subagent  {label}"), Look::DIM)
-            }
-        }
+        let is_shown = words::shows_depth(self.tools, self.turns.depth_of(block));
+        let detail = match (is_shown, self.tools) {
+            (false, _) => Detail::Hidden,
+            (true, Tools::Brief) => Detail::Folded,
+            (true, Tools::Full) => Detail::Open,
+        };
+        self.show(block, detail)
     }
 
     fn end(&mut self, defects: &Defects) -> io::Result<()> {

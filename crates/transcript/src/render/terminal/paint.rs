@@ -2,7 +2,7 @@
 
 /// How a piece of text looks: any of the looks below together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Look(u8);
+pub(super) struct Look(u16);
 
 impl Look {
     pub(super) const PLAIN: Look = Look(0);
@@ -13,9 +13,11 @@ impl Look {
     pub(super) const STRUCK: Look = Look(1 << 4);
     pub(super) const RED: Look = Look(1 << 5);
     pub(super) const CYAN: Look = Look(1 << 6);
+    pub(super) const GREEN: Look = Look(1 << 7);
+    pub(super) const MAGENTA: Look = Look(1 << 8);
 
     /// What each bit is to a terminal.
-    const CODES: [u8; 7] = [1, 2, 3, 4, 9, 31, 36];
+    const CODES: [u8; 9] = [1, 2, 3, 4, 9, 31, 36, 32, 35];
 
     /// Both looks together.
     pub(super) fn and(self, other: Look) -> Look {

@@ -1,13 +1,14 @@
 //! Markdown as lines for a terminal: emphasis as looks, lists and quotes as indents, tables as columns.
 
-use pulldown_cmark::{Event, HeadingLevel, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
+use super::code::{Highlighter, code_lines};
 use super::paint::{Line, Look, Span};
 use super::table::Table;
 use super::wrap::at_words;
 use crate::render::prose::events;
 use crate::render::segments::Segment;
-use crate::text::{clean, one_line, width};
+use crate::text::{one_line, width};
 
 /// Lays out Markdown in lines of at most `columns`. Code and words that cannot be broken may be longer.
 ///
@@ -29,7 +30,9 @@ pub(super) struct Layout {
     lists: Vec<Option<u64>>,
     /// Targets of the links and pictures that are open, with the place where their text begins.
     targets: Vec<(String, usize)>,
-    in_code: bool,
+    /// The block of code that is being read: its language and its text.
+    code: Option<(String, String)>,
+    highlight: Option<Highlighter>,
     table: Option<Table>,
 }
 
@@ -44,6 +47,11 @@ struct Container {
 impl Layout {
     pub(super) fn new(columns: usize, color: bool) -> Self {
         Layout { columns, color, ..Layout::default() }
+    }
+
+    /// The same with colours for code.
+    pub(super) fn highlighted(self, highlight: Option<Highlighter>) -> Self {
+        Layout { highlight, ..self }
     }
 
     /// A layout of what follows other lines, or nothing.
@@ -66,8 +74,10 @@ impl Layout {
         match event {
             Event::Start(tag) => self.start(&tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) if self.in_code => self.code_lines(&text),
-            Event::Text(text) => self.text(&text, Look::PLAIN),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.text(&text, Look::PLAIN),
+            },
             Event::Code(code) if self.color => self.text(&code, Look::CYAN),
             Event::Code(code) => self.text(&format!("`{code}`"), Look::PLAIN),
             Event::HardBreak if self.table.is_some() => self.text(" ", Look::PLAIN),
@@ -98,9 +108,13 @@ impl Layout {
                 self.gap();
                 self.containers.push(Container { marker: Some("> ".into()), indent: "> ".into() });
             }
-            Tag::CodeBlock(_) => {
+            Tag::CodeBlock(kind) => {
                 self.gap();
-                self.in_code = true;
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => one_line(language),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
             }
             Tag::List(first) => {
                 self.flush();
@@ -163,7 +177,12 @@ impl Layout {
                 }
                 self.containers.pop();
             }
-            TagEnd::CodeBlock => self.in_code = false,
+            TagEnd::CodeBlock => {
+                let (language, code) = self.code.take().unwrap_or_default();
+                if !code.is_empty() {
+                    code_lines(&language, &code, self.highlight).into_iter().for_each(|line| self.line(line));
+                }
+            }
             TagEnd::List(_) => {
                 self.lists.pop();
             }
@@ -215,13 +234,6 @@ impl Layout {
     fn text(&mut self, text: &str, look: Look) {
         let look = self.looks.iter().fold(look, |sum, look| sum.and(*look));
         self.inline.push(Span::new(text, look));
-    }
-
-    fn code_lines(&mut self, code: &str) {
-        let code = clean(code);
-        for line in code.strip_suffix('\n').unwrap_or(&code).split('\n') {
-            self.line(vec![Span::new(format!("    {line}"), Look::CYAN)]);
-        }
     }
 
     /// Ends the paragraph, heading or item that is being read, and breaks it into lines.
