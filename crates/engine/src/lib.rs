@@ -82,10 +82,10 @@ pub use run::view::{AnswerView, OverviewView, ReadText, ReadView, SentView, Targ
 pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
-pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
-pub use search::upkeep::{IndexPart, IndexRequest, IndexView};
 #[cfg(feature = "semantic")]
-pub use search::vectors::path as vectors_file;
+pub use search::index::embeddings::vectors::path as vectors_file;
+pub use search::index::upkeep::{IndexPart, IndexRequest, IndexView};
+pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
 pub use search::{
     Answer, Asking, BriefSession, BriefSuggestions, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError,
     FILTERS, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView,
