@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of the engine, the lowest first. Each may use what stands before it.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 25] = [
     "advice",
     "reported",
     "private",
@@ -22,6 +22,7 @@ const LAYERS: [&str; 24] = [
     "sessions",
     "operations",
     "hook",
+    "code",
     "run",
     "naming",
     "jobs",
