@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use engine::chat::{Action, ChatEvent, Image};
-use engine::{ChatRequest, Forked, Plan, Project, Request, Session, TabRecord};
+use engine::{ChatRequest, Forked, Plan, Project, Request, Session, TabRecord, WorkbenchConfig};
 use transcript::{SessionId, SessionName};
 
 use super::document::Document;
@@ -17,6 +17,8 @@ pub(crate) enum Event {
     Paste(String),
     /// The terminal has another size.
     Resize(u16, u16),
+    /// The configuration was read.
+    Configured(Box<WorkbenchConfig>),
     /// The sessions were read, and the directories of this project.
     Sessions(Vec<Session>, Project),
     /// A transcript was read.
@@ -174,6 +176,8 @@ pub(crate) struct Hit {
 
 /// Something to do outside.
 pub(crate) enum Effect {
+    /// Read the configuration.
+    Configure,
     /// Read the sessions.
     LoadSessions,
     /// Read a transcript and lay it out.

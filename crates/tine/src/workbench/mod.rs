@@ -25,15 +25,13 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::sync::mpsc;
 
-use engine::{Context, Tine};
 use ratatui::crossterm;
 
 use crate::Outcome;
 use crate::environment::{self, Surface};
-use crate::keymap::Keymap;
 
-use event::{Effect, Event, Trouble};
-use state::{Message, State};
+use event::{Effect, Event};
+use state::State;
 
 /// Opens the workbench and returns when the user leaves it.
 pub(crate) fn run(surface: &Surface) -> Outcome {
@@ -44,10 +42,6 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
     let home = context.surroundings.home.clone();
     let mut state = State::new(&context.cwd, home, context.clock, surface.zone.clone(), surface.color);
     state.resize(terminal.size()?);
-    match configured_keys(&context) {
-        Ok(keymap) => state.keymap = keymap,
-        Err(message) => state.message = Some(Message::Failed(Trouble { message, hint: None })),
-    }
     workers.send(state.begin());
     terminal.draw(&state)?;
     while let Ok(first) = events.recv() {
@@ -69,13 +63,6 @@ pub(crate) fn run(surface: &Surface) -> Outcome {
         terminal.draw(&state)?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The keys, as configured.
-fn configured_keys(context: &Context) -> Result<Keymap, String> {
-    let tine = Tine::open(context.clone()).map_err(|error| error.to_string())?;
-    let config = tine.config().map_err(|error| error.to_string())?;
-    Keymap::new(&config.workbench.keys).map_err(|error| format!("cannot use the configured keys: {error}"))
 }
 
 impl From<crossterm::event::Event> for Event {

@@ -257,7 +257,7 @@ impl State {
 
     /// The first effects.
     pub(crate) fn begin(&mut self) -> Vec<Effect> {
-        vec![Effect::LoadSessions, Effect::RestoreTabs]
+        vec![Effect::Configure, Effect::LoadSessions, Effect::RestoreTabs]
     }
 
     /// The receiver of keys.

@@ -12,7 +12,7 @@ pub(super) use popup::offered;
 
 use super::event::{Effect, Event, Trouble};
 use super::state::{Message, Popup, Screen, State};
-use crate::keymap::Key;
+use crate::keymap::{Key, Keymap};
 
 /// Handles an event and returns its effects.
 pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
@@ -26,6 +26,13 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             effects.extend(transcript::reread(state));
             effects.extend(chat::resized(state));
             effects
+        }
+        Event::Configured(config) => {
+            match Keymap::new(&config.keys) {
+                Ok(keymap) => state.keymap = keymap,
+                Err(error) => drop(refuse(state, format!("cannot use the configured keys: {error}"), None)),
+            }
+            Vec::new()
         }
         Event::Sessions(sessions, project) => {
             (state.sessions, state.project) = (Some(sessions), project);

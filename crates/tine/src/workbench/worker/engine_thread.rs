@@ -1,0 +1,251 @@
+//! One thread's engine: carries out effects and says what they lead to.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::process::{Command, Stdio};
+#[cfg(test)]
+use std::sync::mpsc;
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use diagnostics::OrLog;
+use engine::{
+    Asking, EMBEDDING, Engine, Limits, Now, Plan, Project, Query, Quiet, SeedText, Session, TabRecord, Target, Tine,
+};
+use jiff::tz::TimeZone;
+use transcript::{BlockKind, State};
+
+use super::picture::read_picture;
+use super::reading::{LARGE, LAST_TURNS};
+use crate::workbench::event::{Effect, Event, Hit, Trouble};
+
+/// How many hits a search shows.
+const HITS: usize = 50;
+
+/// How long the last turn of a session may take to be written.
+const SETTLES_WITHIN: Duration = Duration::from_millis(1500);
+
+/// How often to look whether it is.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// One thread's engine.
+pub(crate) struct EngineThread {
+    pub(super) tine: Tine,
+    pub(super) color: bool,
+    pub(super) zone: TimeZone,
+    /// The sessions of tabs, by what they were looked up with.
+    known: RefCell<HashMap<String, Session>>,
+}
+
+pub(super) fn trouble(error: &engine::Error) -> Trouble {
+    Trouble { message: error.to_string(), hint: error.hint() }
+}
+
+impl EngineThread {
+    pub(crate) fn new(tine: Tine, color: bool, zone: TimeZone) -> Self {
+        EngineThread { tine, color, zone, known: RefCell::default() }
+    }
+
+    /// Carries out an effect and returns what it leads to.
+    #[cfg(test)]
+    pub(crate) fn carry_out(&self, effect: Effect) -> Event {
+        let (events, _) = mpsc::channel();
+        let run = if matches!(effect, Effect::Search { .. }) { EngineThread::search } else { EngineThread::at_desk };
+        run(self, effect, &events).unwrap_or_else(|error| Event::Failed(trouble(&error)))
+    }
+
+    pub(super) fn at_desk(&self, effect: Effect, _events: &Sender<Event>) -> Result<Event, engine::Error> {
+        match effect {
+            Effect::Configure => Ok(Event::Configured(Box::new(self.tine.config()?.workbench.clone()))),
+            Effect::LoadSessions => {
+                let project = Project::of(&self.tine.context().cwd);
+                Ok(Event::Sessions(self.tine.all_sessions(&Quiet)?, project))
+            }
+            Effect::Read { ticket, session, width, full, focus, from } => {
+                let session = self.tine.refresh(&session).unwrap_or(*session);
+                let large = || session.view.turns.saturating_sub(LAST_TURNS);
+                let from = from.unwrap_or_else(|| if session.size < LARGE { 0 } else { large() });
+                let document = match focus {
+                    true => self.focused(&session, width, from)?,
+                    false => self.lay_out(&session, width, full, |block| block.turn >= from)?,
+                };
+                Ok(Event::Transcript { ticket, document, from })
+            }
+            Effect::TakeTurn { session, turn } => Ok(Event::Taken(self.turn_as_markdown(&session, turn)?)),
+            Effect::CompleteCommand(words) => {
+                let choices = self.complete_command(&words);
+                Ok(Event::CommandCompletions { words, choices })
+            }
+            Effect::Plan { ticket, mut request } => {
+                self.settle(&mut request.source);
+                let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
+                let turn = request.turns.unwrap_or(request.source.view.turns);
+                let is_small = request.source.size < LARGE;
+                let prompt = if is_small { self.prompt_of(&request.source, turn)? } else { None };
+                Ok(Event::Planned { ticket, plan, prompt })
+            }
+            Effect::Fork { plan, edit } => self.fork(&plan, edit),
+            Effect::ReadTab { ticket, session, width, full, hide_acknowledgement } => {
+                let (document, prompts) = self.read_tab(&session, width, full, hide_acknowledgement)?;
+                Ok(Event::TabHistory { ticket, document, prompts })
+            }
+            Effect::RefreshTab { tab, session } => self.refresh_tab(tab, &session),
+            Effect::RestoreTabs => self.restore_tabs(),
+            Effect::RememberTabs(tabs) => {
+                TabRecord::remember(&self.tine, &tabs)?;
+                Ok(Event::Ignored)
+            }
+            Effect::SendElsewhere { tab, session, text } => {
+                let path = session.view.path.to_string_lossy().into_owned();
+                self.tine.send(&Target::Session(session), &text, false, None)?;
+                self.refresh_tab(tab, &path)
+            }
+            Effect::FocusPane(session) => {
+                self.tine.focus(&Target::Session(session))?;
+                Ok(Event::Ignored)
+            }
+            Effect::Complete { tab, word, directory } => {
+                let choices = self.files(&directory, word.trim_start_matches('@'));
+                Ok(Event::Completions { tab, word, choices })
+            }
+            Effect::ReadPicture { tab, path } => Ok(match read_picture(&path) {
+                Ok(image) => Event::Picture { tab, image },
+                Err(message) => Event::Failed(Trouble { message, hint: None }),
+            }),
+            Effect::Run(words) => Ok(self.run(words)),
+            Effect::Rename(session, name) => {
+                let old = session.view.label().to_owned();
+                self.tine.rename(&session, &name)?;
+                Ok(Event::Done(format!("renamed {old} to {name}; u undoes it")))
+            }
+            Effect::Undo => {
+                let undone = self.tine.undo(None, false)?;
+                Ok(Event::Done(format!("undid: {}", undone.what)))
+            }
+            Effect::Search { .. }
+            | Effect::OpenChat { .. }
+            | Effect::Act { .. }
+            | Effect::SettleChat { .. }
+            | Effect::CloseChat { .. }
+            | Effect::Edit { .. }
+            | Effect::HandOver { .. }
+            | Effect::Copy(_)
+            | Effect::Watch(_)
+            | Effect::Quit => Ok(Event::Ignored),
+        }
+    }
+
+    /// Reads a session again. An agent may write the end of a turn a moment after reporting it.
+    fn settle(&self, session: &mut Session) {
+        let begun = Instant::now();
+        loop {
+            match self.tine.refresh(session).or_log("look at the source of a fork") {
+                Some(now) => *session = now,
+                None => return,
+            }
+            if session.view.state != State::Busy || begun.elapsed() > SETTLES_WITHIN {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Creates a fork, and reads the prompt for the user to change from its source.
+    fn fork(&self, plan: &Plan, edit: Option<(u32, Box<Session>)>) -> Result<Event, engine::Error> {
+        let prompt = edit.map(|(turn, source)| self.prompt_of(&source, turn)).transpose()?.flatten();
+        let forked = Box::new(self.tine.apply_fork(plan, &Quiet)?);
+        let session = self.find(&forked.session.path.to_string_lossy()).or_log("read the fork again").map(Box::new);
+        Ok(Event::Forked { forked, session, prompt })
+    }
+
+    fn prompt_of(&self, session: &Session, turn: u32) -> Result<Option<String>, engine::Error> {
+        let mut blocks = self.tine.read(session, Some(turn), SeedText::Folded)?;
+        let mut found = None;
+        while let Some(block) = blocks.next_block() {
+            if let (BlockKind::Prompt { text, steer: false }, true) =
+                (block.kind, block.turn == turn && block.depth == 0)
+            {
+                found = Some(text);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The session of a tab, as its file says now. A session that the agent has only begun to write is read
+    /// again after the next turn.
+    fn refresh_tab(&self, tab: u64, session: &str) -> Result<Event, engine::Error> {
+        let session = self.find(session).or_log("look at the session of a tab").map(Box::new);
+        Ok(Event::TabSession { tab, session })
+    }
+
+    /// A session by its id or its path. One that was found before costs a look at its own file only.
+    fn find(&self, session: &str) -> Result<Session, engine::Error> {
+        let known = self.known.borrow().get(session).cloned();
+        let now = known.and_then(|known| self.tine.refresh(&known).or_log("look at a known session"));
+        let found = match now {
+            Some(now) => now,
+            None => self.tine.resolve_among(&self.tine.all_sessions(&Quiet)?, session)?.session,
+        };
+        self.known.borrow_mut().insert(session.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    /// The sessions whose tabs were open. Deleted ones get no tab.
+    fn restore_tabs(&self) -> Result<Event, engine::Error> {
+        let records = TabRecord::all(&self.tine)?;
+        if records.is_empty() {
+            return Ok(Event::Ignored);
+        }
+        let sessions = self.tine.all_sessions(&Quiet)?;
+        let of = |record: &TabRecord| {
+            sessions.iter().find(|session| session.view.agent == record.agent && session.view.id == record.id).cloned()
+        };
+        Ok(Event::Tabs(records.iter().filter_map(of).collect()))
+    }
+
+    /// Runs a tine command, as in a shell without a terminal.
+    fn run(&self, words: Vec<String>) -> Event {
+        let context = self.tine.context();
+        let mut command = Command::new(&context.program);
+        command.args(&words).current_dir(&context.cwd).stdin(Stdio::null());
+        match command.output() {
+            Ok(output) => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (out, err) = (text(&output.stdout), text(&output.stderr));
+                let output_text = if out.trim().is_empty() { err } else { out };
+                Event::Ran { words, success: output.status.success(), output: output_text }
+            }
+            Err(error) => Event::Failed(Trouble { message: format!("cannot run tine: {error}"), hint: None }),
+        }
+    }
+
+    /// Keywords first, because they are fast; then meaning as well.
+    pub(super) fn search(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
+        let Effect::Search { ticket, query } = effect else { return Ok(Event::Ignored) };
+        let now = Now { time: self.tine.context().clock.now(), zone: self.zone.clone() };
+        let limits = Limits::default();
+        let mut query = Query::parse(&query, &limits, &now)?;
+        let mut ask = |engine| {
+            query.engine = engine;
+            let asking = Asking {
+                query: &query,
+                limits: &limits,
+                limit: HITS,
+                embedding: EMBEDDING,
+                progress: &Quiet,
+                indexing: &Quiet,
+            };
+            let answer = self.tine.search(asking)?;
+            let hit = |found: &engine::Found| Hit {
+                session: found.session.clone(),
+                turn: found.turn,
+                snippet: transcript::text::one_line(&found.snippet.text),
+            };
+            Ok::<_, engine::Error>(answer.results.iter().map(hit).collect())
+        };
+        let hits = ask(Engine::Words)?;
+        let _ = events.send(Event::Found { ticket, hits, complete: false });
+        Ok(Event::Found { ticket, hits: ask(Engine::Auto)?, complete: true })
+    }
+}

@@ -1,0 +1,123 @@
+//! Threads that carry out effects and report back. One changes things, one reads transcripts, one searches, one holds
+//! the chats; each has its own engine, so that a slow search blocks neither the list nor a chat.
+
+mod chats;
+mod completion;
+mod engine_thread;
+mod picture;
+mod reading;
+mod watch;
+
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+use engine::{Context, Tine};
+use jiff::tz::TimeZone;
+
+use self::chats::hold_chats;
+pub(crate) use self::engine_thread::EngineThread;
+use self::engine_thread::trouble;
+pub(crate) use self::picture::base64;
+use self::watch::keep_watch;
+use super::event::{Effect, Event, Trouble};
+use crate::environment::Surface;
+
+/// The threads that take effects.
+pub(crate) struct Workers {
+    desk: Sender<Effect>,
+    search: Sender<Effect>,
+    reader: Sender<Effect>,
+    watch: Sender<Effect>,
+    chats: Option<Sender<Effect>>,
+    closing: Option<JoinHandle<()>>,
+}
+
+/// Starts the threads.
+pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>) -> Workers {
+    let begin = |run: fn(&EngineThread, Effect, &Sender<Event>) -> Result<Event, engine::Error>| {
+        let (sender, effects) = mpsc::channel();
+        let (context, events, zone) = (context.clone(), events.clone(), surface.zone.clone());
+        let color = surface.color;
+        thread::spawn(move || work(context, color, zone, &effects, &events, run));
+        sender
+    };
+    let (chats, effects) = mpsc::channel();
+    let (own, reports) = (context.clone(), events.clone());
+    let closing = thread::spawn(move || hold_chats(own, &effects, &reports));
+    let (watch, effects) = mpsc::channel();
+    let reports = events.clone();
+    thread::spawn(move || keep_watch(&effects, &reports));
+    let (desk, search, reader) =
+        (begin(EngineThread::at_desk), begin(EngineThread::search), begin(EngineThread::at_desk));
+    Workers { desk, search, reader, watch, chats: Some(chats), closing: Some(closing) }
+}
+
+impl Workers {
+    pub(crate) fn send(&self, effects: Vec<Effect>) {
+        for effect in effects {
+            let to = match effect {
+                Effect::Search { .. } => Some(&self.search),
+                Effect::Watch(_) => Some(&self.watch),
+                Effect::Read { .. } | Effect::ReadTab { .. } => Some(&self.reader),
+                Effect::OpenChat { .. } | Effect::Act { .. } | Effect::SettleChat { .. } | Effect::CloseChat { .. } => {
+                    self.chats.as_ref()
+                }
+                _ => Some(&self.desk),
+            };
+            // A thread that has ended has reported why.
+            let _ = to.map(|to| to.send(effect));
+        }
+    }
+}
+
+impl Drop for Workers {
+    /// Ends the agents of all chats and waits for them.
+    fn drop(&mut self) {
+        self.chats = None;
+        if let Some(closing) = self.closing.take() {
+            let _ = closing.join();
+        }
+    }
+}
+
+fn work(
+    context: Context,
+    color: bool,
+    zone: TimeZone,
+    effects: &Receiver<Effect>,
+    events: &Sender<Event>,
+    run: fn(&EngineThread, Effect, &Sender<Event>) -> Result<Event, engine::Error>,
+) {
+    let tine = match Tine::open(context) {
+        Ok(tine) => tine,
+        Err(error) => return drop(events.send(Event::Failed(trouble(&error)))),
+    };
+    let worker = EngineThread::new(tine, color, zone);
+    while let Ok(first) = effects.recv() {
+        let waiting: Vec<Effect> = std::iter::once(first).chain(effects.try_iter()).collect();
+        for effect in without_outdated(waiting) {
+            let event = run(&worker, effect, events).unwrap_or_else(|error| Event::Failed(trouble(&error)));
+            let warnings = worker.tine.take_warnings().into_iter();
+            let warnings = warnings.map(|message| Event::Failed(Trouble { message, hint: None }));
+            for event in std::iter::once(event).chain(warnings) {
+                if events.send(event).is_err() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Moving through a list requests more transcripts than can be read: only the last request of each kind counts.
+fn without_outdated(effects: Vec<Effect>) -> Vec<Effect> {
+    let kind = |effect: &Effect| match effect {
+        Effect::LoadSessions => Some(0),
+        Effect::Read { .. } => Some(1),
+        Effect::Search { .. } => Some(2),
+        Effect::Plan { .. } => Some(3),
+        _ => None,
+    };
+    let kinds: Vec<Option<u8>> = effects.iter().map(kind).collect();
+    let is_last = |place: usize| kinds[place].is_none() || !kinds[place + 1..].contains(&kinds[place]);
+    effects.into_iter().enumerate().filter(|(place, _)| is_last(*place)).map(|(_, effect)| effect).collect()
+}
