@@ -3,10 +3,10 @@
 //! The ref `refs/tine/snapshots/AGENT/SESSION/TURN-MOMENT-KEY` names the turn three times: by session and number for
 //! people, and by the turn's fingerprint for tine. The fingerprint is the same in a session and in its forks, and
 //! different for a turn that replaces another one after a rewind. The commit's tree holds the bytes of the files as they
-//! were on disk, and its message what was left out ([`message`]).
+//! were on disk, and its message what was left out ([`trailers`]).
 
-mod message;
 mod refs;
+mod trailers;
 
 use std::path::PathBuf;
 
@@ -16,8 +16,8 @@ use crate::code::Result;
 use crate::ctx::Ctx;
 use crate::sessions::session::Session;
 
-pub use message::{LeftOut, Reason};
 pub use refs::Moment;
+pub use trailers::{LeftOut, Reason};
 
 /// The tree that was recorded for a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub fn find(ctx: &Ctx, session: &Session, turn: u32) -> Result<Option<Snapshot>>
     let directory = session.view.cwd.as_deref().filter(|cwd| git.is_in_repository(cwd));
     let (Some(key), Some(directory)) = (key, directory) else { return Ok(None) };
     let found = refs::of_turn(&git, directory, session.view.agent, *key)?;
-    let is_own = |found: &&refs::Found| found.name.session == session.view.id;
+    let is_own = |found: &&refs::SnapshotRef| found.name.session == session.view.id;
     let best = found.iter().max_by_key(|found| (found.name.moment == Moment::End, is_own(found), found.name.turn));
     best.map(|found| Ok(Snapshot { turn, ..found.read()? })).transpose()
 }
@@ -87,7 +87,7 @@ mod tests {
         let keys = tine.ctx.adapter(session.view.agent).scan(&session.view.path).turn_keys;
         let tree = git(&world, &["rev-parse", "HEAD^{tree}"]);
         let left_out = vec![LeftOut { path: ".env".into(), reason: Reason::Secret }];
-        let message = message::Message { worktree: world.repository.clone(), head: None, left_out: left_out.clone() };
+        let message = trailers::Trailers { worktree: world.repository.clone(), head: None, left_out: left_out.clone() };
         let commit = git(&world, &["commit-tree", &tree, "-m", &message.write("one")]);
         let name = |turn: u32, moment| refs::Name {
             agent: session.view.agent,

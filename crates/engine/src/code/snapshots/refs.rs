@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use transcript::{Agent, SessionId};
 
 use super::Snapshot;
-use super::message::Message;
+use super::trailers::Trailers;
 use crate::code::{Error, Result};
 use crate::workspace::git::Git;
 use crate::workspace::git::refs::CommitRef;
@@ -73,16 +73,16 @@ impl Name {
 
 /// A snapshot in a repository.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct SnapshotRef {
     pub name: Name,
     at: CommitRef,
 }
 
-impl Found {
+impl SnapshotRef {
     /// Everything about it.
     pub(super) fn read(&self) -> Result<Snapshot> {
         let unknown = || Error::UnknownSnapshot(self.at.name.clone());
-        let Message { worktree, head, left_out } = Message::read(&self.at.message).ok_or_else(unknown)?;
+        let Trailers { worktree, head, left_out } = Trailers::read(&self.at.message).ok_or_else(unknown)?;
         Ok(Snapshot {
             repository: worktree,
             tree: self.at.tree.clone(),
@@ -97,14 +97,14 @@ impl Found {
 }
 
 /// The snapshots of a turn, in all sessions that contain it.
-pub(super) fn of_turn(git: &Git, directory: &Path, agent: Agent, key: u64) -> Result<Vec<Found>> {
+pub(super) fn of_turn(git: &Git, directory: &Path, agent: Agent, key: u64) -> Result<Vec<SnapshotRef>> {
     found(git, directory, &format!("{ROOT}{agent}/*/*-{key:016x}"))
 }
 
 /// The snapshots whose refs match a pattern. Other refs are none of ours.
-fn found(git: &Git, directory: &Path, pattern: &str) -> Result<Vec<Found>> {
+fn found(git: &Git, directory: &Path, pattern: &str) -> Result<Vec<SnapshotRef>> {
     let refs = git.commit_refs(directory, pattern)?.into_iter();
-    Ok(refs.filter_map(|at| Some(Found { name: Name::of_ref(&at.name)?, at })).collect())
+    Ok(refs.filter_map(|at| Some(SnapshotRef { name: Name::of_ref(&at.name)?, at })).collect())
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl Reason {
 
 /// What a snapshot's commit says besides its tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct Trailers {
     /// The top of the working tree.
     pub worktree: PathBuf,
     /// The commit that was checked out.
@@ -58,7 +58,7 @@ const WORKTREE: &str = "Tine-Worktree";
 const HEAD: &str = "Tine-Head";
 const LEFT_OUT: &str = "Tine-Left-Out";
 
-impl Message {
+impl Trailers {
     /// The message, below `subject`.
     pub(super) fn write(&self, subject: &str) -> String {
         let mut text = format!("{subject}\n\n{WORKTREE}: {}\n", encode(&self.worktree));
@@ -89,7 +89,7 @@ impl Message {
                 _ => {}
             }
         }
-        Some(Message { worktree: worktree?, head, left_out })
+        Some(Trailers { worktree: worktree?, head, left_out })
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn a_message_is_read_as_it_was_written() {
         let left_out = |path: &[u8], reason| LeftOut { path: to_path(path), reason };
-        let message = Message {
+        let message = Trailers {
             worktree: "/work/a b/100%\nof it".into(),
             head: Some("0123".into()),
             left_out: vec![
@@ -143,12 +143,12 @@ mod tests {
             ],
         };
         let text = message.write("End of turn 3");
-        assert_eq!(Message::read(&text), Some(message), "{text}");
-        let message = Message { worktree: "/work".into(), head: None, left_out: Vec::new() };
+        assert_eq!(Trailers::read(&text), Some(message), "{text}");
+        let message = Trailers { worktree: "/work".into(), head: None, left_out: Vec::new() };
         assert_eq!(message.write("x"), "x\n\nTine-Worktree: /work\n");
-        assert_eq!(Message::read("x\n\nTine-Worktree: /work\nTine-Later: what\n"), Some(message));
+        assert_eq!(Trailers::read("x\n\nTine-Worktree: /work\nTine-Later: what\n"), Some(message));
         for foreign in ["", "x", "x\n\nTine-Head: 1\n", "x\n\nno trailer", "x\n\nTine-Worktree: %zz\n"] {
-            assert_eq!(Message::read(foreign), None, "{foreign:?}");
+            assert_eq!(Trailers::read(foreign), None, "{foreign:?}");
         }
     }
 }
