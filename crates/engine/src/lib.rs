@@ -4,6 +4,8 @@
 //! in `transcript`.
 
 mod advice;
+#[allow(dead_code, reason = "the commands that use it follow")]
+mod code;
 mod config;
 mod context;
 mod ctx;
@@ -36,6 +38,8 @@ mod workspace;
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
+pub use code::error::Error as CodeError;
+pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
 pub use config::error::Error as ConfigError;
 pub use config::notes_for;
 pub use config::{

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of the engine, the lowest first. Each may use what stands before it.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 25] = [
     "advice",
     "reported",
     "private",
@@ -23,6 +23,7 @@ const LAYERS: [&str; 24] = [
     "sessions",
     "operations",
     "hook",
+    "code",
     "run",
     "naming",
     "jobs",
