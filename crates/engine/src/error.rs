@@ -5,7 +5,7 @@ use agents::ProgramError;
 use transcript::NameError;
 
 use crate::advice::{Advice, Cancelled, FileError, lift};
-use crate::{config, fork, naming, operations, program, registry, run, search, sessions, setup, workspace};
+use crate::{code, config, fork, naming, operations, program, registry, run, search, sessions, setup, workspace};
 
 /// The result of anything in the engine.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -37,6 +37,9 @@ pub enum Error {
     /// An operation.
     #[error(transparent)]
     Operations(operations::Error),
+    /// The code of an earlier turn.
+    #[error(transparent)]
+    Code(code::Error),
     /// A running agent.
     #[error(transparent)]
     Run(run::Error),
@@ -58,6 +61,7 @@ lift!(workspace as Workspace, passes File);
 lift!(program as Program, passes Config);
 lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
 lift!(operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions);
+lift!(code as Code, passes File, Config, Workspace, Registry);
 lift!(run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions);
 lift!(naming as Naming, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run);
 lift!(fork as Fork, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming);
@@ -101,6 +105,7 @@ impl Error {
             Error::Program(error) => error.advice(),
             Error::Sessions(error) => error.advice(),
             Error::Operations(error) => error.advice(),
+            Error::Code(error) => error.advice(),
             Error::Run(error) => error.advice(),
             Error::Naming(error) => error.advice(),
             Error::Fork(error) => error.advice(),

@@ -4,6 +4,8 @@
 //! in `transcript`.
 
 mod advice;
+#[allow(dead_code, reason = "the commands that use it follow")]
+mod code;
 mod config;
 mod context;
 mod ctx;
@@ -36,6 +38,8 @@ mod workspace;
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
+pub use code::error::Error as CodeError;
+pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
 pub use config::error::Error as ConfigError;
 pub use config::notes_for;
 pub use config::{
@@ -82,10 +86,10 @@ pub use run::view::{AnswerView, OverviewView, ReadText, ReadView, SentView, Targ
 pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexTrouble};
-pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
-pub use search::upkeep::{IndexPart, IndexRequest, IndexView};
 #[cfg(feature = "semantic")]
-pub use search::vectors::path as vectors_file;
+pub use search::index::embeddings::vectors::path as vectors_file;
+pub use search::index::upkeep::{IndexPart, IndexRequest, IndexView};
+pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
 pub use search::{
     Answer, Asking, BriefSession, BriefSuggestions, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError,
     FILTERS, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView,

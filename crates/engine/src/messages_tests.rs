@@ -16,7 +16,7 @@ fn every_error_is_in_docs_messages() {
             $(write_folder(&mut text, stringify!($folder), &crate::$folder::error::samples(), |error| error.advice());)*
         };
     }
-    folders!(config, workspace, registry, program, sessions, operations, run, naming, fork, search, setup);
+    folders!(config, workspace, registry, program, sessions, operations, code, run, naming, fork, search, setup);
     testkit::golden::assert_file("docs/messages/errors.txt", &text);
 }
 

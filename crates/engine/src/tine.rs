@@ -137,7 +137,7 @@ impl Tine {
     /// Searches sessions. Updates the index first, for a few seconds at most, and rebuilds it if it is damaged. If a
     /// phrase is not found, searches for its words and adds a notice.
     pub fn search(&self, asking: Asking<'_>) -> Result<Answer> {
-        Ok(crate::search::search(&self.ctx, asking)?)
+        Ok(crate::search::request::search(&self.ctx, asking)?)
     }
 
     /// Ranks past sessions by how well they fit an intent. Changes nothing but the index.
@@ -157,12 +157,12 @@ impl Tine {
         progress: &dyn Progress,
         indexing: &dyn IndexProgress,
     ) -> Result<IndexStatus> {
-        Ok(crate::search::upkeep::update_index(&self.ctx, request, progress, indexing)?)
+        Ok(crate::search::index::upkeep::update_index(&self.ctx, request, progress, indexing)?)
     }
 
     /// The state of the index, without changing it.
     pub fn index_status(&self, progress: &dyn Progress) -> Result<IndexStatus> {
-        Ok(crate::search::upkeep::index_status(&self.ctx, progress)?)
+        Ok(crate::search::index::upkeep::index_status(&self.ctx, progress)?)
     }
 
     /// Where a fork of a found session would work, or why it cannot be forked as requested; without a request, as a whole

@@ -1,11 +1,12 @@
-//! The engine's folders depend on each other in one direction. This test reads the source and fails on an import that points
-//! up, or that goes around the folders through the crate's root, and on SQL outside `registry/`.
+//! The engine's folders depend on each other in one direction, and so do the folders of `search/`. This test reads the source
+//! and fails on an import that points up, or that goes around the folders through the crate's root, and on SQL outside
+//! `registry/`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of the engine, the lowest first. Each may use what stands before it.
-const LAYERS: [&str; 24] = [
+const LAYERS: [&str; 25] = [
     "advice",
     "reported",
     "private",
@@ -22,6 +23,7 @@ const LAYERS: [&str; 24] = [
     "sessions",
     "operations",
     "hook",
+    "code",
     "run",
     "naming",
     "jobs",
@@ -31,6 +33,9 @@ const LAYERS: [&str; 24] = [
     "error",
     "tine",
 ];
+
+/// The same of the files and folders in `search/`.
+const SEARCH: [&str; 9] = ["error", "query", "index", "rank", "show", "qmd", "request", "smart", "view"];
 
 /// What only SQL and those who send it contain.
 const SQL: [&str; 6] = ["rusqlite", "SELECT ", "INSERT ", "UPDATE ", "DELETE FROM ", "PRAGMA "];
@@ -45,11 +50,11 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The first words of all paths behind `crate::` in a text, those in braces included.
-fn first_words(text: &str) -> Vec<String> {
+/// The first words of all paths in a text that begin with `prefix`, those in braces included.
+fn first_words(text: &str, prefix: &str) -> Vec<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let mut words = Vec::new();
-    for (at, found) in text.match_indices("crate::") {
+    for (at, found) in text.match_indices(prefix) {
         let rest = &text[at + found.len()..];
         let Some(group) = rest.strip_prefix('{') else {
             words.push(word(rest));
@@ -81,18 +86,16 @@ fn code(text: &str) -> String {
     text[..tests].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-#[test]
-fn folders_depend_on_each_other_in_one_direction() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+/// The imports in `folder` that point up in its `layers`. `prefix` is how a path into the folder begins.
+fn upward_imports(folder: &Path, layers: &[&str], prefix: &str) -> Vec<String> {
     let mut files = Vec::new();
-    sources(&root, &mut files);
-    assert!(files.len() > 100, "{} files in {}", files.len(), root.display());
-    let rank = |layer: &str| LAYERS.iter().position(|known| *known == layer);
+    sources(folder, &mut files);
+    let rank = |layer: &str| layers.iter().position(|known| *known == layer);
     let mut wrong = Vec::new();
     for path in files {
-        let relative = path.strip_prefix(&root).expect("a file of the engine").to_string_lossy().into_owned();
+        let relative = path.strip_prefix(folder).expect("a file of the folder").to_string_lossy().into_owned();
         let is_test = relative.ends_with("tests.rs") || relative == "test_world.rs";
-        if relative == "lib.rs" || is_test {
+        if relative == "lib.rs" || relative == "mod.rs" || is_test {
             continue;
         }
         let own = relative.split('/').next().unwrap_or_default().trim_end_matches(".rs");
@@ -105,13 +108,45 @@ fn folders_depend_on_each_other_in_one_direction() {
             continue;
         }
         let text = code(&fs::read_to_string(&path).expect("a text"));
-        for used in first_words(&text).into_iter().filter(|used| used != own) {
+        for used in first_words(&text, prefix).into_iter().filter(|used| used != own) {
             match rank(&used) {
                 Some(rank) if rank < own_rank => {}
                 Some(_) => wrong.push(format!("{relative}: `{used}` stands above `{own}`")),
-                None => wrong.push(format!("{relative}: `crate::{used}` goes around the folders")),
+                None => wrong.push(format!("{relative}: `{prefix}{used}` goes around the folders")),
             }
         }
+    }
+    wrong
+}
+
+#[test]
+fn folders_depend_on_each_other_in_one_direction() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 100, "{} files in {}", files.len(), root.display());
+    let wrong = upward_imports(&root, &LAYERS, "crate::");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The folders of `search/` name each other by full paths; `super` stays inside of one.
+#[test]
+fn the_steps_of_a_search_depend_on_each_other_in_one_direction() {
+    let search = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/search");
+    let mut wrong = upward_imports(&search, &SEARCH, "crate::search::");
+    for layer in SEARCH {
+        // A file in the folder `search` itself would leave its layer with `super`; one in a folder below, with two.
+        for (path, prefix) in [(format!("{layer}.rs"), "super::"), (format!("{layer}/mod.rs"), "super::")] {
+            let Ok(text) = fs::read_to_string(search.join(&path)) else { continue };
+            let text = code(&text);
+            wrong.extend(first_words(&text, prefix).into_iter().map(|used| format!("{path}: `{prefix}{used}`")));
+        }
+    }
+    let mut files = Vec::new();
+    sources(&search, &mut files);
+    for path in files.iter().filter(|path| path.components().count() == search.components().count() + 2) {
+        let text = code(&fs::read_to_string(path).expect("a text"));
+        wrong.extend(text.contains("super::super::").then(|| format!("{}: `super::super`", path.display())));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -164,7 +199,8 @@ fn the_facade_stays_thin() {
 #[test]
 fn paths_are_found_in_braces_too() {
     let text = "use crate::{a::{B, C}, d};\nuse crate::e::F; crate::g::h()";
-    assert_eq!(first_words(text), ["a", "d", "e", "g"]);
+    assert_eq!(first_words(text, "crate::"), ["a", "d", "e", "g"]);
+    assert_eq!(first_words("use crate::search::{query::Query, rank};", "crate::search::"), ["query", "rank"]);
     for attribute in ["#[cfg(test)]", "#[cfg(all(test, unix))]"] {
         assert_eq!(code(&format!("a // crate::b\n{attribute}\nmod tests {{\n    use crate::c;\n}}")), "a ");
     }

@@ -16,10 +16,13 @@ use diagnostics::OrLog;
 use serde::Deserialize;
 use transcript::{BlockKind, SessionId, text};
 
-use super::{Answer, EngineError, Found, Grounds, Limits, Missing, Query, Snippet, gone};
 use crate::ctx::Ctx;
-use crate::search;
-use crate::search::Result;
+use crate::search::error::Result;
+use crate::search::index::work::Missing;
+use crate::search::query::{Limits, Query, limits};
+use crate::search::rank::Grounds;
+use crate::search::show::snippet::Snippet;
+use crate::search::show::{Answer, EngineError, Found, exported};
 use crate::sessions::catalog::Progress;
 use crate::sessions::project::Project;
 use crate::sessions::session::Session;
@@ -58,7 +61,7 @@ pub(crate) fn search_qmd(
     limit: usize,
     progress: &dyn Progress,
 ) -> Result<Answer> {
-    let limits = search::limits(ctx, query, given);
+    let limits = limits::resolved(ctx, query, given);
     let mut answer = Answer {
         query: query.text.clone(),
         engine: RECENT,
@@ -181,9 +184,9 @@ fn results_of_qmd(
                 Some(Found { score, turn, snippet, source, ..recent(session.clone()) })
             }
             Some((id, None)) if !asked.known.contains(id) => SessionId::new(id.clone()).ok().and_then(|id| {
-                let session = gone::Header(header.as_deref().unwrap_or_default()).session(id, file);
-                let is_asked = gone::is_asked(&session.view, asked.limits);
-                is_asked.then(|| gone::found(session, snippet, score, document.file.clone()))
+                let session = exported::Header(header.as_deref().unwrap_or_default()).session(id, file);
+                let is_asked = exported::is_asked(&session.view, asked.limits);
+                is_asked.then(|| exported::found(session, snippet, score, document.file.clone()))
             }),
             _ => None,
         };

@@ -4,8 +4,10 @@ use jiff::tz::TimeZone;
 use testkit::build::ClaudeSession;
 use transcript::Agent;
 
-use super::{Answer, Asking, EMBEDDING, Engine, Limits, Now, Query};
 use crate::registry::SeedNote;
+use crate::search::query::{Engine, Limits, Now, Query};
+use crate::search::request::{Asking, EMBEDDING};
+use crate::search::show::Answer;
 use crate::sessions::catalog::Quiet;
 use crate::test_world::World;
 
@@ -60,7 +62,7 @@ fn a_seeded_fork_does_not_outrank_its_source() {
             assert_eq!(ids(&answer)[0], SOURCE, "{words}: {answer:#?}");
             assert_eq!(answer.results[0].turn, 1, "{words}: {answer:#?}");
             assert_eq!(answer.results[0].forks, [&SEEDED[..8]], "{words}: {answer:#?}");
-            let shown = |found: &super::Found| found.snippet.text.clone();
+            let shown = |found: &crate::search::show::Found| found.snippet.text.clone();
             let raw: Vec<String> = answer.results.iter().map(shown).filter(|text| text.contains("<<<")).collect();
             assert!(raw.is_empty(), "{words}: {raw:?}");
         }

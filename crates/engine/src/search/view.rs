@@ -4,11 +4,12 @@ use jiff::Timestamp;
 use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView};
 
-use super::smart::{Choice, Suggestions};
-use super::{Answer, EngineError, RECENT};
 use crate::fork::{ForkView, Method};
 use crate::reported::ReportedError;
 use crate::run::places::Pane;
+use crate::search::qmd::RECENT;
+use crate::search::show::{Answer, EngineError};
+use crate::search::smart::{Choice, Suggestions};
 use crate::sessions::session::Session;
 
 /// What a search found.

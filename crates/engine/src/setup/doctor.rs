@@ -10,7 +10,7 @@ use crate::ctx::Ctx;
 use crate::program;
 use crate::run::profile;
 use crate::search::IndexStatus;
-use crate::search::upkeep;
+use crate::search::index::upkeep;
 use crate::sessions::catalog;
 use crate::sessions::catalog::Progress;
 use crate::setup;

@@ -5,12 +5,10 @@ use transcript::{State, text};
 
 use crate::advice::Advice;
 use crate::ctx::Ctx;
-use crate::fork::plan;
-use crate::fork::{Request, Where, Workspace};
-use crate::program;
-use crate::search::Error;
-use crate::search::Found;
-use crate::sessions;
+use crate::fork::{Request, Where, Workspace, plan};
+use crate::search::error::Error;
+use crate::search::show::Found;
+use crate::{program, sessions};
 
 /// A result that fits less well than this part of the best one is about something else.
 const AS_GOOD: f32 = 0.5;

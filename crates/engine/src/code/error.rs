@@ -1,0 +1,58 @@
+//! What can go wrong with the code of an earlier turn.
+
+use transcript::text::one_line;
+
+use crate::advice::{Advice, FileError, lift};
+use crate::{config, registry, workspace};
+
+/// The result of anything about the code of an earlier turn.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error about the code of an earlier turn.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The commit of a snapshot was not made by tine, or by a newer one.
+    #[error("the snapshot `{}` has an unknown format", one_line(.0))]
+    UnknownSnapshot(String),
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The configuration.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// The repository.
+    #[error(transparent)]
+    Workspace(workspace::Error),
+    /// The registry.
+    #[error(transparent)]
+    Registry(#[from] registry::Error),
+}
+
+lift!(workspace as Workspace, passes File);
+
+impl Error {
+    /// The kind and the hint.
+    pub fn advice(&self) -> Advice {
+        match self {
+            Error::UnknownSnapshot(name) => Advice::new(
+                "unknown_snapshot",
+                format!(
+                    "update tine; to delete the snapshot, run `git update-ref -d {}` in its repository",
+                    one_line(name)
+                ),
+            ),
+            Error::File(error) => error.advice(),
+            Error::Config(error) => error.advice(),
+            Error::Workspace(error) => error.advice(),
+            Error::Registry(error) => error.advice(),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn samples() -> Vec<Error> {
+    crate::advice::samples![
+        UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into());
+        wraps File, Config, Workspace, Registry
+    ]
+}
