@@ -459,9 +459,9 @@ impl Reader {
 
     fn move_by(&mut self, lines: isize) {
         let moved = |line: usize| line.saturating_add_signed(lines);
-        self.top = moved(self.top);
         self.cursor = self.cursor.map(moved);
         self.found = self.found.map(moved);
+        self.top = moved(self.top);
     }
 
     /// Drops pages that are far from the screen while there are too many.
