@@ -374,7 +374,7 @@ fn open(desk: &Desk, forked: &Forked, options: &Options, to_json: &dyn Fn(ForkVi
             }
             (Place::Here, None) => ui::print_message(&done),
             (Place::In(_), None) => {
-                ui::print_message(&format!("{done}, in {}", place::describe_pane(opened.pane.as_ref())))
+                ui::print_message(&format!("{done}, in {}", place::describe_pane(opened.pane.as_ref())));
             }
             (_, None) if plan.keeps_seed => {
                 ui::print_message(&format!("{done}; start it with:"));
