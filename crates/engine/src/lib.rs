@@ -83,7 +83,7 @@ pub use run::place::{Place, PlaceView, UnknownPlace};
 pub use run::places::{Pane, Spot, Terminal, Unit};
 pub use run::profile::{KeptFile, Launch, LaunchRequest, Profile, launch_variables, shown_variables};
 pub use run::status::{StartedSession, Status, StatusSession};
-pub use run::view::{AnswerView, OverviewView, ReadText, ReadView, SentView, TargetView};
+pub use run::view::{AnswerView, OutcomeView, OverviewView, ReadText, ReadView, SentView, TargetView};
 pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexProblem};

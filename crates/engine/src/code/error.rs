@@ -2,7 +2,7 @@
 
 use transcript::text::one_line;
 
-use crate::advice::{Advice, FileError, lift};
+use crate::advice::{Advice, FileError, wraps};
 use crate::{config, registry, workspace};
 
 /// The result of anything about the code of an earlier turn.
@@ -24,19 +24,19 @@ pub enum Error {
     },
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// The repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
 }
 
-lift!(workspace as Workspace, passes File);
+wraps!(File, Config, Workspace, Registry);
 
 impl Error {
     /// The kind and the hint.
@@ -53,10 +53,7 @@ impl Error {
                 "no_code",
                 "`snapshots.enabled = true` in the configuration file records the code of future turns",
             ),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

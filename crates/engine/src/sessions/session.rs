@@ -447,7 +447,8 @@ impl Listing {
     pub(crate) fn new(mut entries: Vec<Entry>, knowledge: Knowledge, handles: HashMap<SessionId, String>) -> Self {
         entries.sort_by(|a, b| {
             let number = |entry: &Entry| knowledge.made(&entry.summary).map(|made| made.number);
-            let order = updated(&a.stamp, &a.summary).cmp(&updated(&b.stamp, &b.summary));
+            // Only the facts of sessions that were written at the same time are decoded for it.
+            let order = a.updated().cmp(&b.updated());
             order.then_with(|| number(a).cmp(&number(b))).then_with(|| b.summary.id.cmp(&a.summary.id))
         });
         Listing { entries, knowledge, handles }
@@ -455,9 +456,17 @@ impl Listing {
 
     /// The length of the longest name or id prefix among them, in characters.
     pub fn label_width(&self) -> usize {
-        let label = |entry: &Entry| match self.knowledge.name(&entry.summary) {
-            Some(name) => name.as_str().len(),
-            None => self.handles.get(&entry.summary.id).map_or(8, String::len),
+        // Only sessions whose id begins like one with a name or a long prefix are decoded for it.
+        let mut special = self.knowledge.who_may_be_named();
+        special.extend(self.handles.keys().map(|id| beginning(id.as_str())));
+        let label = |entry: &Entry| {
+            if !special.contains(&entry.beginning()) {
+                return 8;
+            }
+            match self.knowledge.name(&entry.summary) {
+                Some(name) => name.as_str().len(),
+                None => self.handles.get(&entry.summary.id).map_or(8, String::len),
+            }
         };
         self.entries.iter().map(label).max().unwrap_or(0)
     }
@@ -522,12 +531,17 @@ fn nanoseconds_now() -> i64 {
 /// The shortest id prefixes that are unique, at least eight characters long.
 ///
 /// Codex's ids begin with the time, so those of one minute share their first eight characters.
-pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<SessionId, String> {
-    // Almost all ids differ in their first eight characters; only the others are compared further.
-    let mut all: Vec<(u64, &SessionId)> = ids.map(|id| (beginning(id.as_str()), id)).collect();
+pub(crate) fn handles_of<'a>(entries: impl Iterator<Item = &'a Entry>) -> HashMap<SessionId, String> {
+    // Almost all ids differ in their first eight characters; only the others are decoded and compared further.
+    let mut all: Vec<(u64, &Entry)> = entries.map(|entry| (entry.beginning(), entry)).collect();
     all.sort_unstable_by_key(|(beginning, _)| *beginning);
     let alike = all.chunk_by(|(a, _), (b, _)| a == b).filter(|alike| alike.len() > 1);
-    let mut sorted: Vec<&SessionId> = alike.flatten().map(|(_, id)| *id).collect();
+    handles(alike.flatten().map(|(_, entry)| &entry.summary.id))
+}
+
+/// The same for some ids.
+pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<SessionId, String> {
+    let mut sorted: Vec<&SessionId> = ids.collect();
     sorted.sort_unstable();
     sorted.dedup();
     let shared =

@@ -45,8 +45,7 @@ pub(crate) fn listing(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Re
             && filter.agent.is_none_or(|agent| agent == entry.agent())
             && project.as_ref().is_none_or(in_project)
     };
-    let shown = catalog.entries.iter().filter(|entry| entry.is_shown());
-    let handles = crate::sessions::session::handles(shown.map(|entry| &entry.summary.id));
+    let handles = crate::sessions::session::handles_of(catalog.entries.iter().filter(|entry| entry.is_shown()));
     let mut entries = catalog.entries;
     entries.retain(asked);
     Ok(Listing::new(entries, knowledge, handles))

@@ -1,6 +1,7 @@
 //! The command line, in a hermetic home. The tests of a command are in `test_<command>.rs`, and in `test_<command>_<topic>.rs`
 //! where there are many; a file without `test_` has a topic that several commands share.
 
+mod json;
 mod test_adopt;
 mod test_clone;
 mod test_completions;
