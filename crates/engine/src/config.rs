@@ -26,8 +26,10 @@ pub fn keys() -> Vec<String> {
     let worktree = ["worktree.place", "worktree.bring", "worktree.setup"].map(str::to_owned);
     let agents = Agent::ALL.map(|agent| format!("agents.{agent}.command"));
     let others = ["hooks.notes", "mcp.start", "mcp.elsewhere", "mcp.skip_permissions", "mcp.stop"].map(str::to_owned);
+    let snapshots = ["enabled", "only", "except", "max_file_size", "keep_days", "keep"];
+    let snapshots = snapshots.map(|key| format!("snapshots.{key}"));
     let workbench = ["workbench.keys"].map(str::to_owned);
-    worktree.into_iter().chain(agents).chain(others).chain(workbench).collect()
+    worktree.into_iter().chain(agents).chain(others).chain(snapshots).chain(workbench).collect()
 }
 
 /// The settings in the configuration file.
@@ -43,6 +45,8 @@ pub struct Config {
     pub hooks: HooksConfig,
     /// What agents may do through `tine mcp`. Each setting is `"on"`, `"off"`, or `"ask"`, which asks you every time.
     pub mcp: McpConfig,
+    /// Code as it was: what the hooks record at the end of every turn.
+    pub snapshots: SnapshotsConfig,
     /// The workbench, which `tine` opens without a command.
     pub workbench: WorkbenchConfig,
     /// Launch options under a name, for `tine start --profile NAME`.
@@ -104,6 +108,48 @@ pub enum Permission {
 pub struct HooksConfig {
     /// File with notes that a named session receives when it starts. `{name}` is the name of the session.
     pub notes: Option<String>,
+}
+
+/// Which code is recorded, and how long it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(default)]
+pub struct SnapshotsConfig {
+    /// Whether the working tree is recorded at the end of every turn, in private refs of its git repository.
+    pub enabled: bool,
+    /// Directories of the projects to record. Without any, all projects are recorded.
+    pub only: Vec<String>,
+    /// Directories of projects that are not recorded.
+    pub except: Vec<String>,
+    /// Size in megabytes above which a file is left out, unless git has the same content.
+    pub max_file_size: u64,
+    /// Days after which a snapshot is deleted.
+    pub keep_days: u32,
+    /// Snapshots to keep in one repository. The oldest ones are deleted.
+    pub keep: usize,
+}
+
+impl Default for SnapshotsConfig {
+    fn default() -> Self {
+        SnapshotsConfig {
+            enabled: false,
+            only: Vec::new(),
+            except: Vec::new(),
+            max_file_size: 10,
+            keep_days: 30,
+            keep: 2000,
+        }
+    }
+}
+
+impl SnapshotsConfig {
+    /// Whether the code in a directory is recorded.
+    pub(crate) fn is_enabled_for(&self, directory: &Path, home: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let directory = real(directory);
+        let contains = |place: &String| directory.starts_with(real(&expand_home(place, home)));
+        self.enabled && (self.only.is_empty() || self.only.iter().any(contains)) && !self.except.iter().any(contains)
+    }
 }
 
 /// Launch options under a name.
@@ -393,6 +439,23 @@ mod tests {
         let path = folder.path().join("config.toml");
         fs::write(&path, text).unwrap();
         read(&path)
+    }
+
+    #[test]
+    fn projects_are_chosen_by_their_directories() {
+        let check = |text: &str, directory: &str, expected: bool| {
+            let (config, unknown) = parsed(text).unwrap();
+            assert!(unknown.is_empty(), "{unknown:?}");
+            let home = Path::new("/home/me");
+            assert_eq!(config.snapshots.is_enabled_for(Path::new(directory), home), expected, "{text} {directory}");
+        };
+        check("", "/src/app", false);
+        check("[snapshots]\nenabled = true\n", "/src/app", true);
+        check("[snapshots]\nenabled = true\nexcept = [\"~/big\"]\n", "/home/me/big/x", false);
+        check("[snapshots]\nenabled = true\nexcept = [\"~/big\"]\n", "/home/me/bigger", true);
+        check("[snapshots]\nenabled = true\nonly = [\"/src\"]\n", "/src/app", true);
+        check("[snapshots]\nenabled = true\nonly = [\"/src\"]\n", "/other", false);
+        check("[snapshots]\nonly = [\"/src\"]\n", "/src/app", false);
     }
 
     #[test]

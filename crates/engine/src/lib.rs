@@ -39,13 +39,15 @@ pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
 pub use code::error::Error as CodeError;
-pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
+pub use code::snapshots::{
+    Kept, LeftOut, Moment, Reason, Snapshot, SnapshotRequest, are_snapshots_wanted, record_snapshot,
+};
 pub use code::{Certainty, CodeAt, CodeSource, FileVerdict};
 pub use config::error::Error as ConfigError;
 pub use config::notes_for;
 pub use config::{
-    AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, Template, WorkbenchConfig, WorktreeConfig,
-    keys as config_keys,
+    AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, SnapshotsConfig, Template, WorkbenchConfig,
+    WorktreeConfig, keys as config_keys,
 };
 pub use context::MARK as FORK_MARK;
 pub use context::{Clock, Context, Environment, Paths};

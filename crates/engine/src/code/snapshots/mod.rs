@@ -5,7 +5,12 @@
 //! different for a turn that replaces another one after a rewind. The commit's tree holds the bytes of the files as they
 //! were on disk, and its message what was left out ([`trailers`]).
 
+mod prune;
+pub(crate) mod record;
 mod refs;
+mod rules;
+mod seen;
+mod take;
 mod trailers;
 
 use std::path::PathBuf;
@@ -16,6 +21,8 @@ use crate::code::Result;
 use crate::ctx::Ctx;
 use crate::sessions::session::Session;
 
+pub use prune::Kept;
+pub use record::{SnapshotRequest, are_snapshots_wanted, record_snapshot};
 pub use refs::Moment;
 pub use trailers::{LeftOut, Reason};
 

@@ -79,6 +79,11 @@ pub(super) struct SnapshotRef {
 }
 
 impl SnapshotRef {
+    /// When the tree was first seen, in seconds since 1970.
+    pub(super) fn committed(&self) -> i64 {
+        self.at.committed
+    }
+
     /// Everything about it.
     pub(super) fn read(&self) -> Result<Snapshot> {
         let unknown = || Error::UnknownSnapshot(self.at.name.clone());
@@ -99,6 +104,11 @@ impl SnapshotRef {
 /// The snapshots of a turn, in all sessions that contain it.
 pub(super) fn of_turn(git: &Git, directory: &Path, agent: Agent, key: u64) -> Result<Vec<SnapshotRef>> {
     found(git, directory, &format!("{ROOT}{agent}/*/*-{key:016x}"))
+}
+
+/// Every snapshot of a repository.
+pub(super) fn all(git: &Git, directory: &Path) -> Result<Vec<SnapshotRef>> {
+    found(git, directory, ROOT)
 }
 
 /// The snapshots whose refs match a pattern. Other refs are none of ours.

@@ -5,6 +5,8 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// A file or folder that a snapshot lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
@@ -15,7 +17,8 @@ pub struct LeftOut {
 }
 
 /// Why a snapshot lacks a file or folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// It is larger than `snapshots.max_file_size`.
     Large,

@@ -4,12 +4,12 @@
 pub(crate) mod carry;
 pub(crate) mod filters;
 pub(crate) mod half_made;
-#[allow(dead_code, reason = "the commands that use it follow")]
 pub(crate) mod objects;
 pub(crate) mod refs;
 pub(crate) mod status;
 pub(crate) mod submodules;
 pub(crate) mod trees;
+pub(crate) mod working_files;
 pub(crate) mod worktree;
 
 use std::ffi::OsStr;

@@ -9,17 +9,18 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
-#[allow(unused_imports, reason = "the commands that use it follow")]
+use serde::{Deserialize, Serialize};
+
 pub(crate) use reader::BlobReader;
-#[allow(unused_imports, reason = "the commands that use it follow")]
-pub(crate) use writer::{Blob, Commit, ObjectWriter};
+pub(super) use writer::quote;
+pub(crate) use writer::{Blob, ObjectWriter, SHELL};
 
 use super::Git;
 use super::status::to_path;
 use crate::workspace::{Error, Result};
 
 /// What a path of a tree is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Mode {
     File,
     Executable,
