@@ -15,6 +15,7 @@ mod options;
 mod read;
 mod record;
 mod scan;
+mod settings;
 pub(crate) mod setup;
 mod source;
 mod subagents;

@@ -51,6 +51,27 @@ app-server)
                 printf '{"id":%s,"result":{"thread":{"id":"%s","path":"%s"}}}\n' "$number" "$id" "$file"
             fi
             ;;
+        *'"thread/start"'* | *'"thread/resume"'*)
+            start=startup thread=$(field threadId <<<"$line")
+            cd "$(field cwd <<<"$line")"
+            if [ -n "$thread" ]; then
+                start=resume file=$(file_of "$thread")
+            else
+                thread=$(new_id) file=$(new_file "$thread")
+            fi
+            printf '{"id":%s,"result":{"thread":{"id":"%s","path":"%s"},"model":"mock-model"}}\n' "$number" "$thread" "$file"
+            ;;
+        *'"turn/start"'*)
+            if [ ! -e "$file" ]; then meta "$thread" "" >"$file"; fi
+            hook session-start "$thread" "$file" "$start"
+            hook user-prompt-submit "$thread" "$file" ""
+            printf '{"id":%s,"result":{"turn":{"id":"t"}}}\n{"method":"turn/started","params":{"turn":{"id":"t"}}}\n' "$number"
+            # The text is escaped already.
+            turn "$(sed -e 's/.*"type":"text","text":"//' -e 's/","text_elements".*//' <<<"$line")" >>"$file"
+            hook stop "$thread" "$file" ""
+            printf '{"method":"item/completed","params":{"item":{"type":"agentMessage","text":"Ready."}}}\n'
+            printf '{"method":"turn/completed","params":{"turn":{"id":"t","status":"completed"}}}\n'
+            ;;
         *'"initialized"'*) ;;
         *) printf '{"id":%s,"result":{}}\n' "$number" ;;
         esac

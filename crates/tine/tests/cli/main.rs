@@ -62,6 +62,7 @@ mod panes;
 mod rewound_branches;
 mod session_argument;
 mod test_workbench;
+mod test_workbench_chats;
 mod world;
 
 use std::path::Path;

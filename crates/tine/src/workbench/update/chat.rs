@@ -1,6 +1,6 @@
 //! Chats in tabs: opening them, writing in them, and answering their agents' requests.
 
-use engine::chat::{Action as ChatAction, ChatEvent, Prompt};
+use engine::chat::{Action as ChatAction, Ask, ChatEvent, Prompt};
 use engine::{ChatRequest, LaunchRequest, Request, Session};
 use transcript::{Agent, SessionName, State as Activity};
 
@@ -32,6 +32,7 @@ fn add(state: &mut State, session: Session, hides_acknowledgement: bool) -> Vec<
     let tab = ChatTab::of(number, session, looks);
     state.tabs.push(tab);
     let mut effects = read(state, number, hides_acknowledgement);
+    effects.extend(follow(state, number));
     effects.extend(show(state, number));
     effects.push(remember(state));
     effects
@@ -45,8 +46,17 @@ pub(super) fn restored(state: &mut State, sessions: Vec<Session>) -> Vec<Effect>
         let looks = (state.color, state.zone.clone());
         state.tabs.push(ChatTab::of(number, session, looks));
         effects.extend(read(state, number, false));
+        effects.extend(follow(state, number));
     }
     effects
+}
+
+/// Follows a session that runs elsewhere.
+fn follow(state: &mut State, number: u64) -> Vec<Effect> {
+    match state.tab_mut(number).map(|tab| tab.driver == Driver::Pane) {
+        Some(true) => start(state, number),
+        _ => Vec::new(),
+    }
 }
 
 fn remember(state: &State) -> Effect {
@@ -327,10 +337,7 @@ fn send(state: &mut State) -> Vec<Effect> {
     let (text, images) = tab.prompt.take();
     let prompt = Prompt { id: uuid::Uuid::new_v4().to_string(), text, images };
     match (&tab.driver, &tab.session) {
-        (Driver::Pane, Some(session)) => {
-            vec![Effect::SendElsewhere { tab: tab.number, session: Box::new(session.clone()), text: prompt.text }]
-        }
-        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) | Driver::Pane, session) => {
+        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_), session) => {
             // An agent that died may have begun a session that tine hasn't read yet.
             let is_unknown = session.is_none() && tab.id.is_some();
             tab.driver = Driver::Starting;
@@ -339,7 +346,7 @@ fn send(state: &mut State) -> Vec<Effect> {
             let number = tab.number;
             if is_unknown { refresh(state, number) } else { start(state, number) }
         }
-        (Driver::Starting | Driver::Stream, _) => {
+        (Driver::Starting | Driver::Stream | Driver::Pane, _) => {
             let followups = tab.say(prompt);
             let number = tab.number;
             carry_on(state, number, followups)
@@ -400,7 +407,22 @@ fn hand_over(state: &mut State) -> Vec<Effect> {
         Driver::Pane => vec![Effect::FocusPane(session)],
         _ if !tab.is_settled() => super::refuse(state, "the agent is busy", Some("esc interrupts it")),
         // Two writers don't see each other's turns, so this one ends first.
-        _ => vec![Effect::CloseChat { tab: number }, Effect::HandOver { tab: number, session }],
+        Driver::Stream | Driver::Starting => {
+            if let Some(tab) = state.chat_mut() {
+                tab.hands_over = true;
+            }
+            vec![Effect::CloseChat { tab: number }]
+        }
+        Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) => vec![Effect::HandOver { tab: number, session }],
+    }
+}
+
+/// The agent of a chat has ended.
+pub(super) fn closed(state: &mut State, number: u64) -> Vec<Effect> {
+    let Some(tab) = state.tab_mut(number) else { return Vec::new() };
+    match (std::mem::take(&mut tab.hands_over), tab.session.clone()) {
+        (true, Some(session)) => vec![Effect::HandOver { tab: number, session: Box::new(session) }],
+        _ => Vec::new(),
     }
 }
 
@@ -431,14 +453,25 @@ fn close(state: &mut State) -> Vec<Effect> {
 }
 
 /// A chat was opened: sends the waiting prompts.
-pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>) -> Vec<Effect> {
+pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>, follows: Option<u32>) -> Vec<Effect> {
+    let log = Log::new(state.color, state.zone.clone());
     let Some(tab) = state.tab_mut(number) else { return vec![Effect::CloseChat { tab: number }] };
     if let Some(name) = name {
         tab.label = name.to_string();
     }
     tab.is_opening = false;
-    let followups = tab.started();
-    carry_on(state, number, followups)
+    let mut effects = Vec::new();
+    if let Some(turns) = follows {
+        // The events begin after these turns.
+        (tab.driver, tab.turn, tab.log) = (Driver::Pane, turns, log);
+        if let Some(session) = &mut tab.session {
+            session.view.turns = turns;
+        }
+        effects = read(state, number, false);
+    }
+    let followups = state.tab_mut(number).map(ChatTab::started).unwrap_or_default();
+    effects.extend(carry_on(state, number, followups));
+    effects
 }
 
 /// Something happened in a chat.
@@ -572,6 +605,9 @@ fn write_own(asked: &mut crate::workbench::chat::Asked) {
 /// Answers the agent's request with the user's choice.
 pub(super) fn answer(state: &mut State, action: Action) -> Vec<Effect> {
     let Some(asked) = state.chat_mut().and_then(|tab| tab.requests.front_mut()) else { return Vec::new() };
+    if matches!(asked.request.ask, Ask::Elsewhere { .. }) {
+        return super::refuse(state, "the agent takes this answer only in its own pane", Some("alt+o goes there"));
+    }
     let answer = match action {
         Action::Allow => asked.allow(),
         Action::Always => asked.always(),

@@ -99,11 +99,6 @@ impl EngineThread {
                 TabRecord::remember(&self.tine, &tabs)?;
                 Ok(Event::Ignored)
             }
-            Effect::SendElsewhere { tab, session, text } => {
-                let path = session.view.path.to_string_lossy().into_owned();
-                self.tine.send(&Target::Session(session), &text, false, None)?;
-                self.refresh_tab(tab, &path)
-            }
             Effect::FocusPane(session) => {
                 self.tine.focus(&Target::Session(session))?;
                 Ok(Event::Ignored)
