@@ -64,6 +64,6 @@ pub use setup::{
 };
 pub use title::{TitleChange, TitleMark};
 pub use transcripts::{
-    Blocks, Branch, Client, Discovery, Known, Notes, Part, SessionFile, Stamp, Transcripts, TurnStart,
+    Blocks, Branch, Client, Discovery, Known, Notes, Part, PromptCache, SessionFile, Stamp, Transcripts, TurnStart,
 };
 pub use writer::Writer;

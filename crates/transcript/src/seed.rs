@@ -26,6 +26,11 @@ pub fn is_seed(prompt: &str) -> bool {
     prompt.starts_with(SEED_MARKER)
 }
 
+/// Whether an answer is only the acknowledgement of a seed.
+pub fn is_acknowledgement(answer: &str) -> bool {
+    answer.trim().trim_matches('"') == ACKNOWLEDGEMENT
+}
+
 /// What is kept of a tool output that is shortened.
 const KEPT_OF_OUTPUT: usize = 400;
 /// What is kept of a call's arguments that are shortened.

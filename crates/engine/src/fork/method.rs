@@ -96,6 +96,9 @@ fn has_gaps(request: &Request) -> bool {
 }
 
 impl Method {
+    /// All methods.
+    pub const ALL: [Method; 3] = [Method::Copy, Method::Native, Method::Seed];
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {

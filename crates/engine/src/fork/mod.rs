@@ -6,6 +6,7 @@
 //! clean up after a crash. The source is only read.
 
 pub(crate) mod apply;
+pub(crate) mod cache;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod empty;
@@ -35,6 +36,7 @@ use transcript::{Agent, SessionId, SessionName, SessionView};
 pub use crate::registry::SeedNote;
 pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
+pub use cache::{CacheOutlook, CacheState};
 pub use empty::EmptyClone;
 pub use new_worker::{NewWorker, NewWorktree, StartedWorker};
 pub use seed::SeedPlan;
@@ -60,6 +62,8 @@ pub struct Request {
     pub name: Option<SessionName>,
     /// The agent for the fork; `None` keeps the source's.
     pub agent: Option<Agent>,
+    /// The model for the fork; `None` keeps the one that the session is launched with.
+    pub model: Option<String>,
     /// The method; `None` lets tine choose one for the request.
     pub method: Option<Method>,
     /// The workspace of the fork.
@@ -90,6 +94,7 @@ impl Request {
             turns: None,
             name: None,
             agent: None,
+            model: None,
             method: None,
             workspace: Where::Same,
             carry: false,
@@ -250,6 +255,8 @@ pub struct Plan {
     pub model: Option<String>,
     /// The approximate number of tokens in the history.
     pub tokens: Option<u64>,
+    /// Whether the provider still has the history in its cache.
+    pub cache: CacheOutlook,
     /// The model's context window.
     pub context_window: Option<u64>,
     /// Where the size of the window comes from.

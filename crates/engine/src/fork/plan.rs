@@ -8,9 +8,10 @@ use transcript::{Agent, DefectKind, SessionName, SessionView, State, text};
 use super::copy::Files;
 use super::seed::new_nonce;
 use super::unstarted::start_words;
-use super::window::{chosen_model, context_window, model_of_fork};
-use super::{Asked, Method, Place, Plan, Request, Where, Workspace, WorkspaceKind};
+use super::window::{chosen_model, context_window, model_of_fork, with_model};
+use super::{Asked, CacheOutlook, CacheState, Method, Place, Plan, Request, Where, Workspace, WorkspaceKind};
 use crate::ctx::Ctx;
+use crate::fork::cache;
 use crate::fork::method;
 use crate::fork::seed;
 use crate::fork::tokens;
@@ -59,6 +60,9 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
             profile.args = asking;
         }
     }
+    if let Some(model) = &request.model {
+        profile.args = with_model(profile.args, model);
+    }
     let count = tokens::count_tokens(ctx, request, turns, method == Method::Seed)?;
     // Another agent's model isn't known before it runs; nor does what this one reported say anything about it.
     let options = profile.args.clone();
@@ -103,8 +107,9 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
         id,
         name,
         name_is_chosen: request.name.is_some(),
-        model: chosen.or(request.source.details.model.as_deref()).filter(|_| agent == source.agent).map(str::to_owned),
+        model: chosen.or(request.source.details.model.as_deref().filter(|_| agent == source.agent)).map(str::to_owned),
         tokens: count.tokens,
+        cache: CacheOutlook { state: CacheState::Unknown, rewritten: None, why: String::new() },
         context_window,
         window_source: window.map(|(_, source)| source),
         seed: None,
@@ -136,6 +141,7 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     if plan.keeps_seed {
         plan.command = start_words(&plan);
     }
+    plan.cache = cache::outlook(&plan, adapter, &request.source.details, request.model.as_deref(), now);
     tell_losses(ctx, &mut plan);
     tell_requests(&mut plan);
     warn(&mut plan, request);

@@ -58,7 +58,7 @@ pub(crate) struct ChatTab {
     pub turn: u32,
     /// A line above the prompt box.
     pub note: Option<String>,
-    /// Whether the first answer acknowledges a seed, and is hidden in this view.
+    /// Whether the acknowledgement of a seed is left out of this view.
     pub hides_acknowledgement: bool,
     /// Whether the agent's program is being started.
     pub is_opening: bool,
@@ -250,7 +250,6 @@ impl ChatTab {
             ChatEvent::TurnStarted => self.activity = Activity::Busy,
             ChatEvent::Delta { subagent: Some(_), .. } => {}
             ChatEvent::Delta { subagent: None, part, text } => match part {
-                StreamPart::Answer if self.hides_acknowledgement => {}
                 StreamPart::Answer => self.log.grow(&text),
                 StreamPart::Thinking => self.log.think(&text),
                 StreamPart::Output { .. } => self.log.print(&text),
@@ -301,7 +300,6 @@ impl ChatTab {
                     }
                     self.turn += u32::from(!steer);
                 }
-                BlockKind::Answer { .. } if self.hides_acknowledgement => return,
                 _ => {}
             }
         }
@@ -334,7 +332,6 @@ impl ChatTab {
                 true
             }
         };
-        self.hides_acknowledgement = false;
         let mut followups = vec![Followup::Refresh];
         if std::mem::replace(&mut self.fork, ForkWish::None) == ForkWish::Waiting {
             followups.push(Followup::Fork);
@@ -405,10 +402,6 @@ mod tests {
         ChatEvent::Block { subagent: None, kind: BlockKind::Prompt { text: text.into(), steer: false } }
     }
 
-    fn answer(text: &str) -> ChatEvent {
-        ChatEvent::Block { subagent: None, kind: BlockKind::Answer { text: text.into(), model: None } }
-    }
-
     fn shown(tab: &ChatTab) -> String {
         let lines: Vec<String> = tab.log.finished().iter().map(ToString::to_string).collect();
         lines.join("\n")
@@ -437,18 +430,6 @@ mod tests {
         tab.apply(ChatEvent::Ended(ChatEnd { code: Some(1), printed: "no".into() }));
         assert_eq!((tab.prompt.text().as_str(), tab.queued.len()), ("one\ntwo", 0));
         assert!(matches!(tab.driver, Driver::Ended(_)));
-    }
-
-    #[test]
-    fn the_acknowledgement_of_a_seed_is_hidden_once() {
-        let mut tab = tab();
-        tab.hides_acknowledgement = true;
-        tab.apply(ChatEvent::Delta { subagent: None, part: StreamPart::Answer, text: "Ready.".into() });
-        tab.apply(answer("Ready."));
-        tab.apply(ended(TurnOutcome::Completed, None));
-        tab.apply(echo("go"));
-        tab.apply(answer("Gone."));
-        assert!(!shown(&tab).contains("Ready.") && shown(&tab).contains("Gone."), "{}", shown(&tab));
     }
 
     #[test]
