@@ -37,7 +37,7 @@ mod workspace;
 
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
-pub use agents::{Cancel, HookEvent, Scope};
+pub use agents::{Cancel, HookEvent, Scope, Stamp, session_stamp};
 pub use code::error::Error as CodeError;
 pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
 pub use config::error::Error as ConfigError;

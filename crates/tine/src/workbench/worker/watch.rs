@@ -2,20 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::workbench::event::{Effect, Event};
 
 /// How often a transcript that is followed is checked.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// A file's size and time.
-type FileStamp = (u64, Option<SystemTime>);
-
 /// Reports changes of the followed transcript. Without one, this thread sleeps.
 pub(super) fn keep_watch(effects: &Receiver<Effect>, events: &Sender<Event>) {
-    let stamp = |path: &Path| std::fs::metadata(path).map(|file| (file.len(), file.modified().ok())).ok();
-    let mut watched: Option<(PathBuf, Option<FileStamp>)> = None;
+    let stamp = |path: &Path| engine::session_stamp(path).ok();
+    let mut watched: Option<(PathBuf, Option<engine::Stamp>)> = None;
     loop {
         let received = match watched {
             Some(_) => effects.recv_timeout(LOOK),
