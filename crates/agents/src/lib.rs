@@ -18,6 +18,7 @@ mod adapter;
 pub mod chat;
 pub mod claude;
 pub mod codex;
+pub mod opencode;
 
 mod launch;
 mod live;
@@ -39,6 +40,7 @@ mod program;
 mod rewrite;
 mod seal;
 mod share;
+mod storage;
 mod title;
 
 pub use about::{About, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
@@ -61,6 +63,10 @@ pub use seal::Seal;
 pub use setup::{
     BY_NAME, EditedHooks, HookEntry, HookEvent, HookMoves, HookSwitch, HookTrust, Plugin, PluginFiles, PluginTraces,
     Problem, Scope, SeenHook, SeenHooks, ServerEntry, Setup, TextEdit,
+};
+pub use storage::{
+    RowStorage, beside, check_readable, digest_of_rows, folder_of, is_session, is_there, remove_rows, rename,
+    rows_hold_all_of, session_stamp, sync_session,
 };
 pub use title::{TitleChange, TitleMark};
 pub use transcripts::{

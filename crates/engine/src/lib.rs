@@ -37,7 +37,7 @@ mod workspace;
 
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
-pub use agents::{Cancel, HookEvent, Scope};
+pub use agents::{Cancel, HookEvent, Scope, Stamp, session_stamp};
 pub use code::error::Error as CodeError;
 pub use code::snapshots::{
     Kept, LeftOut, Moment, Reason, Snapshot, SnapshotRequest, are_snapshots_wanted, record_snapshot,

@@ -79,6 +79,7 @@ pub(crate) static ABOUT: About = About {
     },
     // `--fork-session` of a fork keeps the pointer of the fork.
     names_direct_parent: false,
+    rows: None,
 };
 
 /// Claude Code's files.

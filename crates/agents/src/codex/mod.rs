@@ -63,6 +63,7 @@ pub(crate) static ABOUT: About = About {
     mcp: McpMeta { session: &["threadId", "sessionId"], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: true },
     names_direct_parent: true,
+    rows: None,
 };
 
 /// Codex's files.

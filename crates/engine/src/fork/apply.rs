@@ -1,9 +1,5 @@
 //! Carrying out a plan.
 
-use std::fs::File;
-use std::io;
-use std::path::Path;
-
 use agents::{NewSession, ProgramError};
 use jiff::Timestamp;
 use transcript::{ParentSource, SessionView};
@@ -25,7 +21,6 @@ use crate::operations::clean_up;
 use crate::operations::delete;
 use crate::operations::free_names;
 use crate::operations::growth;
-use crate::private;
 use crate::program;
 use crate::registry;
 use crate::registry::operations::{Created, CreatedWorkspace, Effects, Expected, Forking, NewFork};
@@ -250,7 +245,8 @@ fn record_notes(ctx: &Ctx, files: &Files, operation: i64, fork: &mut Forking) ->
 fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operation: i64) -> Result<()> {
     let Complete { made, turns, seed } = complete;
     let now = ctx.context().clock.now();
-    sync_transcript(&made.path).map_err(|source| FileError::Write { path: made.path.clone(), source })?;
+    // Agents don't flush what they write, and a fork that is registered must not lose its transcript in a power cut.
+    agents::sync_session(&made.path).map_err(|source| FileError::Write { path: made.path.clone(), source })?;
     let key = SessionKey { agent: plan.agent, id: made.id.clone(), path: made.path.clone() };
     let parent = Lineage {
         agent: plan.source.agent,
@@ -260,7 +256,7 @@ fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operati
     };
     let mut created = Created { session: Some(made.id.clone()), ..fork.created.clone() };
     // The transcript is the first: it shows whether the fork has grown.
-    created.files.retain(|path| *path != made.path && path.exists());
+    created.files.retain(|path| *path != made.path && agents::is_there(path));
     created.files.insert(0, made.path.clone());
     let fingerprint = growth::fingerprint(ctx, &made.id, &made.path);
     let effects = Effects::Fork(Forking { created, fingerprint, kept: fork.kept.clone(), ..Forking::default() });
@@ -283,12 +279,6 @@ fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operati
     moved::note_repository(ctx, &plan.workspace.path);
     ctx.back_up();
     Ok(())
-}
-
-/// Agents don't flush what they write, and a fork that is registered must not lose its transcript in a power cut.
-fn sync_transcript(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()?;
-    path.parent().map_or(Ok(()), private::sync_folder)
 }
 
 #[cfg(test)]

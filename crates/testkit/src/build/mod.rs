@@ -21,6 +21,7 @@
 mod claude;
 mod codex;
 mod corpus;
+mod opencode;
 mod random;
 mod turn;
 pub mod versions;
@@ -29,6 +30,7 @@ mod words;
 pub use claude::{ClaudeSession, claude_project_directory};
 pub use codex::{CodexSession, Dialect};
 pub use corpus::{Corpus, CorpusSession, big_claude_session, big_codex_session};
+pub use opencode::OpenCodeSession;
 pub(crate) use random::Clock;
 pub use random::Random;
 pub use turn::{Step, Tool, Turn};
