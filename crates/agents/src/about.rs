@@ -4,7 +4,7 @@ use transcript::Agent;
 
 use crate::adapter::{Adapter, Surroundings};
 use crate::options::LaunchOptions;
-use crate::{claude, codex};
+use crate::{claude, codex, gemini};
 
 /// The facts about an agent that hold on every machine.
 #[derive(Debug)]
@@ -74,6 +74,7 @@ pub fn about(agent: Agent) -> &'static About {
     match agent {
         Agent::Claude => &claude::ABOUT,
         Agent::Codex => &codex::ABOUT,
+        Agent::Gemini => &gemini::ABOUT,
     }
 }
 

@@ -6,6 +6,7 @@
 //! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
 //! be refused.
 
+mod acp;
 mod process;
 
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use serde_json::Value;
 use transcript::{BlockKind, SessionId};
 
+pub(crate) use acp::{AcpAgent, AcpChat};
 pub use process::{Chat, ChatEnd};
 
 /// A chat to open.
