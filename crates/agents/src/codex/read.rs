@@ -35,6 +35,7 @@ pub(super) struct CodexBlocks {
     steps: Vec<Step>,
     until: Option<u32>,
     prose_only: bool,
+    with_media: bool,
     /// Whether something was left out for that.
     leaves_tools_out: bool,
     /// Where reading begins in the only file, and whether it may begin anywhere but at the start.
@@ -87,11 +88,13 @@ impl CodexBlocks {
     pub(super) fn thread(home: &Home, scan: Scan, part: &Part) -> Self {
         let mut turns = Turns::default();
         turns.helper = scan.meta.helper.is_some();
+        turns.with_media = part.media;
         CodexBlocks {
             taken_back: scan.taken_back,
             turns,
             until: part.until,
             prose_only: part.prose_only,
+            with_media: part.media,
             turn_keys: Some(scan.summary.turn_keys),
             defects: scan.summary.defects,
             ..CodexBlocks::new(home, scan.summary.id, scan.files)
@@ -103,10 +106,13 @@ impl CodexBlocks {
         let files = vec![(path.to_owned(), known.size)];
         let can_begin_anywhere = !is_compressed(path);
         let from = part.from.filter(|_| can_begin_anywhere);
+        let mut turns = from.map_or_else(Turns::default, |from| Turns::before(from.turn));
+        turns.with_media = part.media;
         CodexBlocks {
-            turns: from.map_or_else(Turns::default, |from| Turns::before(from.turn)),
+            turns,
             until: part.until,
             prose_only: part.prose_only,
+            with_media: part.media,
             from: from.map_or(0, |from| from.offset),
             can_begin_anywhere,
             defects: known.defects.clone(),
@@ -126,6 +132,7 @@ impl CodexBlocks {
             steps: Vec::new(),
             until: None,
             prose_only: false,
+            with_media: false,
             leaves_tools_out: false,
             from: 0,
             can_begin_anywhere: false,
@@ -340,7 +347,7 @@ impl CodexBlocks {
     }
 
     fn call(&mut self, record: &Record<'_>) {
-        let (call, pictures) = tools::call(record);
+        let (call, pictures) = tools::call(record, self.with_media);
         if let BlockKind::Call { id, name, input } = &call {
             let task = input.get("message").and_then(|message| message.as_str()).map(str::to_owned);
             let task = task.filter(|_| name == subagents::SPAWN);
@@ -357,7 +364,7 @@ impl CodexBlocks {
     fn output(&mut self, record: &Record<'_>) {
         let called = record.text(b"call_id").and_then(|id| self.calls.remove(&id));
         let is_mcp = called.as_ref().is_some_and(|called| called.name.starts_with("mcp__"));
-        let output = tools::output(record, is_mcp);
+        let output = tools::output(record, is_mcp, self.with_media);
         let name = called.as_ref().map(|called| called.name.clone());
         if name.as_deref() == Some(subagents::SPAWN)
             && let Some(thread) = subagents::spawned_thread(&output.text)
@@ -422,8 +429,8 @@ impl CodexBlocks {
     }
 
     fn pictures(&mut self, at: Option<Timestamp>, media: Vec<Media>) {
-        for Media { media_type, bytes } in media {
-            self.push(at, None, BlockKind::Media { media_type, bytes });
+        for Media { media_type, bytes, data } in media {
+            self.push(at, None, BlockKind::Media { media_type, bytes, data });
         }
     }
 
