@@ -98,7 +98,7 @@ impl AcpChat {
     fn answered(&mut self, id: u64, message: &Value) -> Received {
         let Some(purpose) = self.pending.remove(&id) else { return Received::default() };
         if !message["error"].is_null() {
-            return self.refused(purpose, &message["error"]);
+            return self.refused(&purpose, &message["error"]);
         }
         let result = &message["result"];
         match purpose {
@@ -114,7 +114,7 @@ impl AcpChat {
         }
     }
 
-    fn refused(&mut self, purpose: Pending, error: &Value) -> Received {
+    fn refused(&mut self, purpose: &Pending, error: &Value) -> Received {
         let detail = error["data"]["details"].as_str().or(error["data"].as_str());
         let reason = match (error["message"].as_str(), detail) {
             (Some(message), Some(detail)) if message != detail => format!("{message}: {detail}"),

@@ -64,7 +64,7 @@ impl Launch for Gemini {
     }
 
     fn send(&self, program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
-        let before = message.session.map(|session| Kept::of(session.path));
+        let before = message.session.map(|session| SecondName::of(session.path));
         let reply = send(program, message);
         if let (Some(kept), Some(session)) = (before, message.session) {
             kept.restore_if_lost(session.path);
@@ -107,15 +107,15 @@ impl Gemini {
 }
 
 /// A second name for a session's file while a program runs that may delete it.
-struct Kept(Option<PathBuf>);
+struct SecondName(Option<PathBuf>);
 
-impl Kept {
+impl SecondName {
     fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let kept = path.with_file_name(format!(".{name}.tine-kept"));
         // A link costs nothing, and the client appends to the file that it names.
         let linked = fs::hard_link(path, &kept).or_log(format_args!("keep {}", path.display()));
-        Kept(linked.map(|()| kept))
+        SecondName(linked.map(|()| kept))
     }
 
     fn restore_if_lost(&self, path: &Path) {
@@ -233,7 +233,7 @@ mod tests {
         let file = folder.path().join("session.jsonl");
         for is_lost in [true, false] {
             fs::write(&file, "one\n").unwrap();
-            let kept = Kept::of(&file);
+            let kept = SecondName::of(&file);
             fs::write(&file, "one\ntwo\n").unwrap();
             if is_lost {
                 fs::remove_file(&file).unwrap();

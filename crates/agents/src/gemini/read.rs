@@ -30,6 +30,7 @@ pub(super) struct GeminiBlocks {
     turn: u32,
     depth: u8,
     prose_only: bool,
+    with_media: bool,
     leaves_tools_out: bool,
     queue: VecDeque<Block>,
     /// The transcript of a subagent, which is read before the queue goes on.
@@ -46,7 +47,7 @@ pub(super) struct GeminiBlocks {
 /// Opens the session at `path` for reading.
 pub(super) fn open(path: &Path, part: &Part) -> io::Result<GeminiBlocks> {
     let mut blocks = GeminiBlocks::of(path, part.until)?;
-    blocks.prose_only = part.prose_only;
+    (blocks.prose_only, blocks.with_media) = (part.prose_only, part.media);
     blocks.subagents = subagents::of(path).into();
     Ok(blocks)
 }
@@ -64,6 +65,7 @@ impl GeminiBlocks {
             turn: 0,
             depth: 0,
             prose_only: false,
+            with_media: false,
             leaves_tools_out: false,
             queue: VecDeque::new(),
             nested: None,
@@ -231,7 +233,8 @@ impl GeminiBlocks {
         self.push_of(message, BlockKind::Subagent { id: subagent.id, role, description });
         match GeminiBlocks::of(&subagent.path, None) {
             Ok(mut blocks) => {
-                (blocks.turn, blocks.depth, blocks.prose_only) = (self.turn, self.depth + 1, self.prose_only);
+                (blocks.turn, blocks.depth) = (self.turn, self.depth + 1);
+                (blocks.prose_only, blocks.with_media) = (self.prose_only, self.with_media);
                 self.nested = Some(Box::new(blocks));
             }
             Err(_) => self.defects.add(DefectKind::MissingSubagent),
@@ -249,7 +252,8 @@ impl GeminiBlocks {
                 let padding = data.iter().rev().take(2).filter(|byte| **byte == b'=').count();
                 (data.len() / 4 * 3).saturating_sub(padding) as u64
             });
-            self.push_of(message, BlockKind::Media { media_type: media_type.into_owned(), bytes });
+            let data = base64.filter(|_| self.with_media).map(|data| String::from_utf8_lossy(data).into_owned());
+            self.push_of(message, BlockKind::Media { media_type: media_type.into_owned(), bytes, data });
         }
     }
 

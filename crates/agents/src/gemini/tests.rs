@@ -43,7 +43,7 @@ fn told(block: &Block) -> String {
         BlockKind::Thinking { text } => format!("thinking {text}"),
         BlockKind::Call { name, input, .. } => format!("call {name} {input}"),
         BlockKind::Output { text, error, .. } => format!("output {text}{}", if *error { " (failed)" } else { "" }),
-        BlockKind::Media { media_type, bytes } => format!("media {media_type} {}", bytes.unwrap_or(0)),
+        BlockKind::Media { media_type, bytes, .. } => format!("media {media_type} {}", bytes.unwrap_or(0)),
         BlockKind::Compaction { summary } => format!("compaction {summary}"),
         BlockKind::Notice { text, .. } => format!("notice {text}"),
         BlockKind::Subagent { role, description, .. } => format!("subagent {role:?} {description:?}"),

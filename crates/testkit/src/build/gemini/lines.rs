@@ -187,8 +187,8 @@ impl<W: Write> GeminiLines<W> {
     fn subagent(&mut self, description: &str, turn: &Turn) -> io::Result<()> {
         let id = self.random.uuid();
         let mut bytes = Vec::new();
-        let (random, clock) = (self.random.clone(), self.clock.clone());
-        let mut lines = GeminiLines::new(&mut bytes, Random::new(random.clone().bits()), clock);
+        let random = Random::new(self.random.bits());
+        let mut lines = GeminiLines::new(&mut bytes, random, self.clock.clone());
         lines.meta(&id, "subagent", None)?;
         lines.turn(turn)?;
         let answer = turn.last_words().to_owned();
