@@ -18,6 +18,7 @@ mod adapter;
 pub mod chat;
 pub mod claude;
 pub mod codex;
+pub mod gemini;
 pub mod opencode;
 
 mod launch;

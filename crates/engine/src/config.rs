@@ -515,10 +515,10 @@ mod tests {
     #[test]
     fn unknown_keys_are_named() {
         let text =
-            "color = 1\n[worktree]\nplaces = \"x\"\n[agents.claude]\nmodel = \"m\"\n[agents.gemini]\ncommand = \"g\"\n";
+            "color = 1\n[worktree]\nplaces = \"x\"\n[agents.claude]\nmodel = \"m\"\n[agents.cursor]\ncommand = \"g\"\n";
         let (_, mut unknown) = parsed(text).unwrap();
         unknown.sort();
-        assert_eq!(unknown, ["agents.claude.model", "agents.gemini", "color", "worktree.places"]);
+        assert_eq!(unknown, ["agents.claude.model", "agents.cursor", "color", "worktree.places"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
 //! be refused.
 
+mod acp;
 pub(crate) mod form;
 mod process;
 pub(crate) mod unattended;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 use transcript::{BlockKind, SessionId};
 
+pub(crate) use acp::{AcpAgent, AcpChat};
 pub use process::{Chat, ChatEnd};
 
 /// A chat to open.
