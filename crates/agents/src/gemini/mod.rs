@@ -57,6 +57,7 @@ pub(crate) static ABOUT: About = About {
     mcp: McpMeta { session: &[], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: false },
     names_direct_parent: true,
+    rows: None,
 };
 
 /// Gemini CLI's files.

@@ -105,7 +105,7 @@ impl AcpChat {
                     true => TurnOutcome::Interrupted,
                     false => TurnOutcome::Failed(error.to_owned()),
                 };
-                events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost }));
+                events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost, windows: Vec::new() }));
                 self.followed_by_next(events)
             }
             Pending::Initialize | Pending::Session => Received::event(ChatEvent::Refused(error.to_owned())),
@@ -183,7 +183,7 @@ impl AcpChat {
             Some("refusal") => TurnOutcome::Failed("the model refused".to_owned()),
             Some(other) => TurnOutcome::Failed(other.to_owned()),
         };
-        events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost }));
+        events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost, windows: Vec::new() }));
         self.followed_by_next(events)
     }
 
@@ -330,6 +330,10 @@ impl AcpChat {
 }
 
 impl Protocol for AcpChat {
+    fn is_attended(&self) -> bool {
+        self.order.is_attended
+    }
+
     fn arguments(&self) -> Vec<String> {
         ["acp".to_owned()].into_iter().chain(self.order.options.iter().cloned()).collect()
     }

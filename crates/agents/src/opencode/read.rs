@@ -222,7 +222,7 @@ impl OpenCodeBlocks {
         let media_type = mime.and_then(Raw::string).map(|mime| mime.into_owned()).unwrap_or_default();
         let encoded = url.map_or(0, |url| url.0.iter().rev().take_while(|byte| **byte != b',').count() as u64);
         let bytes = url.is_some_and(|url| url.0.starts_with(b"\"data:")).then_some(encoded.saturating_sub(1) / 4 * 3);
-        self.push(message, message.created(), BlockKind::Media { media_type, bytes });
+        self.push(message, message.created(), BlockKind::Media { media_type, bytes, data: None });
     }
 
     fn push(&mut self, message: &Message<'_>, at: Option<Timestamp>, kind: BlockKind) {
