@@ -81,7 +81,8 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
             dialog.request.method = match dialog.request.method {
                 None => Some(Method::Copy),
                 Some(Method::Copy) => Some(Method::Native),
-                Some(Method::Native) => Some(Method::Seed),
+                Some(Method::Native) => Some(Method::Translate),
+                Some(Method::Translate) => Some(Method::Seed),
                 Some(_) => None,
             };
         }
