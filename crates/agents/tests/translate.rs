@@ -73,8 +73,13 @@ impl Homes {
             let read = |adapter: &dyn Adapter, path: &Path| {
                 Messages::open(adapter, path, None, &options, None).unwrap().collect::<Vec<_>>()
             };
-            let source_messages =
-                Messages::open(source.as_ref(), path, Some(target.as_ref()), &options, Some((survey.compactions, None)));
+            let source_messages = Messages::open(
+                source.as_ref(),
+                path,
+                Some(target.as_ref()),
+                &options,
+                Some((survey.compactions, None)),
+            );
             let expected: Vec<Message> = source_messages.unwrap().collect();
             let found = read(target.as_ref(), &made);
             let file = fs::read_to_string(&made).unwrap_or_default();
@@ -154,7 +159,8 @@ fn any_id() -> impl Strategy<Value = String> {
 fn any_kind() -> impl Strategy<Value = BlockKind> {
     let png = || Some("iVBORw0KGgo=".to_owned());
     let media = move |media_type: &str, data| BlockKind::Media { media_type: media_type.into(), bytes: Some(8), data };
-    let name = prop::sample::select(vec!["Bash", "exec_command", "mcp__srv__tool", "my tool", "", "own_tool", "apply_patch"]);
+    let name =
+        prop::sample::select(vec!["Bash", "exec_command", "mcp__srv__tool", "my tool", "", "own_tool", "apply_patch"]);
     prop_oneof![
         4 => (any_text(), prop::bool::weighted(0.2)).prop_map(|(text, steer)| BlockKind::Prompt { text, steer }),
         4 => any_text().prop_map(|text| BlockKind::Answer { text, model: None }),
@@ -202,7 +208,10 @@ fn assert_legal(messages: &[Message]) {
     let mut ids = std::collections::HashSet::new();
     let mut open: Vec<String> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        assert!(open.is_empty() || matches!(message.kind, MessageKind::Results(_)), "calls without results before {index}");
+        assert!(
+            open.is_empty() || matches!(message.kind, MessageKind::Results(_)),
+            "calls without results before {index}"
+        );
         match &message.kind {
             MessageKind::User { text, pictures } => {
                 assert!(!text.trim().is_empty() || text.is_empty() && !pictures.is_empty(), "{message:?}");

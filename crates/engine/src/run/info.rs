@@ -71,6 +71,7 @@ pub(crate) fn info(ctx: &Ctx, session: &Session, sessions: &[Session]) -> Result
     let (agent, id, details) = (session.view.agent, &session.view.id, &session.details);
     let previous = ctx.registry().previous_ids(&session.key())?;
     let seed = ctx.registry().seed(agent, id)?;
+    let receipt = ctx.registry().translation(agent, id)?;
     let live = session.live.as_ref();
     Ok(Info {
         view: session.view.clone(),
@@ -89,7 +90,7 @@ pub(crate) fn info(ctx: &Ctx, session: &Session, sessions: &[Session]) -> Result
         profile: profile::profile_of(ctx, agent, id)?.shown(),
         previous_ids: previous.into_iter().map(|(id, _, _)| id).collect(),
         seed,
-        receipt: ctx.registry().translation(agent, id)?,
+        receipt,
         branches: details.branches,
         defects: details.defects.clone(),
         forks: tree::forks_of(ctx, session, sessions)?.into_iter().cloned().collect(),

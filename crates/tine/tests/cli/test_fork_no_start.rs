@@ -276,7 +276,7 @@ fn a_fork_starts_where_it_is_told_to() {
 fn a_fork_over_mcp_that_is_not_opened_sends_nothing() {
     let world = world(false);
     let before = transcripts(&world);
-    let asked = json!({"session": LOGIN, "name": "twig", "agent": "codex", "open": false});
+    let asked = json!({"session": LOGIN, "name": "twig", "agent": "codex", "method": "seed", "open": false});
     let made = call(&world, "fork_session", &asked);
     assert_eq!((&made["session"]["unstarted"], &made["requests"]), (&json!(true), &json!([])), "{made:#}");
     assert_eq!((transcripts(&world), kept(&world).len()), (before.clone(), 1));

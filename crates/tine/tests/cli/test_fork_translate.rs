@@ -8,12 +8,17 @@ use crate::world::{EXPORT, LOGIN, World};
 fn shown(world: &World, session: &str) -> Vec<Value> {
     let shown = world.json(["show", session, "--json"]);
     let turns = shown["turns"].as_array().expect("turns").iter();
-    let blocks = turns.flat_map(|turn| turn["blocks"].as_array().cloned().unwrap_or_default());
+    let blocks = turns.flat_map(|turn| {
+        let prompt = json!({"kind": "prompt", "text": turn["prompt"]});
+        std::iter::once(prompt).chain(turn["blocks"].as_array().cloned().unwrap_or_default())
+    });
     blocks
         .filter(|block| block["kind"] != "thinking")
         .map(|mut block| {
             let fields = ["kind", "text", "name", "input", "error", "exit_code"];
-            Value::Object(fields.iter().filter_map(|key| Some(((*key).to_owned(), block.get_mut(*key)?.take()))).collect())
+            Value::Object(
+                fields.iter().filter_map(|key| Some(((*key).to_owned(), block.get_mut(*key)?.take()))).collect(),
+            )
         })
         .collect()
 }
@@ -128,5 +133,11 @@ fn secrets_are_masked_unless_they_are_to_be_kept() {
 #[test]
 fn translating_for_the_same_agent_is_refused() {
     let output = World::new().run(["fork", LOGIN, "--method", "translate"]);
-    insta::assert_snapshot!(output.whole(), @"");
+    insta::assert_snapshot!(output.whole(), @"
+    exit code: 1
+    --- stdout
+    --- stderr
+    error: Claude Code already reads the session, so it can't be translated
+    hint: `--method copy` forks it for the same agent
+    ");
 }
