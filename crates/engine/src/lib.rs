@@ -40,6 +40,7 @@ pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
 pub use code::error::Error as CodeError;
 pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
+pub use code::{Certainty, CodeAt, CodeSource, FileVerdict};
 pub use config::error::Error as ConfigError;
 pub use config::notes_for;
 pub use config::{

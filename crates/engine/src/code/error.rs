@@ -14,6 +14,14 @@ pub enum Error {
     /// The commit of a snapshot was not made by tine, or by a newer one.
     #[error("the snapshot `{}` has an unknown format", one_line(.0))]
     UnknownSnapshot(String),
+    /// The working tree at the end of a turn is not known.
+    #[error("the code of `{session}` at turn {turn} is not known")]
+    NoCode {
+        /// The session.
+        session: String,
+        /// The turn.
+        turn: u32,
+    },
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -41,6 +49,10 @@ impl Error {
                     one_line(name)
                 ),
             ),
+            Error::NoCode { .. } => Advice::new(
+                "no_code",
+                "`snapshots.enabled = true` in the configuration file records the code of future turns",
+            ),
             Error::File(error) => error.advice(),
             Error::Config(error) => error.advice(),
             Error::Workspace(error) => error.advice(),
@@ -52,7 +64,8 @@ impl Error {
 #[cfg(test)]
 pub(crate) fn samples() -> Vec<Error> {
     crate::advice::samples![
-        UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into());
+        UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into()),
+        NoCode { session: "auth-fix".into(), turn: 7 };
         wraps File, Config, Workspace, Registry
     ]
 }
