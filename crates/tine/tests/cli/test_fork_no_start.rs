@@ -36,10 +36,10 @@ fn fork(world: &World, name: &str, more: &[&str]) -> Value {
 #[test]
 fn nothing_is_sent_before_the_first_resume() {
     for (hooks, source, target, method) in [
-        (false, LOGIN, "codex", "auto"),
-        (true, LOGIN, "codex", "auto"),
-        (false, EXPORT, "claude", "auto"),
-        (true, EXPORT, "claude", "auto"),
+        (false, LOGIN, "codex", "seed"),
+        (true, LOGIN, "codex", "seed"),
+        (false, EXPORT, "claude", "seed"),
+        (true, EXPORT, "claude", "seed"),
         (false, LOGIN, "claude", "seed"),
         (true, EXPORT, "codex", "seed"),
     ] {
