@@ -55,8 +55,8 @@ pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
     CacheOutlook, CacheState, EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree,
-    Part, Plan, PlannedSession, Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, Where,
-    WindowSource, WorkerOutcome, Workspace, WorkspaceKind, WorkspaceView,
+    Part, Plan, PlannedSession, Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, TranslationPlan,
+    Where, WindowSource, WorkerOutcome, Workspace, WorkspaceKind, WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use naming::adopt::AdoptedView;

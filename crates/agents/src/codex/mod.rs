@@ -22,6 +22,7 @@ mod subagents;
 mod title;
 mod tools;
 mod transcripts;
+mod translate;
 mod trust;
 mod turns;
 mod windows;

@@ -19,6 +19,7 @@ mod test_fork_no_start;
 mod test_fork_plan;
 mod test_fork_profile;
 mod test_fork_times;
+mod test_fork_translate;
 mod test_fork_workspace;
 mod test_fork_worktree;
 mod test_hook;
