@@ -18,6 +18,10 @@ use crate::{Adapter, Blocks, Part};
 
 /// How an agent's format holds a conversation that another agent had.
 pub trait Translation {
+    /// Whether tine can write this agent's sessions from another agent's conversation.
+    fn takes_translations(&self) -> bool {
+        true
+    }
     /// The tools that other agents have as well.
     fn shared_tools(&self) -> &'static [ToolWords];
     /// Makes a message one that this agent's format and its models can hold, and that is read back as it is. What changes

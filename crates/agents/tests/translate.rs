@@ -6,7 +6,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use agents::{
-    Adapter, Messages, Surroundings, TranslationOptions, TranslationRequest, compare_translation, open,
+    Adapter, AgentEnvironment, Messages, TranslationOptions, TranslationRequest, compare_translation, open,
     survey_translation, write_translation,
 };
 use jiff::Timestamp;
@@ -28,7 +28,7 @@ impl Homes {
     }
 
     fn adapter(&self, agent: Agent) -> Box<dyn Adapter> {
-        open(agent, &Surroundings { home: self.folder.path().join("home"), ..Surroundings::default() })
+        open(agent, &AgentEnvironment { home: self.folder.path().join("home"), ..AgentEnvironment::default() })
     }
 
     fn request(&self, adapter: &dyn Adapter) -> (TranslationRequest, PathBuf) {

@@ -17,6 +17,7 @@ mod sha256;
 mod subagents;
 mod title;
 mod transcripts;
+mod translate;
 mod windows;
 mod writer;
 
@@ -29,7 +30,7 @@ use transcript::Agent;
 
 use self::home::Home;
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Gemini CLI.
 pub(crate) static ABOUT: About = About {
@@ -69,7 +70,7 @@ pub struct Gemini {
 
 impl Gemini {
     /// Finds the folder: `.gemini` in `GEMINI_CLI_HOME`, else in the home directory.
-    pub fn new(surroundings: &Surroundings) -> Self {
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
         let parent = surroundings.moved_home(Agent::Gemini).unwrap_or(&surroundings.home);
         Gemini { home: Home::new(parent.join(".gemini")), proc: surroundings.proc.clone() }
     }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use transcript::{BlockKind, SessionId};
 
 use crate::chat::{
-    Action, AgentRequest, Always, Answer, Ask, ChatEvent, ChatOrder, ChatSession, ContextUse, ModelChoice, Offer,
-    Prompt, Protocol, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
+    Action, AgentRequest, Always, Answer, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession, ContextUse,
+    ModelChoice, Prompt, Protocol, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
 };
 
 /// OpenCode's own agents, which decide what needs a permission.
@@ -27,7 +27,7 @@ pub(crate) struct AcpChat {
     waiting: Vec<Prompt>,
     /// Requests of the agent that wait for an answer, by their id as text.
     asked: HashMap<String, Value>,
-    offer: Offer,
+    offer: ChatCapabilities,
     is_running: bool,
     is_interrupted: bool,
     /// What is being said or thought, and what of it has arrived.
@@ -56,7 +56,7 @@ impl AcpChat {
             pending: HashMap::new(),
             waiting: Vec::new(),
             asked: HashMap::new(),
-            offer: Offer { modes: MODES.to_vec(), ..Offer::default() },
+            offer: ChatCapabilities { modes: MODES.to_vec(), ..ChatCapabilities::default() },
             is_running: false,
             is_interrupted: false,
             open: None,

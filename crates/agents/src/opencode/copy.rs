@@ -19,7 +19,7 @@ use super::scan::Pass;
 use super::source::{FileRows, Source};
 use crate::copy::{Copied, CopyRequest, ReadBack};
 use crate::fields::Raw;
-use crate::follow::{Following, Growing};
+use crate::follow::{FileGrowth, Following};
 use crate::seal::Seal;
 
 /// Columns in which messages and parts of a copy have their own values.
@@ -175,7 +175,7 @@ fn session_row(source: &Row, project: &Row, order: &CopyRequest) -> Row {
 }
 
 /// Reads a copy back from its file, which may still be growing.
-pub(super) fn read_back(path: &Path, order: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
+pub(super) fn read_back(path: &Path, order: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
     let mut pass = Pass::new(&order.target);
     let mut check = Check { order, seal: Seal::default(), fault: None };
     let mut bytes = 0;

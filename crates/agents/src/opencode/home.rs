@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use transcript::SessionId;
 
-use crate::Surroundings;
+use crate::AgentEnvironment;
 
 /// OpenCode's folders.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub(super) struct Home {
 
 impl Home {
     /// `OPENCODE_DB` names another database, and the XDG variables move the folders.
-    pub(super) fn new(surroundings: &Surroundings) -> Self {
+    pub(super) fn new(surroundings: &AgentEnvironment) -> Self {
         let variable = |name: &str| surroundings.variables.get(name).filter(|path| !path.as_os_str().is_empty());
         let folder = |name: &str, usual: &str| {
             let base = variable(name).cloned().unwrap_or_else(|| surroundings.home.join(usual));
@@ -81,10 +81,10 @@ mod tests {
 
     #[test]
     fn variables_move_the_folders() {
-        let surroundings = |variables: &[(&'static str, &str)]| Surroundings {
+        let surroundings = |variables: &[(&'static str, &str)]| AgentEnvironment {
             home: "/h".into(),
             variables: variables.iter().map(|(name, value)| (*name, PathBuf::from(value))).collect(),
-            ..Surroundings::default()
+            ..AgentEnvironment::default()
         };
         let check = |variables: &[(&'static str, &str)], database: &str, config: &str| {
             let home = Home::new(&surroundings(variables));

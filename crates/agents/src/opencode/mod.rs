@@ -21,6 +21,7 @@ mod source;
 mod storage;
 mod title;
 mod transcripts;
+mod translate;
 mod windows;
 mod writer;
 
@@ -30,7 +31,7 @@ use transcript::Agent;
 
 use self::home::Home;
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about OpenCode.
 pub(crate) static ABOUT: About = About {
@@ -70,7 +71,7 @@ pub struct OpenCode {
 
 impl OpenCode {
     /// Finds the database and the folders: by OpenCode's variables, else by those of XDG, else below the home directory.
-    pub fn new(surroundings: &Surroundings) -> Self {
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
         OpenCode { home: Home::new(surroundings), proc: surroundings.proc.clone() }
     }
 }

@@ -53,7 +53,7 @@ impl Pass {
         self.summary.defects.add(if is_unknown { DefectKind::UnknownFormat } else { DefectKind::Unreadable });
     }
 
-    /// Takes the row of the session.
+    /// OptionValue the row of the session.
     pub(super) fn session(&mut self, row: &Row) {
         let summary = &mut self.summary;
         if let Some(id) = row.text("id").and_then(|id| SessionId::new(id).ok()) {
@@ -68,7 +68,7 @@ impl Pass {
         summary.is_subagent = row.text("parent_id").is_some();
     }
 
-    /// Takes the next message.
+    /// OptionValue the next message.
     pub(super) fn message(&mut self, message: &Message<'_>) {
         self.has_messages = true;
         self.last = self.last.max(message.created()).max(message.completed());

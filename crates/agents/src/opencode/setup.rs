@@ -149,10 +149,10 @@ impl Setup for OpenCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Surroundings;
+    use crate::AgentEnvironment;
 
     fn opencode() -> OpenCode {
-        OpenCode::new(&Surroundings::default())
+        OpenCode::new(&AgentEnvironment::default())
     }
 
     #[test]

@@ -41,12 +41,12 @@ fn listed(home: &Home, provider: &str, model: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Surroundings;
+    use crate::AgentEnvironment;
 
     #[test]
     fn settings_come_before_the_list_of_models() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::new(&Surroundings { home: folder.path().to_owned(), ..Surroundings::default() });
+        let home = Home::new(&AgentEnvironment { home: folder.path().to_owned(), ..AgentEnvironment::default() });
         let write = |folder: &std::path::Path, name: &str, text: &str| {
             fs::create_dir_all(folder).unwrap();
             fs::write(folder.join(name), text).unwrap();

@@ -8,7 +8,7 @@ use transcript::Agent;
 
 use super::chat::ChatTab;
 pub(crate) use super::dialogs::{ChatChoice, Choose, Palette, Popup};
-use super::event::{Effect, Hit, Trouble};
+use super::event::{Effect, ErrorText, Hit};
 use super::graph::Row;
 pub(crate) use super::list::{Scope, Sort};
 pub(crate) use super::reader::Reader;
@@ -103,7 +103,7 @@ impl SearchState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
     Done(String),
-    Failed(Trouble),
+    Failed(ErrorText),
 }
 
 impl State {

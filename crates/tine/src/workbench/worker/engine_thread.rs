@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use diagnostics::OrLog;
 use engine::{
-    Asking, EMBEDDING, Engine, Limits, Method, Now, Plan, Project, Query, Quiet, SeedText, Session, TabRecord, Target,
-    Tine, TurnSummary,
+    EMBEDDING, Engine, Limits, Method, Now, Plan, Project, Query, Quiet, SearchRequest, SeedText, Session, TabRecord,
+    Target, Tine, TurnSummary,
 };
 use jiff::tz::TimeZone;
 use transcript::{BlockKind, State};
@@ -22,7 +22,7 @@ use super::clipboard;
 use super::picture::read_picture;
 use super::progress::Progress;
 use super::watch::ListWatch;
-use crate::workbench::event::{Effect, Event, Hit, Trouble};
+use crate::workbench::event::{Effect, ErrorText, Event, Hit};
 use crate::workbench::highlight;
 
 /// How many hits a search shows.
@@ -45,8 +45,8 @@ pub(crate) struct EngineThread {
     watch: Option<Arc<ListWatch>>,
 }
 
-pub(super) fn trouble(error: &engine::Error) -> Trouble {
-    Trouble { message: error.to_string(), hint: error.hint() }
+pub(super) fn error_text(error: &engine::Error) -> ErrorText {
+    ErrorText { message: error.to_string(), hint: error.hint() }
 }
 
 impl EngineThread {
@@ -64,7 +64,7 @@ impl EngineThread {
     pub(crate) fn carry_out(&self, effect: Effect) -> Event {
         let (events, _) = mpsc::channel();
         let run = if matches!(effect, Effect::Search { .. }) { EngineThread::search } else { EngineThread::at_desk };
-        run(self, effect, &events).unwrap_or_else(|error| Event::Failed(trouble(&error)))
+        run(self, effect, &events).unwrap_or_else(|error| Event::Failed(error_text(&error)))
     }
 
     pub(super) fn at_desk(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
@@ -96,7 +96,7 @@ impl EngineThread {
             }
             Effect::Plan { ticket, mut request } => {
                 self.settle(&mut request.source);
-                let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
+                let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| error_text(&error));
                 Ok(Event::Planned { ticket, plan, source: Box::new(request.source) })
             }
             Effect::ReadTurns(session) => {
@@ -105,7 +105,7 @@ impl EngineThread {
             }
             Effect::Fork { plan, edit } => {
                 let forked = self.fork(&plan, edit, events);
-                Ok(forked.unwrap_or_else(|error| Event::ForkFailed(trouble(&error))))
+                Ok(forked.unwrap_or_else(|error| Event::ForkFailed(error_text(&error))))
             }
             Effect::Copy(text) => Ok(clipboard::copy(self.tine.context(), text)),
             Effect::ReadTab { ticket, session, width, full, hide_acknowledgement } => {
@@ -128,7 +128,7 @@ impl EngineThread {
             }
             Effect::ReadPicture { tab, path } => Ok(match read_picture(&path) {
                 Ok(image) => Event::Picture { tab, image },
-                Err(message) => Event::Failed(Trouble { message, hint: None }),
+                Err(message) => Event::Failed(ErrorText { message, hint: None }),
             }),
             Effect::Run(words) => Ok(self.run(words)),
             Effect::Rename(session, name) => {
@@ -241,7 +241,7 @@ impl EngineThread {
                 let output_text = if out.trim().is_empty() { err } else { out };
                 Event::Ran { words, success: output.status.success(), output: output_text }
             }
-            Err(error) => Event::Failed(Trouble { message: format!("cannot run tine: {error}"), hint: None }),
+            Err(error) => Event::Failed(ErrorText { message: format!("cannot run tine: {error}"), hint: None }),
         }
     }
 
@@ -253,7 +253,7 @@ impl EngineThread {
         let mut query = Query::parse(&query, &limits, &now)?;
         let mut ask = |engine| {
             query.engine = engine;
-            let asking = Asking {
+            let asking = SearchRequest {
                 query: &query,
                 limits: &limits,
                 limit: HITS,
