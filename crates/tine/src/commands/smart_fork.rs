@@ -207,7 +207,7 @@ fn automatic(desk: &Desk, choices: &mut [Choice], request: impl Fn(&Found) -> Re
     at
 }
 
-/// Lets the user choose. If none can be forked, there is no question, and the error is that of the best one.
+/// Lets the user choose. If none can be forked, it does not ask, and the error is that of the best one.
 fn ask(desk: &Desk, suggestions: &Suggestions, choices: &[Choice]) -> Result<Option<usize>, Failure> {
     if choices.iter().all(|choice| !choice.can_fork()) {
         return Ok(Some(0));

@@ -39,7 +39,7 @@ pub(crate) enum Event {
         ticket: u64,
         /// What was wanted.
         wish: PageRequest,
-        /// The page; nothing if there is no such page.
+        /// The page, if it exists.
         page: Option<Box<Page>>,
     },
     /// Pages of a transcript were laid out again.

@@ -376,7 +376,7 @@ impl Reader {
         wishes
     }
 
-    /// Takes a page that was read. `None` if there is no such page.
+    /// Takes a page that was read. `None` if it does not exist.
     pub(crate) fn take(&mut self, wish: PageRequest, page: Option<Page>, height: usize) {
         match wish {
             PageRequest::Before(_) => self.asked.before = false,

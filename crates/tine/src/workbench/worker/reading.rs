@@ -29,7 +29,7 @@ impl EngineThread {
         Style { color: self.color, width: width.into(), zone: self.zone.clone(), highlight: Some(highlight) }
     }
 
-    /// Reads a page of a transcript. `None` if there is no such page.
+    /// Reads a page of a transcript. `None` if it does not exist.
     pub(super) fn read_page(
         &self,
         session: &Session,
