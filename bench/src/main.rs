@@ -12,7 +12,9 @@ mod measure;
 mod panes;
 mod search;
 mod show;
+mod terminal;
 mod words;
+mod workbench;
 
 use std::path::PathBuf;
 
@@ -47,6 +49,7 @@ fn main() {
             "fork".into(),
             "hook".into(),
             "panes".into(),
+            "workbench".into(),
             "mcp".into(),
             "search".into(),
             "words".into(),
@@ -67,6 +70,7 @@ fn main() {
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
             "panes" => panes::run(&bench),
+            "workbench" => workbench::run(&bench),
             "mcp" => mcp::run(&bench),
             "search" => search::run(&bench),
             "words" => words::run(&bench),
@@ -76,7 +80,7 @@ fn main() {
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, hook, panes, mcp, search, words, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, hook, panes, workbench, mcp, search, words, meaning and evaluate"
                 )
             }
         }

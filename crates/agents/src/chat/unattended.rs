@@ -100,7 +100,7 @@ impl Heard {
             Some(TurnOutcome::Failed(reason)) => return Err(reason),
             None => {
                 let printed = self.end.as_ref().and_then(|end| last_line(&end.printed)).map(str::to_owned);
-                let code = self.end.and_then(|end| end.code).map(|code| format!("it ended with exit code {code}"));
+                let code = self.end.and_then(|end| end.code).map(|code| format!("exit status: {code}"));
                 let reason = self.refusal.or(printed).or(code);
                 return Err(reason.unwrap_or_else(|| "a signal ended it".to_owned()));
             }

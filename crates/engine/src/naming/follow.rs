@@ -51,7 +51,8 @@ impl Follower {
         thread::spawn(move || {
             let Some(ctx) = Ctx::open(context).or_log("open the registry to follow a session") else { return };
             let report = &report;
-            Following { ctx: &ctx, session, report, seen, is_busy: false, waits: false }.run(&orders, &answers);
+            Following { ctx: &ctx, session, report, seen, is_busy: false, waits: false, sending: 0 }
+                .run(&orders, &answers);
         });
         Follower { orders: sender, turns_before }
     }
@@ -83,6 +84,8 @@ struct Following<'a> {
     seen: Seen,
     is_busy: bool,
     waits: bool,
+    /// How many prompts are on their way.
+    sending: usize,
 }
 
 /// How much of a transcript was reported.
@@ -124,10 +127,12 @@ impl Following<'_> {
         loop {
             match orders.recv_timeout(LOOK) {
                 Ok(Order::Act(action)) => self.act(action, answers),
-                Ok(Order::Sent(Ok(()))) => self.is_busy = true,
-                Ok(Order::Sent(Err(reason))) => {
-                    self.is_busy = false;
-                    self.end_turn(TurnOutcome::Failed(reason));
+                Ok(Order::Sent(sent)) => {
+                    self.sending -= 1;
+                    self.is_busy = sent.is_ok();
+                    if let Err(reason) = sent {
+                        self.end_turn(TurnOutcome::Failed(reason));
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(Order::Close) | Err(RecvTimeoutError::Disconnected) => return,
@@ -153,7 +158,11 @@ impl Following<'_> {
         if has_grown {
             self.report_new_blocks();
         }
-        if self.session.view.state == State::Stopped {
+        // A prompt on its way starts an agent.
+        if self.session.view.state == State::Stopped && self.sending == 0 {
+            if std::mem::take(&mut self.is_busy) && !self.session.details.mid_turn {
+                self.end_turn(TurnOutcome::Completed);
+            }
             (self.report)(ChatEvent::Ended(ChatEnd { code: Some(0), printed: String::new() }));
             return false;
         }
@@ -212,7 +221,7 @@ impl Following<'_> {
         }
     }
 
-    fn act(&self, action: Action, answers: &Sender<Order>) {
+    fn act(&mut self, action: Action, answers: &Sender<Order>) {
         match action {
             Action::Prompt(prompt) => self.send(prompt, answers.clone()),
             Action::Interrupt => {
@@ -231,12 +240,13 @@ impl Following<'_> {
     }
 
     /// Sends a prompt from a separate thread, because the pane may take a while to take it.
-    fn send(&self, prompt: Prompt, answers: Sender<Order>) {
+    fn send(&mut self, prompt: Prompt, answers: Sender<Order>) {
         if !prompt.images.is_empty() {
             self.notice(
                 "pictures can't be sent to a session that runs elsewhere; the text is sent without them".to_owned(),
             );
         }
+        self.sending += 1;
         let (context, session) = (self.ctx.context().clone(), self.session.clone());
         thread::spawn(move || {
             let sent = send_from_here(context, session, &prompt.text).map_err(|error| error.to_string());

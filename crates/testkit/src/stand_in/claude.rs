@@ -2,7 +2,8 @@
 //! process and state while it runs. It answers every prompt with `to PROMPT`, and runs the hooks in its settings.
 //!
 //! Some prompts mean more: `take your time` is answered when the file `go` is in the home directory, and until then can be
-//! interrupted; `ask me` waits for a permission; `touch FILE` asks for one in a stream; `fall over` ends the program. In a terminal, `/branch` and `/clear` do what
+//! interrupted; `ask me` waits for a permission; `touch FILE` asks for one in a stream; `tell N`
+//! streams N KB; `fall over` ends the program. In a terminal, `/branch` and `/clear` do what
 //! they do in Claude Code, and Ctrl+O opens the transcript, where keys are lost until Escape closes it. If the file
 //! `untrusted` is in the home directory, it first asks whether it may trust the folder. If `STAND_IN_FAILS` is set, it fails
 //! after it has forked.
@@ -240,11 +241,32 @@ impl Session {
                 let is_made = is_allowed && fs::write(file, "").is_ok();
                 self.shown.push(format!("{file}: {is_made}"));
             }
+            if let Some(kilobytes) = prompt.strip_prefix("tell ").and_then(|size| size.parse().ok()) {
+                self.tell(kilobytes);
+            }
             let answer = self.answer(&prompt, None).unwrap_or_default();
             let content = json!([{"type": "text", "text": answer}]);
             self.print(json!({"type": "assistant", "message": {"model": "stand-in", "content": content}}));
             self.print_result(&answer);
         }
+    }
+
+    /// Streams words in pieces of five bytes, in paragraphs, then `told`.
+    fn tell(&self, kilobytes: usize) {
+        let delta = |text: &str| {
+            let event = json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}});
+            self.print(json!({"type": "stream_event", "event": event}));
+        };
+        let mut told = String::new();
+        for number in 1..=kilobytes * 1000 / 5 {
+            let piece = if number % 100 == 0 { "end\n\n" } else { "word " };
+            delta(piece);
+            told.push_str(piece);
+        }
+        told.push_str("told");
+        delta("told");
+        let content = json!([{"type": "text", "text": told}]);
+        self.print(json!({"type": "assistant", "message": {"model": "stand-in", "content": content}}));
     }
 
     fn asks_to_touch(&self, file: &str, lines: &mut impl Iterator<Item = String>) -> bool {

@@ -62,12 +62,14 @@ app-server)
             printf '{"id":%s,"result":{"thread":{"id":"%s","path":"%s"},"model":"mock-model"}}\n' "$number" "$thread" "$file"
             ;;
         *'"turn/start"'*)
-            if [ ! -e "$file" ]; then meta "$thread" "" >"$file"; fi
+            # The text is escaped already.
+            prompt=$(sed -e 's/.*"type":"text","text":"//' -e 's/","text_elements".*//' <<<"$line")
+            # Codex keeps the file open.
+            if [ -e "$file" ]; then exec 3>>"$file"; else exec 3>>"$file"; meta "$thread" "" >&3; fi
             hook session-start "$thread" "$file" "$start"
             hook user-prompt-submit "$thread" "$file" ""
             printf '{"id":%s,"result":{"turn":{"id":"t"}}}\n{"method":"turn/started","params":{"turn":{"id":"t"}}}\n' "$number"
-            # The text is escaped already.
-            turn "$(sed -e 's/.*"type":"text","text":"//' -e 's/","text_elements".*//' <<<"$line")" >>"$file"
+            turn "$prompt" >&3
             hook stop "$thread" "$file" ""
             printf '{"method":"item/completed","params":{"item":{"type":"agentMessage","text":"Ready."}}}\n'
             printf '{"method":"turn/completed","params":{"turn":{"id":"t","status":"completed"}}}\n'

@@ -171,7 +171,7 @@ pub fn install_elicit(sandbox: &Sandbox) -> PathBuf {
 }
 
 /// The program. Cargo builds it with the tests of the whole workspace; whoever runs the tests of one crate gets it here.
-fn program() -> &'static Path {
+pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let test = env::current_exe().expect("the test's own program");
