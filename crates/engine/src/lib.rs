@@ -4,7 +4,6 @@
 //! in `transcript`.
 
 mod advice;
-#[allow(dead_code, reason = "the commands that use it follow")]
 mod code;
 mod config;
 mod context;
@@ -38,9 +37,12 @@ mod workspace;
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
+pub use code::diff::{ChangedFile, CodeDiff, DiffForm, DiffView};
 pub use code::error::Error as CodeError;
+pub use code::restore::{PlannedFile, RestoreChange, RestorePlan, RestoreView};
 pub use code::snapshots::{
-    Kept, LeftOut, Moment, Reason, Snapshot, SnapshotRequest, are_snapshots_wanted, record_snapshot,
+    Kept, LeftOut, Moment, Reason, Snapshot, SnapshotList, SnapshotRequest, SnapshotView, are_snapshots_wanted,
+    record_snapshot,
 };
 pub use code::{Certainty, CodeAt, CodeSource, FileVerdict};
 pub use config::error::Error as ConfigError;
