@@ -36,7 +36,8 @@ impl<'a> Lab<'a> {
             fs::create_dir_all(&folder).expect("a folder");
             fs::write(folder.join(format!("{number}.txt")), format!("line {number}\n").repeat(40)).expect("a file");
         }
-        let (mut session, mut sizes, mut transcript) = (ClaudeSession::new(ID).cwd(&repository), Vec::new(), PathBuf::new());
+        let (mut session, mut sizes, mut transcript) =
+            (ClaudeSession::new(ID).cwd(&repository), Vec::new(), PathBuf::new());
         for number in 0..turns {
             session = session.turn(|turn| turn.prompt(format!("prompt {number}")).text("done"));
             if turns <= 10 || number + 1 == turns {
@@ -62,7 +63,14 @@ impl<'a> Lab<'a> {
 
     fn git(&self, words: &[&str]) {
         let mut command = Command::new("git");
-        command.current_dir(&self.repository).args(["-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "gc.auto=0"]);
+        command.current_dir(&self.repository).args([
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@example.com",
+            "-c",
+            "gc.auto=0",
+        ]);
         assert!(command.args(words).stdout(Stdio::null()).status().expect("git").success(), "{words:?}");
     }
 
@@ -100,7 +108,11 @@ pub(crate) fn run(bench: &Bench) {
         std::thread::sleep(Duration::from_millis(1100));
         lab.git(&["update-index", "--refresh"]);
         let first = once(&mut lab.record(0));
-        let hashing = once(Command::new("sh").args(["-c", "git ls-files | git hash-object --stdin-paths"]).current_dir(&lab.repository));
+        let hashing = once(
+            Command::new("sh")
+                .args(["-c", "git ls-files | git hash-object --stdin-paths"])
+                .current_dir(&lab.repository),
+        );
         report(&format!("first snapshot of {files} files"), first.time, "git hash-object", hashing.time, None);
         std::thread::sleep(Duration::from_millis(100));
         once(&mut lab.record(0));
@@ -114,7 +126,8 @@ pub(crate) fn run(bench: &Bench) {
             || {
                 for file in 0..10 {
                     number += 1;
-                    fs::write(lab.repository.join(format!("{file}/0/{file}.txt")), format!("{number}\n")).expect("a file");
+                    fs::write(lab.repository.join(format!("{file}/0/{file}.txt")), format!("{number}\n"))
+                        .expect("a file");
                 }
                 lab.record(0)
             },
@@ -184,7 +197,9 @@ fn space(bench: &Bench) {
             recorded.git(&["gc", "--quiet"]);
             committed.git(&["gc", "--quiet"]);
         }
-        let grown = |lab: &Lab<'_>, before: Duration| size(&lab.repository.join(".git")).saturating_sub(if is_packed { Duration::ZERO } else { before });
+        let grown = |lab: &Lab<'_>, before: Duration| {
+            size(&lab.repository.join(".git")).saturating_sub(if is_packed { Duration::ZERO } else { before })
+        };
         let (snapshots, commits) = (grown(&recorded, before[0]), grown(&committed, before[1]));
         report(what, snapshots, "commits", commits, Some(1.3));
     }

@@ -46,11 +46,11 @@ pub use code::snapshots::{
 };
 pub use code::{Certainty, CodeAt, CodeSource, FileVerdict};
 pub use config::error::Error as ConfigError;
-pub use config::notes_for;
 pub use config::{
     AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, SnapshotsConfig, Template, WorkbenchConfig,
     WorktreeConfig, keys as config_keys,
 };
+pub use config::{enable_snapshots, notes_for};
 pub use context::MARK as FORK_MARK;
 pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};

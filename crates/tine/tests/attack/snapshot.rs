@@ -82,7 +82,9 @@ impl Lab {
         command.current_dir(&self.world.shop).env("GIT_INDEX_FILE", &index).env("GIT_WORK_TREE", &target);
         command.env("GIT_DIR", self.world.shop.join(".git"));
         assert!(command.args(["read-tree", "--reset", "-u", reference]).status().expect("git").success());
-        let strip = |(path, content): (PathBuf, Vec<u8>)| (self.world.shop.join(path.strip_prefix(&target).expect("below")), content);
+        let strip = |(path, content): (PathBuf, Vec<u8>)| {
+            (self.world.shop.join(path.strip_prefix(&target).expect("below")), content)
+        };
         files_in([target.as_path()]).into_iter().map(strip).collect()
     }
 }

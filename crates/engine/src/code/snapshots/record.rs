@@ -75,7 +75,33 @@ pub fn are_snapshots_wanted(context: &Context) -> bool {
 }
 
 /// Records the code of a turn, if that is wanted for its project and was not done yet. Returns the name of the ref.
+/// `tine doctor` reports a failure until the next success.
 pub fn record_snapshot(context: &Context, request: &SnapshotRequest) -> Result<Option<String>> {
+    let recorded = record(context, request);
+    let file = failure_file(context);
+    match &recorded {
+        Err(error) => {
+            let written = private::create_folder(&context.paths.cache.join("code"))
+                .and_then(|()| private::open_file(&file))
+                .and_then(|mut opened| opened.set_len(0).and_then(|()| opened.write_all(error.to_string().as_bytes())));
+            written.or_log("remember why a snapshot failed");
+        }
+        Ok(Some(_)) if file.exists() => fs::remove_file(&file).or_log("forget why a snapshot failed").unwrap_or(()),
+        Ok(_) => {}
+    }
+    recorded
+}
+
+/// Why the last snapshot failed.
+pub(crate) fn last_failure(context: &Context) -> Option<String> {
+    fs::read_to_string(failure_file(context)).ok()
+}
+
+fn failure_file(context: &Context) -> PathBuf {
+    context.paths.cache.join("code").join("failure")
+}
+
+fn record(context: &Context, request: &SnapshotRequest) -> Result<Option<String>> {
     let (config, _) = config::read(&context.paths.config)?;
     let settings = config.snapshots;
     let adapter = agents::open(request.agent, &context.surroundings);
