@@ -8,7 +8,7 @@ pub(crate) mod error;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -401,6 +401,33 @@ pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>
     }
     let notes = String::from_utf8_lossy(&notes).into_owned();
     Ok(Some(notes).filter(|notes| !notes.trim().is_empty()))
+}
+
+/// Turns snapshots on in the configuration file, by adding to its end. Returns whether they are on now: a file that
+/// mentions them is left to the user.
+pub fn enable_snapshots(context: &Context) -> Result<bool> {
+    let path = &context.paths.config;
+    let (config, _) = read(path)?;
+    if config.snapshots != SnapshotsConfig::default() {
+        return Ok(config.snapshots.enabled);
+    }
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let before = if text.is_empty() {
+        ""
+    } else if text.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    let added = format!("{before}[snapshots]\nenabled = true\n");
+    if toml::from_str::<toml::Table>(&format!("{text}{added}")).is_err() {
+        return Ok(false);
+    }
+    let failed = |source| FileError::Write { path: path.clone(), source };
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    let opened = fs::OpenOptions::new().create(true).append(true).open(path);
+    opened.and_then(|mut file| file.write_all(added.as_bytes())).map_err(failed)?;
+    Ok(true)
 }
 
 /// The settings in a file, and the keys in it that mean nothing.

@@ -30,11 +30,16 @@ impl Kept {
         Kept { days: settings.keep_days, count: settings.keep }
     }
 
+    /// The time before which nothing is kept.
+    pub(super) fn oldest(self, now: Timestamp) -> Timestamp {
+        now.checked_sub(SignedDuration::from_hours(24 * i64::from(self.days))).unwrap_or(Timestamp::MIN)
+    }
+
     /// The snapshots that are not kept, of all of a repository.
-    pub(super) fn expired(self, mut all: Vec<SnapshotRef>, now: Timestamp) -> Vec<SnapshotRef> {
+    fn expired(self, mut all: Vec<SnapshotRef>, now: Timestamp) -> Vec<SnapshotRef> {
         all.sort_by_key(|found| std::cmp::Reverse(found.committed()));
-        let oldest = now.checked_sub(SignedDuration::from_hours(24 * i64::from(self.days))).unwrap_or(Timestamp::MIN);
-        let is_kept = |(at, found): &(usize, SnapshotRef)| *at < self.count && found.committed() >= oldest.as_second();
+        let oldest = self.oldest(now).as_second();
+        let is_kept = |(at, found): &(usize, SnapshotRef)| *at < self.count && found.committed() >= oldest;
         all.into_iter().enumerate().filter(|found| !is_kept(found)).map(|(_, found)| found).collect()
     }
 }
@@ -43,10 +48,13 @@ impl Kept {
 pub(super) fn prune(git: &Git, directory: &Path, kept: Kept, now: Timestamp) -> Result<usize> {
     let expired = kept.expired(refs::all(git, directory)?, now);
     let names: Vec<String> = expired.iter().map(|found| found.name.to_ref()).collect();
-    if !names.is_empty() {
-        git.delete_refs(directory, &names)?;
-    }
+    delete(git, directory, &names)?;
     Ok(names.len())
+}
+
+/// Deletes refs of snapshots.
+pub(super) fn delete(git: &Git, directory: &Path, names: &[String]) -> Result<()> {
+    if names.is_empty() { Ok(()) } else { Ok(git.delete_refs(directory, names)?) }
 }
 
 /// The same once a day.

@@ -16,9 +16,10 @@ use transcript::{Agent, BlockKind, SessionId, Summary};
 use super::prune;
 use super::refs::{self, Moment, Name};
 use super::take::Taker;
+use super::trailers::LeftOut;
 use crate::advice::FileError;
 use crate::code::Result;
-use crate::config;
+use crate::config::{self, Config};
 use crate::context::Context;
 use crate::hook::HookPayload;
 use crate::private;
@@ -74,7 +75,33 @@ pub fn are_snapshots_wanted(context: &Context) -> bool {
 }
 
 /// Records the code of a turn, if that is wanted for its project and was not done yet. Returns the name of the ref.
+/// `tine doctor` reports a failure until the next success.
 pub fn record_snapshot(context: &Context, request: &SnapshotRequest) -> Result<Option<String>> {
+    let recorded = record(context, request);
+    let file = failure_file(context);
+    match &recorded {
+        Err(error) => {
+            let written = private::create_folder(&context.paths.cache.join("code"))
+                .and_then(|()| private::open_file(&file))
+                .and_then(|mut opened| opened.set_len(0).and_then(|()| opened.write_all(error.to_string().as_bytes())));
+            written.or_log("remember why a snapshot failed");
+        }
+        Ok(Some(_)) if file.exists() => fs::remove_file(&file).or_log("forget why a snapshot failed").unwrap_or(()),
+        Ok(_) => {}
+    }
+    recorded
+}
+
+/// Why the last snapshot failed.
+pub(crate) fn last_failure(context: &Context) -> Option<String> {
+    fs::read_to_string(failure_file(context)).ok()
+}
+
+fn failure_file(context: &Context) -> PathBuf {
+    context.paths.cache.join("code").join("failure")
+}
+
+fn record(context: &Context, request: &SnapshotRequest) -> Result<Option<String>> {
     let (config, _) = config::read(&context.paths.config)?;
     let settings = config.snapshots;
     let adapter = agents::open(request.agent, &context.surroundings);
@@ -103,7 +130,7 @@ pub fn record_snapshot(context: &Context, request: &SnapshotRequest) -> Result<O
         Moment::End => format!("Code at the end of turn {turn}"),
         Moment::BeforeNext => format!("Code after the interrupted turn {turn}"),
     };
-    let seen = folder.join(format!("seen-{:016x}", fingerprint(&place.top)));
+    let seen = seen_file(&folder, &place);
     let taker = Taker {
         git: &git,
         place: &place,
@@ -119,6 +146,32 @@ pub fn record_snapshot(context: &Context, request: &SnapshotRequest) -> Result<O
     }
     prune::prune_now_and_then(&git, &place.top, &folder, &settings, context.clock.now());
     Ok(Some(reference))
+}
+
+/// The present tree, and what it lacks. `git` may put its objects elsewhere, so what was seen is only read.
+pub(crate) fn tree_now(
+    context: &Context,
+    config: &Config,
+    git: &Git,
+    place: &TreePlace,
+) -> Result<(String, Vec<LeftOut>)> {
+    let folder = folder_of(context, place);
+    private::create_folder(&folder).map_err(|source| FileError::Write { path: folder.clone(), source })?;
+    let taker = Taker {
+        git,
+        place,
+        scratch: &folder,
+        seen: &seen_file(&folder, place),
+        max_file_size: config.snapshots.max_file_size.saturating_mul(1_000_000),
+        now: context.clock.now(),
+        is_too_late: &|| false,
+    };
+    taker.tree()
+}
+
+/// The file with what was last seen of a working tree.
+fn seen_file(folder: &Path, place: &TreePlace) -> PathBuf {
+    folder.join(format!("seen-{:016x}", fingerprint(&place.top)))
 }
 
 /// The folder in the cache for everything about the code of a repository.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use transcript::{Agent, SessionId};
 
 use super::Snapshot;
@@ -15,11 +16,14 @@ use crate::workspace::git::refs::CommitRef;
 pub(super) const ROOT: &str = "refs/tine/snapshots/";
 
 /// When a snapshot was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Moment {
     /// Before the next turn began. Whatever changed after the turn is part of it.
+    #[serde(rename = "next")]
     BeforeNext,
     /// When the turn ended.
+    #[serde(rename = "end")]
     End,
 }
 
@@ -82,6 +86,16 @@ impl SnapshotRef {
     /// When the tree was first seen, in seconds since 1970.
     pub(super) fn committed(&self) -> i64 {
         self.at.committed
+    }
+
+    /// The commit.
+    pub(super) fn commit(&self) -> &str {
+        &self.at.commit
+    }
+
+    /// The message of the commit.
+    pub(super) fn message(&self) -> &str {
+        &self.at.message
     }
 
     /// Everything about it.

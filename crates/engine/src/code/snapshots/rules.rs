@@ -58,7 +58,7 @@ pub(super) fn is_secret(path: &Path) -> bool {
 }
 
 /// Whether git refuses to have such a path in a tree: it would become part of a repository's own folder.
-pub(super) fn is_refused(path: &Path, mode: Mode) -> bool {
+pub(crate) fn is_refused(path: &Path, mode: Mode) -> bool {
     let is = |part: &OsStr, name: &str| part.eq_ignore_ascii_case(name);
     path.components().any(|part| matches!(part, Component::Normal(part) if is(part, ".git")))
         || (mode == Mode::Symlink && path.file_name().is_some_and(|name| is(name, ".gitmodules")))

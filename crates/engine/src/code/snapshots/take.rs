@@ -17,7 +17,7 @@ use super::seen::{FileStamp, Seen, SeenFile, mode_of};
 use super::trailers::{LeftOut, Reason, Trailers};
 use crate::code::Result;
 use crate::workspace::git::Git;
-use crate::workspace::git::objects::{Blob, Mode, TreeChange, TreeEntry};
+use crate::workspace::git::objects::{Blob, Mode, ObjectWriter, TreeChange, TreeEntry};
 use crate::workspace::git::working_files::{TreePlace, WorkingFile, WorkingKind};
 
 /// If more files than this have to be read, those that are the same as in the index are found first, because writing a
@@ -72,41 +72,32 @@ impl Taker<'_> {
         }
     }
 
+    /// The present tree, and what it lacks.
+    pub(super) fn tree(&self) -> Result<(String, Vec<LeftOut>)> {
+        let known = Seen::load(self.seen, &self.place.top);
+        let had_known = known.is_some();
+        match self.tree_with(known) {
+            Err(_) if had_known => self.tree_with(None),
+            made => made,
+        }
+    }
+
+    fn tree_with(&self, known: Option<Seen>) -> Result<(String, Vec<LeftOut>)> {
+        let (Found { files, left_out, .. }, writer) = self.read_all(known.as_ref())?;
+        let (base, before) = self.base(known.as_ref())?;
+        let changes = changes(&before, &files);
+        let mut writer = writer.map_or_else(|| self.git.object_writer(&self.place.top, self.scratch), Ok)?;
+        let tree = writer.tree(base.as_deref(), &changes)?;
+        writer.finish()?;
+        Ok((tree, left_out))
+    }
+
     fn take_with(&self, known: Option<Seen>, reference: &str, subject: &str) -> Result<Option<String>> {
         let (git, top) = (self.git, &self.place.top);
-        let mut found = self.look(known.as_ref())?;
-        self.recognize(&mut found);
-        let unread = std::mem::take(&mut found.unread);
-        let mut writer = None;
-        if !unread.is_empty() {
-            let writer = writer.insert(git.object_writer(top, self.scratch)?);
-            let mut written: Vec<(Unread, Blob)> = Vec::new();
-            for file in unread {
-                let secret = rules::is_secret(&file.path).then_some(Reason::Secret);
-                let large = (file.stamp.size() > self.max_file_size).then_some(Reason::Large);
-                let reason = match secret.or(large) {
-                    Some(reason) => reason,
-                    None => match self.content(&file) {
-                        Ok(Some(content)) => {
-                            let blob = writer.blob(&content)?;
-                            written.push((file, blob));
-                            continue;
-                        }
-                        Ok(None) => continue,
-                        Err(_) => Reason::Unreadable,
-                    },
-                };
-                found.left_out.push(LeftOut { path: file.path, reason });
-            }
-            let blobs: Vec<Blob> = written.iter().map(|(_, blob)| *blob).collect();
-            for ((file, _), object) in written.into_iter().zip(writer.ids(&blobs)?) {
-                found.add(file, object);
-            }
-        }
+        let (found, writer) = self.read_all(known.as_ref())?;
         if (self.is_too_late)() {
             return Ok(None);
         }
-        found.left_out.sort_by(|one, other| one.path.cmp(&other.path));
         let Found { files, left_out, .. } = found;
 
         let (base, before) = self.base(known.as_ref())?;
@@ -134,6 +125,41 @@ impl Taker<'_> {
             Seen { top: top.clone(), commit: commit.clone(), tree, head, left_out, files }.store(self.seen);
         }
         Ok(Some(commit))
+    }
+
+    /// Looks at all files, and writes the blobs of those that changed.
+    fn read_all(&self, known: Option<&Seen>) -> Result<(Found, Option<ObjectWriter>)> {
+        let mut found = self.look(known)?;
+        self.recognize(&mut found);
+        let unread = std::mem::take(&mut found.unread);
+        let mut writer = None;
+        if !unread.is_empty() {
+            let writer = writer.insert(self.git.object_writer(&self.place.top, self.scratch)?);
+            let mut written: Vec<(Unread, Blob)> = Vec::new();
+            for file in unread {
+                let secret = rules::is_secret(&file.path).then_some(Reason::Secret);
+                let large = (file.stamp.size() > self.max_file_size).then_some(Reason::Large);
+                let reason = match secret.or(large) {
+                    Some(reason) => reason,
+                    None => match self.content(&file) {
+                        Ok(Some(content)) => {
+                            let blob = writer.blob(&content)?;
+                            written.push((file, blob));
+                            continue;
+                        }
+                        Ok(None) => continue,
+                        Err(_) => Reason::Unreadable,
+                    },
+                };
+                found.left_out.push(LeftOut { path: file.path, reason });
+            }
+            let blobs: Vec<Blob> = written.iter().map(|(_, blob)| *blob).collect();
+            for ((file, _), object) in written.into_iter().zip(writer.ids(&blobs)?) {
+                found.add(file, object);
+            }
+        }
+        found.left_out.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok((found, writer))
     }
 
     /// Lists the files, and recognizes those that have not changed since the last snapshot.

@@ -23,7 +23,7 @@ use transcript::{SessionId, SessionName};
 
 pub use effects::{
     Adoption, Cloning, Created, CreatedWorkspace, DeletedBranch, Deletion, Effects, Expected, Forking, KeptSeed, Moved,
-    NameChange, Note, Renaming, Stage,
+    NameChange, Note, Renaming, Restoration, RestoredFile, Stage,
 };
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{content_of, stamp_of};
