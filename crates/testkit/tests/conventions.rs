@@ -68,8 +68,7 @@ fn only_one_file_reads_the_environment() {
 const SHARED_NAMES: [&str; 3] = ["Args", "Error", "Result"];
 
 /// The folders of agents.
-const AGENTS: [&str; 4] =
-    ["agents/src/claude", "agents/src/codex", "agents/src/gemini", "agents/src/opencode"];
+const AGENTS: [&str; 4] = ["agents/src/claude", "agents/src/codex", "agents/src/gemini", "agents/src/opencode"];
 
 /// Types that are private to their files may share a name. In `agents`, the folders mirror each other, and in `engine`,
 /// `words_only` stands in for `hybrid` where the language model isn't compiled in.
