@@ -128,7 +128,11 @@ macro_rules! convert {
             @ operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions
         );
     };
-    (Code) => { $crate::advice::convert!(@ code as Code, passes File, Config, Workspace, Registry); };
+    (Code) => {
+        $crate::advice::convert!(
+            @ code as Code, passes File, Config, Workspace, Registry, Program, Sessions, Operations
+        );
+    };
     (Run) => {
         $crate::advice::convert!(
             @ run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions
