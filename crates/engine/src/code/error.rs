@@ -16,8 +16,8 @@ pub enum Error {
     /// The commit of a snapshot was not made by tine, or by a newer one.
     #[error("the snapshot `{}` has an unknown format", one_line(.0))]
     UnknownSnapshot(String),
-    /// The working tree at the end of a turn is not known.
-    #[error("the code of `{session}` at turn {turn} is not known")]
+    /// The working tree at the end of a turn was not recorded.
+    #[error("the code of `{session}` at turn {turn} was not recorded")]
     NoCode {
         /// The session.
         session: String,
@@ -25,10 +25,10 @@ pub enum Error {
         turn: u32,
     },
     /// The repository that a snapshot was taken in is gone.
-    #[error("the repository {} not found", .0.display())]
+    #[error("repository {} not found", .0.display())]
     NoRepository(PathBuf),
     /// An object of a snapshot is gone.
-    #[error("the repository lacks the object {0}")]
+    #[error("object {0} is missing from the repository")]
     ObjectGone(String),
     /// The code of two turns is in different repositories.
     #[error("cannot compare {} with {}: they are different repositories", .one.display(), .other.display())]
@@ -81,7 +81,7 @@ impl Error {
                 "no_code",
                 "`snapshots.enabled = true` in the configuration file records the code of future turns",
             ),
-            Error::NoRepository(_) => Advice::new("no_repository", "if it was moved, run the command in it"),
+            Error::NoRepository(_) => Advice::new("no_repository", "if you moved it, run the command there"),
             Error::ObjectGone(_) => Advice::new("object_gone", "run `git fsck` in the repository"),
             Error::OtherRepository { .. } => {
                 Advice::new("other_repository", "restore both with `tine restore --to DIR` and compare the directories")

@@ -181,7 +181,9 @@ impl Error {
             Error::Unreadable { .. } => Advice::without_hint("unreadable"),
             Error::NotASession(_) => {
                 let folders: Vec<&str> = Agent::ALL.into_iter().map(|agent| agents::about(agent).transcripts).collect();
-                Advice::new("not_a_session", format!("transcripts are the .jsonl files in {}", folders.join(" and ")))
+                let (last, others) = folders.split_last().expect("an agent");
+                let folders = format!("{} and {last}", others.join(", "));
+                Advice::new("not_a_session", format!("transcripts are the .jsonl files in {folders}"))
             }
             Error::EmptySession(name) => Advice::new("unbegun", format!("`tine delete {name}` frees the name")),
             Error::TranscriptGone { name, .. } => Advice::new(
