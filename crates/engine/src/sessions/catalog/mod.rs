@@ -131,6 +131,12 @@ impl Entry {
         self.outline.beginning
     }
 
+    /// Whether its facts are in memory.
+    #[cfg(test)]
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.summary.known().is_some()
+    }
+
     /// Whether the file could be read to the end. Otherwise it is read again the next time.
     fn is_readable(&self) -> bool {
         !self.is_fresh || self.summary.defects.count(DefectKind::Unreadable) == 0
