@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use transcript::{SessionId, SessionName};
+use transcript::SessionId;
 
 use crate::sessions::catalog::Entry;
 use crate::sessions::session::{Knowledge, Session, beginning, handles};
