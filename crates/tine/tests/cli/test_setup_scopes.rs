@@ -1,7 +1,6 @@
 //! `tine setup --project` and `--plugin`.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
 use super::test_setup::{SETTINGS, TINE, claude, done, equal, files, install_claude, run_entry, text};
