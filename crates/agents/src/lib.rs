@@ -14,6 +14,7 @@
 //! The list of agents is in `about.rs`, with what is known about each of them without looking at its files. The modules that follow are shared by all of them.
 
 mod about;
+mod acts;
 mod adapter;
 pub mod chat;
 pub mod claude;
@@ -42,6 +43,7 @@ mod share;
 mod title;
 
 pub use about::{About, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
+pub use acts::{Act, Change, FileAct, Hunk, Ran, Replacement, Sight, Touch};
 pub use adapter::{Adapter, Surroundings, agent_of_file, all, open};
 pub use copy::{Copied, CopyRequest, ReadBack, SideFile};
 pub use fields::{Elements, Fields, Raw};

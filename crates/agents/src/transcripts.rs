@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use transcript::{Block, Defects, ParentPointer, SessionId, Summary, TokenUse};
 
+use crate::acts::FileAct;
 use crate::fields::Raw;
 
 /// What started a session.
@@ -83,6 +84,11 @@ pub trait Blocks {
     fn leaves_tools_out(&self) -> bool {
         true
     }
+    /// What the records read so far did to files, since the last call; nothing unless [`Part::acts`] asks for it. The acts
+    /// of a turn are complete when a block of the next one was handed out.
+    fn take_acts(&mut self) -> Vec<FileAct> {
+        Vec::new()
+    }
     /// Where the current turn begins, in a file that can be read from the middle.
     fn turn_began(&self) -> Option<TurnStart> {
         None
@@ -101,6 +107,8 @@ pub struct Part {
     pub prose_only: bool,
     /// The record with which the branch ends; by default the active branch. See [`Branch`].
     pub tip: Option<u64>,
+    /// Whether to collect what the session did to files.
+    pub acts: bool,
 }
 
 /// Where a turn begins in its file.

@@ -239,7 +239,7 @@ impl Run<'_> {
             .and_then(|row| Some(TurnStart { turn: row.turns, offset: row.last? }));
         // Their state before they are read: later changes are noticed the next time.
         let helpers = subagents::look_up(adapter.as_ref(), &summary.path);
-        let part = Part { from, until: None, prose_only: level == Level::Prose, tip: None };
+        let part = Part { from, prose_only: level == Level::Prose, ..Part::default() };
         let mut blocks =
             adapter.read_part(&summary.path, &part, known.as_ref()).map_err(|error| unreadable(error.kind()))?;
         match from {

@@ -59,7 +59,7 @@ pub(crate) fn look(
     let known = Known::of(summary);
     let from = (offset != NO_OFFSET && known.is_some()).then_some(TurnStart { turn, offset });
     let read = |prose_only: bool| {
-        let part = Part { from, until: Some(turn), prose_only, tip };
+        let part = Part { from, until: Some(turn), prose_only, tip, ..Part::default() };
         adapter.read_part(&summary.path, &part, known.as_ref())
     };
     let has_phrases = !wanted.phrases.is_empty() || !wanted.without.is_empty();

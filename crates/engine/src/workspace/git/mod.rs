@@ -4,6 +4,7 @@
 pub(crate) mod carry;
 pub(crate) mod filters;
 pub(crate) mod half_made;
+pub(crate) mod past;
 pub(crate) mod refs;
 pub(crate) mod status;
 pub(crate) mod submodules;

@@ -267,7 +267,7 @@ impl Run<'_> {
         let own = self.rows.get(&file).filter(is_kept);
         let from = own.and_then(|own| Some(TurnStart { turn: own.turns, offset: own.last? }));
         let first = from.map_or(1, |from| from.turn);
-        let part = Part { from, until: None, prose_only: true, tip: None };
+        let part = Part { from, prose_only: true, ..Part::default() };
         let mut blocks = adapter.read_part(&summary.path, &part, known.as_ref()).map_err(|e| Failed::Read(e.kind()))?;
         let mut seen: HashSet<Key> = HashSet::new();
         self.take(file, 0, own_title(&entry.summary).unwrap_or_default(), &mut seen)?;

@@ -185,7 +185,7 @@ pub(crate) fn chunks_of_turn(
 ) -> std::io::Result<()> {
     let known = Known::of(summary);
     let from = offset.filter(|_| known.is_some()).map(|offset| TurnStart { turn, offset });
-    let part = Part { from, until: Some(turn), prose_only: true, tip: None };
+    let part = Part { from, until: Some(turn), prose_only: true, ..Part::default() };
     let mut blocks = adapter.read_part(&summary.path, &part, known.as_ref())?;
     let mut goes_on = true;
     while let Some(block) = blocks.next_block().filter(|_| goes_on) {
