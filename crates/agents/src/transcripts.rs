@@ -105,6 +105,8 @@ pub struct Part {
     pub until: Option<u32>,
     /// Whether to leave out tool calls and their results, which are most of the bytes.
     pub prose_only: bool,
+    /// Whether pictures come with their bytes; one at a time is held in memory.
+    pub media: bool,
     /// The record with which the branch ends; by default the active branch. See [`Branch`].
     pub tip: Option<u64>,
     /// Whether to collect what the session did to files.

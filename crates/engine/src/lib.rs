@@ -40,6 +40,7 @@ pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
 pub use code::error::Error as CodeError;
 pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
+pub use code::{Certainty, CodeAt, CodeSource, FileVerdict};
 pub use config::error::Error as ConfigError;
 pub use config::notes_for;
 pub use config::{
@@ -51,6 +52,7 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
+    CodeChoice, CodeFile, CodeView, PlannedCode,
     EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree, Part, Plan, PlannedSession,
     Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, Where, WindowSource, WorkerOutcome, Workspace,
     WorkspaceKind, WorkspaceView,

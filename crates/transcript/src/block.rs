@@ -71,6 +71,8 @@ pub enum BlockKind {
         media_type: String,
         /// Its size in bytes, if known.
         bytes: Option<u64>,
+        /// Its bytes in base64, if the reader was asked for them and the transcript holds them.
+        data: Option<String>,
     },
     /// The history before this point was replaced by a summary in what the model sees.
     Compaction {

@@ -42,7 +42,7 @@ fn every_role_has_its_block() {
         block(1, BlockKind::Compaction { summary: "so far".into() }),
         block(2, BlockKind::Notice { notice: NoticeKind::Error, text: "overloaded".into() }),
         block(2, BlockKind::Notice { notice: NoticeKind::Interrupted, text: "stopped".into() }),
-        block(2, BlockKind::Media { media_type: "image/png".into(), bytes: None }),
+        block(2, BlockKind::Media { media_type: "image/png".into(), bytes: None, data: None }),
     ];
     insta::assert_snapshot!(seed(&blocks, None).0.text);
 }

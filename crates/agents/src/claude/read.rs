@@ -45,6 +45,7 @@ pub(super) struct ClaudeBlocks {
     turn: u32,
     until: Option<u32>,
     prose_only: bool,
+    with_media: bool,
     /// Whether something was left out for that.
     leaves_tools_out: bool,
     /// Where the turn began that is being read, in a file that is its own history.
@@ -114,9 +115,9 @@ impl ClaudeBlocks {
         let defects = met_so_far(&scan.summary.defects);
         let order = Order::new(scan.history.spans());
         let history = Which::Active(Box::new(scan));
-        let (until, prose_only) = (part.until, part.prose_only);
+        let (until, prose_only, with_media) = (part.until, part.prose_only, part.media);
         let new = Self::new(path, lines, history, Subagents::of(path));
-        Ok(ClaudeBlocks { order, until, prose_only, acts: ActSink::new(part.acts), defects, ..new })
+        Ok(ClaudeBlocks { order, until, prose_only, with_media, acts: ActSink::new(part.acts), defects, ..new })
     }
 
     /// Reads a session whose history is its file.
@@ -124,9 +125,9 @@ impl ClaudeBlocks {
         let lines = LineReader::open(path, part.from.map_or(0, |from| from.offset), Some(known.size))?;
         let defects = met_so_far(&known.defects);
         let turn = part.from.map_or(0, |from| from.turn.saturating_sub(1));
-        let (until, prose_only) = (part.until, part.prose_only);
+        let (until, prose_only, with_media) = (part.until, part.prose_only, part.media);
         let new = Self::new(path, lines, Which::Chain, Subagents::of(path));
-        Ok(ClaudeBlocks { turn, until, prose_only, acts: ActSink::new(part.acts), defects, ..new })
+        Ok(ClaudeBlocks { turn, until, prose_only, with_media, acts: ActSink::new(part.acts), defects, ..new })
     }
 
     /// Reads a subagent's file as a part of the turn that is being read.
@@ -156,6 +157,7 @@ impl ClaudeBlocks {
             turn: 0,
             until: None,
             prose_only: false,
+            with_media: false,
             leaves_tools_out: false,
             began: None,
             depth: 0,
@@ -357,7 +359,7 @@ impl ClaudeBlocks {
                 self.nest(&call, agent.as_deref(), at);
                 continue;
             }
-            let result = tool_result::read(element, name.as_deref(), &self.subagents.side_folder());
+            let result = tool_result::read(element, name.as_deref(), &self.subagents.side_folder(), self.with_media);
             self.push(
                 at,
                 None,
@@ -369,8 +371,8 @@ impl ClaudeBlocks {
                     exit_code: result.exit_code,
                 },
             );
-            for (media_type, bytes) in result.media {
-                self.push(at, None, BlockKind::Media { media_type, bytes });
+            for media in result.media {
+                self.push(at, None, media);
             }
             self.nest(&call, agent.as_deref(), at);
         }
@@ -543,8 +545,8 @@ impl ClaudeBlocks {
     }
 
     fn media(&mut self, element: Raw<'_>, at: Option<Timestamp>) {
-        if let Some((media_type, bytes)) = tool_result::media(element) {
-            self.push(at, None, BlockKind::Media { media_type, bytes });
+        if let Some(media) = tool_result::media(element, self.with_media) {
+            self.push(at, None, media);
         }
     }
 

@@ -3,22 +3,24 @@
 use std::io::Read;
 use std::path::Path;
 
+use transcript::BlockKind;
+
 use crate::fields::Raw;
 use crate::files::open_regular;
 
 /// The most that is read of one stored output.
 const LARGEST: u64 = 16 << 20;
 
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct ToolResult {
     pub text: String,
     pub error: bool,
     pub exit_code: Option<i32>,
-    pub media: Vec<(String, Option<u64>)>,
+    pub media: Vec<BlockKind>,
 }
 
 /// Reads a `tool_result` element. `side` is the session's own folder, the only one that is read.
-pub(super) fn read(element: Raw<'_>, tool: Option<&str>, side: &Path) -> ToolResult {
+pub(super) fn read(element: Raw<'_>, tool: Option<&str>, side: &Path, with_media: bool) -> ToolResult {
     let mut result = ToolResult { error: element.get(b"is_error").is_some_and(Raw::is_true), ..ToolResult::default() };
     let Some(content) = element.get(b"content") else {
         return result;
@@ -32,7 +34,7 @@ pub(super) fn read(element: Raw<'_>, tool: Option<&str>, side: &Path) -> ToolRes
                 result.text.push('\n');
             }
             result.text.push_str(&text);
-        } else if let Some(media) = media(part) {
+        } else if let Some(media) = media(part, with_media) {
             result.media.push(media);
         }
     }
@@ -45,16 +47,20 @@ pub(super) fn read(element: Raw<'_>, tool: Option<&str>, side: &Path) -> ToolRes
     result
 }
 
-/// Type and size of a picture or a document.
-pub(super) fn media(element: Raw<'_>) -> Option<(String, Option<u64>)> {
+/// A picture or a document, with its bytes if they are wanted.
+pub(super) fn media(element: Raw<'_>, with_data: bool) -> Option<BlockKind> {
     let kind = element.get(b"type").and_then(Raw::plain)?;
     if kind != b"image" && kind != b"document" {
         return None;
     }
     let source = element.get(b"source");
     let media_type = source.and_then(|source| source.get(b"media_type")).and_then(Raw::string);
-    let bytes = source.and_then(|source| source.get(b"data")).map(|data| data.0.len() as u64 / 4 * 3);
-    Some((media_type.map_or_else(|| String::from_utf8_lossy(kind).into_owned(), |name| name.into_owned()), bytes))
+    let data = source.and_then(|source| source.get(b"data"));
+    let bytes = data.map(|data| data.0.len() as u64 / 4 * 3);
+    let media_type = media_type.map_or_else(|| String::from_utf8_lossy(kind).into_owned(), |name| name.into_owned());
+    let is_base64 = source.and_then(|source| source.get(b"type")).and_then(Raw::plain) == Some(b"base64");
+    let data = data.filter(|_| with_data && is_base64).and_then(Raw::string).map(|data| data.into_owned());
+    Some(BlockKind::Media { media_type, bytes, data })
 }
 
 /// A shell that failed is stored as `Exit code N` and its output.
@@ -107,11 +113,12 @@ mod tests {
     #[test]
     fn results_are_text_pictures_and_failures() {
         let element = br#"{"type":"tool_result","is_error":true,"content":"Exit code 127\nno such command"}"#;
-        let result = read(Raw(element), Some("Bash"), Path::new("/nowhere"));
+        let result = read(Raw(element), Some("Bash"), Path::new("/nowhere"), false);
         assert_eq!((result.error, result.exit_code), (true, Some(127)));
-        let element = br#"{"content":[{"type":"text","text":"a"},{"type":"image","source":{"media_type":"image/png","data":"AAAAAAAA"}},{"type":"text","text":"b"}]}"#;
-        let result = read(Raw(element), Some("Read"), Path::new("/nowhere"));
+        let element = br#"{"content":[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAAAAAA"}},{"type":"text","text":"b"}]}"#;
+        let result = read(Raw(element), Some("Read"), Path::new("/nowhere"), true);
         assert_eq!(result.text, "a\nb");
-        assert_eq!(result.media, [("image/png".to_owned(), Some(6))]);
+        let data = Some("AAAAAAAA".to_owned());
+        assert_eq!(result.media, [BlockKind::Media { media_type: "image/png".to_owned(), bytes: Some(6), data }]);
     }
 }

@@ -19,6 +19,8 @@ pub(super) struct Message {
 pub(super) struct Media {
     pub media_type: String,
     pub bytes: Option<u64>,
+    /// Its bytes in base64, if they are wanted and the record holds them.
+    pub data: Option<String>,
 }
 
 /// The author of a user's message.
@@ -34,14 +36,14 @@ pub(super) enum Author {
 
 impl Message {
     /// A `message` or `agent_message` among the response items, with who put it there.
-    pub(super) fn of_item(record: &Record<'_>) -> (Message, Author) {
+    pub(super) fn of_item(record: &Record<'_>, with_media: bool) -> (Message, Author) {
         let mut message = Message { at: record.at(), id: record.text(b"id"), ..Message::default() };
         let mut author = Author::Client;
         let Some(content) = record.get(b"content") else {
             return (message, author);
         };
         for element in content.elements() {
-            if let Some(media) = media(element) {
+            if let Some(media) = media(element, with_media) {
                 message.media.push(media);
                 author = Author::Person;
             } else if let Some(text) = element.get(b"text").and_then(Raw::string) {
@@ -58,20 +60,20 @@ impl Message {
     }
 
     /// A `user_message` event or a `UserMessage` item: what the user typed, as the client shows it.
-    pub(super) fn of_prompt(record: &Record<'_>) -> Message {
+    pub(super) fn of_prompt(record: &Record<'_>, with_media: bool) -> Message {
         let mut message = Message { at: record.at(), ..Message::default() };
         if record.kind == Kind::PromptEvent {
             message.text = record.text(b"message").unwrap_or_default();
             for key in [&b"images"[..], b"local_images"] {
                 let pictures = record.get(key).map(Raw::elements).into_iter().flatten();
-                message.media.extend(pictures.filter_map(Raw::string).map(|picture| Media::of(&picture)));
+                message.media.extend(pictures.filter_map(Raw::string).map(|picture| Media::of(&picture, with_media)));
             }
             return message;
         }
         let item = record.get(b"item").unwrap_or(Raw(b""));
         message.id = item.get(b"id").and_then(Raw::string).map(|id| id.into_owned());
         for element in item.get(b"content").map(Raw::elements).into_iter().flatten() {
-            if let Some(media) = media(element) {
+            if let Some(media) = media(element, with_media) {
                 message.media.push(media);
             } else if let Some(text) = element.get(b"text").and_then(Raw::string) {
                 message.add(&text);
@@ -106,11 +108,12 @@ impl Message {
 
 impl Media {
     /// By the address of a picture: `data:image/png;base64,…`, a URL, or a path.
-    pub(super) fn of(address: &str) -> Media {
+    pub(super) fn of(address: &str, with_data: bool) -> Media {
         if let Some((media_type, data)) = address.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
             let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
             let bytes = (data.len() / 4 * 3).saturating_sub(padding);
-            return Media { media_type: media_type.to_owned(), bytes: Some(bytes as u64) };
+            let data = with_data.then(|| data.to_owned());
+            return Media { media_type: media_type.to_owned(), bytes: Some(bytes as u64), data };
         }
         let extension = address.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
         let media_type = match extension.as_str() {
@@ -118,18 +121,18 @@ impl Media {
             "jpg" => "image/jpeg".to_owned(),
             _ => "image/*".to_owned(),
         };
-        Media { media_type, bytes: None }
+        Media { media_type, bytes: None, data: None }
     }
 }
 
 /// The picture that an element of a message or of a tool's output is.
-pub(super) fn media(element: Raw<'_>) -> Option<Media> {
+pub(super) fn media(element: Raw<'_>, with_data: bool) -> Option<Media> {
     let address = match element.get(b"type").and_then(Raw::plain)? {
         b"input_image" | b"image" => element.get(b"image_url").or_else(|| element.get(b"url")),
         b"local_image" => element.get(b"path"),
         _ => return None,
     };
-    Some(Media::of(&address.and_then(Raw::string).unwrap_or_default()))
+    Some(Media::of(&address.and_then(Raw::string).unwrap_or_default(), with_data))
 }
 
 /// Tells by the start of the text. The client marks what it puts in; the marks are those of 0.104 to 0.166.
@@ -190,7 +193,7 @@ mod tests {
         let line = format!(
             r#"{{"timestamp":"2026-11-15T20:45:44Z","type":"response_item","payload":{{"type":"message","id":"msg_1","role":"user","content":{content}}}}}"#
         );
-        Message::of_item(&Record::of(line.as_bytes()).unwrap())
+        Message::of_item(&Record::of(line.as_bytes()).unwrap(), false)
     }
 
     #[test]
@@ -251,7 +254,11 @@ mod tests {
     #[test]
     fn pictures_are_known_by_their_address() {
         let check = |address: &str, media_type: &str, bytes: Option<u64>| {
-            assert_eq!(Media::of(address), Media { media_type: media_type.to_owned(), bytes }, "{address}");
+            assert_eq!(
+                Media::of(address, false),
+                Media { media_type: media_type.to_owned(), bytes, data: None },
+                "{address}"
+            );
         };
         check("data:image/png;base64,iVBORw0=", "image/png", Some(5));
         check("data:image/png;base64,", "image/png", Some(0));

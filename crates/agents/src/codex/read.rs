@@ -37,6 +37,7 @@ pub(super) struct CodexBlocks {
     steps: Vec<Step>,
     until: Option<u32>,
     prose_only: bool,
+    with_media: bool,
     /// Whether something was left out for that.
     leaves_tools_out: bool,
     /// Where reading begins in the only file, and whether it may begin anywhere but at the start.
@@ -97,6 +98,7 @@ impl CodexBlocks {
     pub(super) fn thread(home: &Home, scan: Scan, part: &Part) -> Self {
         let mut turns = Turns::default();
         turns.helper = scan.meta.helper.is_some();
+        turns.with_media = part.media;
         CodexBlocks {
             taken_back: scan.taken_back,
             turns,
@@ -104,6 +106,7 @@ impl CodexBlocks {
             prose_only: part.prose_only,
             acts: ActSink::new(part.acts),
             directory: scan.summary.cwd.clone(),
+            with_media: part.media,
             turn_keys: Some(scan.summary.turn_keys),
             defects: scan.summary.defects,
             ..CodexBlocks::new(home, scan.summary.id, scan.files)
@@ -115,11 +118,14 @@ impl CodexBlocks {
         let files = vec![(path.to_owned(), known.size)];
         let can_begin_anywhere = !is_compressed(path);
         let from = part.from.filter(|_| can_begin_anywhere);
+        let mut turns = from.map_or_else(Turns::default, |from| Turns::before(from.turn));
+        turns.with_media = part.media;
         CodexBlocks {
-            turns: from.map_or_else(Turns::default, |from| Turns::before(from.turn)),
+            turns,
             until: part.until,
             prose_only: part.prose_only,
             acts: ActSink::new(part.acts),
+            with_media: part.media,
             from: from.map_or(0, |from| from.offset),
             can_begin_anywhere,
             defects: known.defects.clone(),
@@ -139,6 +145,7 @@ impl CodexBlocks {
             steps: Vec::new(),
             until: None,
             prose_only: false,
+            with_media: false,
             leaves_tools_out: false,
             from: 0,
             can_begin_anywhere: false,
@@ -371,7 +378,7 @@ impl CodexBlocks {
     }
 
     fn call(&mut self, record: &Record<'_>) {
-        let (call, pictures) = tools::call(record);
+        let (call, pictures) = tools::call(record, self.with_media);
         if let BlockKind::Call { id, name, input } = &call {
             if let Some(running) = Running::of(name, input).filter(|_| self.acts.is_wanted()) {
                 self.pending.insert(id.clone(), (record.at(), running));
@@ -391,7 +398,7 @@ impl CodexBlocks {
     fn output(&mut self, record: &Record<'_>) {
         let called = record.text(b"call_id").and_then(|id| self.calls.remove(&id));
         let is_mcp = called.as_ref().is_some_and(|called| called.name.starts_with("mcp__"));
-        let output = tools::output(record, is_mcp);
+        let output = tools::output(record, is_mcp, self.with_media);
         let name = called.as_ref().map(|called| called.name.clone());
         if let Some((at, running)) = self.pending.remove(&output.call) {
             let failed = self.failed.contains(&output.call) || output.failed;
@@ -497,8 +504,8 @@ impl CodexBlocks {
     }
 
     fn pictures(&mut self, at: Option<Timestamp>, media: Vec<Media>) {
-        for Media { media_type, bytes } in media {
-            self.push(at, None, BlockKind::Media { media_type, bytes });
+        for Media { media_type, bytes, data } in media {
+            self.push(at, None, BlockKind::Media { media_type, bytes, data });
         }
     }
 

@@ -11,7 +11,7 @@ use crate::fields::Raw;
 const HEADER_BYTES: usize = 400;
 
 /// A call, and the pictures that it holds itself.
-pub(super) fn call(record: &Record<'_>) -> (BlockKind, Vec<Media>) {
+pub(super) fn call(record: &Record<'_>, with_media: bool) -> (BlockKind, Vec<Media>) {
     let id = record.text(b"call_id").or_else(|| record.text(b"id")).unwrap_or_default();
     let mut pictures = Vec::new();
     let (name, input) = match record.subtype() {
@@ -20,7 +20,7 @@ pub(super) fn call(record: &Record<'_>) -> (BlockKind, Vec<Media>) {
         b"tool_search_call" => ("tool_search".to_owned(), arguments(record.get(b"arguments"))),
         b"image_generation_call" => {
             let picture = record.get(b"result").and_then(Raw::string).unwrap_or_default();
-            pictures.push(Media::of(&format!("data:image/png;base64,{picture}")));
+            pictures.push(Media::of(&format!("data:image/png;base64,{picture}"), with_media));
             ("image_generation".to_owned(), json!({ "prompt": record.text(b"revised_prompt") }))
         }
         b"custom_tool_call" => (name(record), record.text(b"input").map_or(Value::Null, Value::String)),
@@ -57,11 +57,12 @@ pub(super) struct Output {
     pub exit_code: Option<i32>,
     pub failed: bool,
     pub pictures: Vec<Media>,
+    with_media: bool,
 }
 
 /// Reads an output. `is_mcp`: whether it is from an MCP server.
-pub(super) fn output(record: &Record<'_>, is_mcp: bool) -> Output {
-    let mut output = Output { call: record.text(b"call_id").unwrap_or_default(), ..Output::default() };
+pub(super) fn output(record: &Record<'_>, is_mcp: bool, with_media: bool) -> Output {
+    let mut output = Output { call: record.text(b"call_id").unwrap_or_default(), with_media, ..Output::default() };
     if record.subtype() == b"tool_search_output" {
         let tools = record.get(b"tools").map(Raw::elements).into_iter().flatten();
         let names: Vec<String> =
@@ -88,7 +89,7 @@ pub(super) fn output(record: &Record<'_>, is_mcp: bool) -> Output {
 impl Output {
     fn take_elements(&mut self, elements: Raw<'_>) {
         for element in elements.elements() {
-            if let Some(picture) = media(element) {
+            if let Some(picture) = media(element, self.with_media) {
                 self.pictures.push(picture);
             } else if let Some(text) = element.get(b"text").and_then(Raw::string) {
                 // An MCP server's output is preceded by its duration, as a separate element.
@@ -114,7 +115,7 @@ impl Output {
             return;
         }
         let body = self.take_header(text);
-        self.text = if is_mcp { mcp_text(body, &mut self.pictures) } else { body.to_owned() };
+        self.text = if is_mcp { mcp_text(body, &mut self.pictures, self.with_media) } else { body.to_owned() };
         self.failed |= ["unsupported call: ", "unsupported custom tool call: ", "aborted by user"]
             .iter()
             .any(|start| body.starts_with(start));
@@ -144,7 +145,7 @@ impl Output {
 }
 
 /// Up to 0.140 an output of text alone was given back as the JSON of the server's answer.
-fn mcp_text(body: &str, pictures: &mut Vec<Media>) -> String {
+fn mcp_text(body: &str, pictures: &mut Vec<Media>, with_media: bool) -> String {
     let Ok(Value::Array(elements)) = serde_json::from_str::<Value>(body) else {
         return body.to_owned();
     };
@@ -155,7 +156,7 @@ fn mcp_text(body: &str, pictures: &mut Vec<Media>) -> String {
             (Some("image"), _) => {
                 let media_type = element["mimeType"].as_str().unwrap_or("image/*");
                 let data = element["data"].as_str().unwrap_or_default();
-                pictures.push(Media::of(&format!("data:{media_type};base64,{data}")));
+                pictures.push(Media::of(&format!("data:{media_type};base64,{data}"), with_media));
             }
             _ => return body.to_owned(),
         }
@@ -193,7 +194,7 @@ mod tests {
     fn calls_are_named_and_their_arguments_parsed() {
         let check = |payload: &str, id: &str, name: &str, input: Value| {
             let expected = BlockKind::Call { id: id.to_owned(), name: name.to_owned(), input };
-            assert_eq!(with_item(payload, |record| call(record).0), expected, "{payload}");
+            assert_eq!(with_item(payload, |record| call(record, false).0), expected, "{payload}");
         };
         check(
             r#"{"type":"function_call","id":"fc_3","name":"exec_command","arguments":"{\"cmd\": \"echo hi\"}","call_id":"call_3"}"#,
@@ -239,7 +240,7 @@ mod tests {
         let check =
             |output_json: &str, is_mcp: bool, text: &str, exit_code: Option<i32>, failed: bool, pictures: usize| {
                 let payload = format!(r#"{{"type":"function_call_output","call_id":"c","output":{output_json}}}"#);
-                let found = with_item(&payload, |record| output(record, is_mcp));
+                let found = with_item(&payload, |record| output(record, is_mcp, false));
                 let facts = (found.text.as_str(), found.exit_code, found.failed, found.pictures.len());
                 assert_eq!(facts, (text, exit_code, failed, pictures), "{output_json}");
             };

@@ -49,6 +49,8 @@ pub(super) struct Turns {
     has_tasks: bool,
     /// Whether it is a subagent's thread, with prompts from other agents.
     pub helper: bool,
+    /// Whether pictures are kept with their bytes.
+    pub with_media: bool,
     /// The start time of the oldest thread in the lineage; distinguishes equal prompts of different lineages if there
     /// are no ids.
     origin: u64,
@@ -138,7 +140,7 @@ impl Turns {
     }
 
     fn user_message(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
-        let (message, author) = Message::of_item(record);
+        let (message, author) = Message::of_item(record, self.with_media);
         match author {
             Author::Client => {
                 self.context_start = self.context_start.or(Some(place));
@@ -158,7 +160,7 @@ impl Turns {
     }
 
     fn prompt_event(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
-        let mut message = Message::of_prompt(record);
+        let mut message = Message::of_prompt(record, self.with_media);
         if !self.running {
             self.id = turn_id(record).or(self.id);
         }
@@ -185,7 +187,7 @@ impl Turns {
     /// In a subagent's thread, another agent's message is the prompt.
     fn agent_message(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         self.settle(steps);
-        let (message, _) = Message::of_item(record);
+        let (message, _) = Message::of_item(record, self.with_media);
         let triggers = std::mem::take(&mut self.agent_triggers);
         if self.helper && triggers {
             self.prompt(message, place, steps);

@@ -14,6 +14,17 @@ pub enum Error {
     /// The commit of a snapshot was not made by tine, or by a newer one.
     #[error("the snapshot `{}` has an unknown format", one_line(.0))]
     UnknownSnapshot(String),
+    /// The working tree at the end of a turn is not known.
+    #[error("the code of `{session}` at turn {turn} is not known")]
+    NoCode {
+        /// The session.
+        session: String,
+        /// The turn.
+        turn: u32,
+    },
+    /// A file could not be made what it was.
+    #[error("cannot restore `{}`", one_line(&.0.to_string_lossy()))]
+    NotRestored(std::path::PathBuf),
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -41,6 +52,13 @@ impl Error {
                     one_line(name)
                 ),
             ),
+            Error::NoCode { .. } => Advice::new(
+                "no_code",
+                "`snapshots.enabled = true` in the configuration file records the code of future turns",
+            ),
+            Error::NotRestored(_) => {
+                Advice::new("not_restored", "`--code now` or `--code none` begins with the files as they are now")
+            }
             Error::File(error) => error.advice(),
             Error::Config(error) => error.advice(),
             Error::Workspace(error) => error.advice(),
@@ -52,7 +70,9 @@ impl Error {
 #[cfg(test)]
 pub(crate) fn samples() -> Vec<Error> {
     crate::advice::samples![
-        UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into());
+        NotRestored("src/auth.rs".into()),
+        UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into()),
+        NoCode { session: "auth-fix".into(), turn: 7 };
         wraps File, Config, Workspace, Registry
     ]
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Asked, Request, Where};
-use crate::code::rebuild::{Rebuilt, rebuild};
-use crate::code::{FileVerdict, JudgedFile};
+use crate::code::then::{TreeThen, tree_then};
+use crate::code::{Certainty, CodeSource, FileVerdict};
 use crate::ctx::Ctx;
 use crate::fork::{Error, Result};
 
@@ -27,6 +27,21 @@ pub enum CodeChoice {
     None,
 }
 
+impl CodeChoice {
+    /// What users can choose.
+    pub const CHOICES: [CodeChoice; 3] = [CodeChoice::Then, CodeChoice::Now, CodeChoice::None];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CodeChoice::Auto => "auto",
+            CodeChoice::Then => "then",
+            CodeChoice::Now => "now",
+            CodeChoice::None => "none",
+        }
+    }
+}
+
 /// The files that a fork begins with, as they were.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedCode {
@@ -34,7 +49,7 @@ pub struct PlannedCode {
     pub turn: u32,
     /// Whether the user asked for them. Otherwise doubts have to be confirmed.
     pub is_chosen: bool,
-    pub(crate) tree: Arc<Rebuilt>,
+    pub(crate) tree: Arc<TreeThen>,
 }
 
 /// The JSON of the files that a fork begins with.
@@ -52,11 +67,21 @@ pub struct CodeView {
     /// How many files follow from recorded edits.
     pub consistent: usize,
     /// The files that may have been different.
-    pub doubtful: Vec<JudgedFile>,
+    pub doubtful: Vec<CodeFile>,
     /// The files of which nothing is known.
-    pub unknown: Vec<JudgedFile>,
+    pub unknown: Vec<CodeFile>,
     /// Paths that are not restored: outside the working tree, in other repositories, or not known.
     pub left_out: Vec<PathBuf>,
+}
+
+/// A file that is not certain.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CodeFile {
+    /// Its path in the working tree.
+    pub path: PathBuf,
+    /// Why, such as the command that may have changed it.
+    pub why: Option<String>,
 }
 
 impl PlannedCode {
@@ -74,7 +99,7 @@ impl PlannedCode {
         if !is_wanted || turns == 0 {
             return Ok(None);
         }
-        let tree = match rebuild(ctx, &request.source, turns) {
+        let tree = match tree_then(ctx, &request.source, turns) {
             Ok(tree) => tree,
             Err(error) if is_chosen => return Err(error.into()),
             Err(error) => {
@@ -82,7 +107,7 @@ impl PlannedCode {
                 return Ok(None);
             }
         };
-        if tree.commit.is_none() {
+        if tree.head.is_none() {
             return match is_chosen {
                 true => Err(Error::NoCommitThen { session: request.source.view.label().to_owned(), turn: turns }),
                 false => Ok(None),
@@ -92,8 +117,8 @@ impl PlannedCode {
     }
 
     /// The files about which there are doubts.
-    pub fn doubtful(&self) -> impl Iterator<Item = &JudgedFile> {
-        self.tree.judged.iter().filter(|file| matches!(file.verdict, FileVerdict::Doubtful(_)))
+    pub fn doubtful(&self) -> impl Iterator<Item = &FileVerdict> {
+        self.tree.files.iter().filter(|file| file.certainty == Certainty::Doubtful)
     }
 
     /// Whether the user has to decide whether the doubts matter.
@@ -106,10 +131,13 @@ impl PlannedCode {
     pub fn summary(&self) -> String {
         /// So many doubts are shown in full.
         const SHOWN: usize = 3;
-        let count = |word: &str| self.tree.judged.iter().filter(|file| file.verdict.as_str() == word).count();
+        if self.tree.source == CodeSource::Snapshot {
+            return format!("tree at turn {}: exact, from a snapshot", self.turn);
+        }
+        let count = |certainty: Certainty| self.tree.files.iter().filter(|file| file.certainty == certainty).count();
         let mut parts = Vec::new();
-        for word in ["exact", "consistent", "doubtful", "unknown"] {
-            let number = count(word);
+        for certainty in Certainty::ALL.into_iter().rev() {
+            let (number, word) = (count(certainty), certainty.as_str());
             if number == 0 {
                 continue;
             }
@@ -119,9 +147,9 @@ impl PlannedCode {
                 (false, _) => "",
             };
             let mut text = format!("{number}{noun} {word}");
-            if word == "doubtful" {
+            if certainty == Certainty::Doubtful {
                 let mut reasons: Vec<String> = Vec::new();
-                for reason in self.doubtful().filter_map(|file| file.verdict.doubt()).map(ToString::to_string) {
+                for reason in self.doubtful().filter_map(|file| file.why.clone()) {
                     if !reasons.contains(&reason) {
                         reasons.push(reason);
                     }
@@ -151,11 +179,11 @@ impl PlannedCode {
         let mut warnings = Vec::new();
         for file in self.doubtful().take(NAMED) {
             let path = transcript::text::one_line(&file.path.to_string_lossy());
-            let doubt = file.verdict.doubt().map(ToString::to_string).unwrap_or_default();
+            let doubt = file.why.as_deref().unwrap_or_default();
             warnings.push(format!("`{path}` may have been different after turn {}: {doubt}", self.turn));
         }
         if !self.tree.left_out.is_empty() {
-            let mut paths = self.tree.left_out.iter().map(|path| transcript::text::one_line(&path.to_string_lossy()));
+            let mut paths = self.tree.left_out.iter().map(|file| transcript::text::one_line(&file.path.to_string_lossy()));
             warnings.push(format!("not restored: {}", named(&mut paths)));
         }
         warnings
@@ -163,17 +191,20 @@ impl PlannedCode {
 
     /// Its JSON.
     pub fn view(&self) -> CodeView {
-        let judged = &self.tree.judged;
-        let of = |word: &str| judged.iter().filter(|file| file.verdict.as_str() == word).cloned().collect::<Vec<_>>();
+        let of = |certainty: Certainty| -> Vec<CodeFile> {
+            let files = self.tree.files.iter().filter(|file| file.certainty == certainty);
+            files.map(|file| CodeFile { path: file.path.clone(), why: file.why.clone() }).collect()
+        };
+        let left_out = self.tree.left_out.iter();
         CodeView {
             turn: self.turn,
-            commit: self.tree.commit.clone(),
+            commit: self.tree.head.clone(),
             summary: self.summary(),
-            exact: of("exact").len(),
-            consistent: of("consistent").len(),
-            doubtful: of("doubtful"),
-            unknown: of("unknown"),
-            left_out: self.tree.left_out.clone(),
+            exact: of(Certainty::Exact).len(),
+            consistent: of(Certainty::Consistent).len(),
+            doubtful: of(Certainty::Doubtful),
+            unknown: of(Certainty::Unknown),
+            left_out: left_out.map(|file| file.path.clone()).collect(),
         }
     }
 }
@@ -181,7 +212,7 @@ impl PlannedCode {
 impl Asked {
     /// The commit that a worktree begins at, if it isn't the one that is checked out.
     pub(super) fn base(&self) -> Option<&str> {
-        let then = self.code.as_ref().and_then(|code| code.tree.commit.as_deref());
+        let then = self.code.as_ref().and_then(|code| code.tree.head.as_deref());
         match &self.workspace {
             Where::Worktree { base, .. } => then.or(base.as_deref()),
             Where::Same | Where::Directory(_) | Where::Copy(_) => None,

@@ -71,7 +71,7 @@ pub(crate) fn plan_empty_clone(
     };
     let Unbegun { agent, id, directory, profile } = unbegun;
     let source_id = id.known().cloned();
-    let asked = Asked { own: directory, workspace: Where::Copy(target.to_owned()), carry: false };
+    let asked = Asked { own: directory, workspace: Where::Copy(target.to_owned()), carry: false, code: None };
     let name_is_chosen = name.is_some();
     let (name, workspace) = match name {
         Some(name) => {

@@ -6,6 +6,7 @@
 //! clean up after a crash. The source is only read.
 
 pub(crate) mod apply;
+pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod empty;
@@ -35,6 +36,7 @@ use transcript::{Agent, SessionId, SessionName, SessionView};
 pub use crate::registry::SeedNote;
 pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
+pub use code::{CodeChoice, CodeFile, CodeView, PlannedCode};
 pub use empty::EmptyClone;
 pub use new_worker::{NewWorker, NewWorktree, StartedWorker};
 pub use seed::SeedPlan;
@@ -66,6 +68,8 @@ pub struct Request {
     pub workspace: Where,
     /// Whether uncommitted changes are copied to a worktree.
     pub carry: bool,
+    /// Which files a worktree begins with.
+    pub code: CodeChoice,
     /// Where to run the agent.
     pub place: Place,
     /// The first prompt for the fork.
@@ -93,6 +97,7 @@ impl Request {
             method: None,
             workspace: Where::Same,
             carry: false,
+            code: CodeChoice::Auto,
             place: Place::None,
             prompt: None,
             now: false,
@@ -131,6 +136,8 @@ pub(crate) struct Asked {
     pub workspace: Where,
     /// Whether uncommitted changes are copied to a worktree.
     pub carry: bool,
+    /// The files that a worktree begins with, if not those of now.
+    pub code: Option<PlannedCode>,
 }
 
 impl Asked {
@@ -190,6 +197,12 @@ pub enum WorkspaceKind {
 }
 
 impl Plan {
+    /// Whether the user has to confirm it: because uncommitted changes stay behind, or because it is not certain what the
+    /// files were.
+    pub fn needs_confirmation(&self) -> bool {
+        self.leaves_changes || self.code.as_ref().is_some_and(PlannedCode::asks)
+    }
+
     /// Whether the fork's agent skips permission prompts.
     pub fn skips_permissions(&self) -> bool {
         !agents::about(self.agent).options.split_by_permission(&self.profile.args).1.is_empty()
@@ -281,4 +294,6 @@ pub struct Plan {
     /// Whether uncommitted changes stay in the source's directory. Only this needs confirmation: a fork changes nothing
     /// that exists and can be undone, but someone who works in a new worktree without half of the code may not notice.
     pub leaves_changes: bool,
+    /// The files that the fork begins with, if they are those of its last turn.
+    pub code: Option<PlannedCode>,
 }

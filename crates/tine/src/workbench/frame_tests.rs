@@ -154,7 +154,7 @@ fn a_transcript_opens_at_its_last_turn() {
 
          Done, in a hidden field.
 
-    esc back   ] next turn   [ previous turn   enter fold or open   ? help
+    esc back   f fork at this turn   ] next turn   [ previous turn   ? help
     ");
     bench.press(&[Key::Char('[')]);
     assert!(bench.screen().contains("turn 1 of 2"), "{}", bench.screen());

@@ -163,7 +163,7 @@ impl<'a> From<&'a Block> for Content<'a> {
             BlockKind::Output { call, name, text, error, exit_code } => {
                 Content::Output { call, name: name.as_deref(), text, error: *error, exit_code: *exit_code }
             }
-            BlockKind::Media { media_type, bytes } => Content::Media { media_type, bytes: *bytes },
+            BlockKind::Media { media_type, bytes, .. } => Content::Media { media_type, bytes: *bytes },
             BlockKind::Compaction { summary } => Content::Compaction { summary },
             BlockKind::Notice { notice, text } => Content::Notice { notice: *notice, text },
             BlockKind::Subagent { id, role, description } => {

@@ -52,7 +52,11 @@ fn any_kind(text: impl Strategy<Value = String> + Clone + 'static) -> impl Strat
         (text.clone(), any::<bool>(), any::<Option<i32>>(), 0..3u8).prop_map(|(text, error, exit_code, call)| {
             BlockKind::Output { call: call.to_string(), name: None, text, error, exit_code }
         }),
-        (text.clone(), any::<Option<u64>>()).prop_map(|(media_type, bytes)| BlockKind::Media { media_type, bytes }),
+        (text.clone(), any::<Option<u64>>()).prop_map(|(media_type, bytes)| BlockKind::Media {
+            media_type,
+            bytes,
+            data: None
+        }),
         text.clone().prop_map(|summary| BlockKind::Compaction { summary }),
         (notice, text.clone()).prop_map(|(notice, text)| BlockKind::Notice { notice, text }),
         (text.clone(), prop::option::of(text)).prop_map(|(id, description)| BlockKind::Subagent {

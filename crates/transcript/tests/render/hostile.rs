@@ -40,7 +40,7 @@ fn conversation(text: &str) -> Conversation {
         output(false),
         BlockKind::Call { id: "other".into(), name: text.into(), input: json!(text) },
         output(true),
-        BlockKind::Media { media_type: text.into(), bytes: None },
+        BlockKind::Media { media_type: text.into(), bytes: None, data: None },
         BlockKind::Compaction { summary: text.into() },
         BlockKind::Notice { notice: NoticeKind::Command, text: format!("{text}\n{text}") },
         BlockKind::Subagent { id: text.into(), role: some(), description: some() },

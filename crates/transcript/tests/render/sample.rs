@@ -115,7 +115,7 @@ fn first_turn() -> Vec<Block> {
                 "After login people land on /orders instead of /orders?page=2.\nPlease find out why:\n\n    GET /login?next=/orders?page=2\n\nand fix it.",
             ),
         ),
-        at("13:58:30", 1, 0, BlockKind::Media { media_type: "image/png".into(), bytes: Some(48_213) }),
+        at("13:58:30", 1, 0, BlockKind::Media { media_type: "image/png".into(), bytes: Some(48_213), data: None }),
         at(
             "13:58:41",
             1,

@@ -85,7 +85,7 @@ fn line_of(block: &Block) -> String {
             let code = exit_code.map_or(String::new(), |code| format!("exit {code} "));
             format!("output {call} {name} {mark}{code}{}", text.trim_end())
         }
-        BlockKind::Media { media_type, bytes } => format!("media {media_type} {bytes:?}"),
+        BlockKind::Media { media_type, bytes, .. } => format!("media {media_type} {bytes:?}"),
         BlockKind::Compaction { summary } => format!("compaction {summary}"),
         BlockKind::Notice { notice, text } => format!("{notice:?} {text}").to_lowercase(),
         BlockKind::Subagent { id, role, description } => format!("subagent {id} {role:?} {description:?}"),

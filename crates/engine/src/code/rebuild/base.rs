@@ -13,8 +13,10 @@ use crate::workspace::git::Git;
 pub(super) struct Heads {
     /// From when on, and the commit before and after, oldest first.
     moves: Vec<(i64, String, String)>,
-    /// What to assume if the log doesn't say.
-    otherwise: Option<String>,
+    /// The commit that the session names.
+    named: Option<String>,
+    /// The commit that is checked out now.
+    now: Option<String>,
 }
 
 impl Heads {
@@ -23,24 +25,34 @@ impl Heads {
         let log = git.head_log(directory).and_then(|path| fs::read(path).ok()).unwrap_or_default();
         let moves = log.split(|byte| *byte == b'\n').filter_map(parse).collect();
         let named = adapter.starting_commits(transcript).into_iter();
-        let otherwise = named.rev().find(|commit| git.has_commits(directory, std::slice::from_ref(commit)));
-        Heads { moves, otherwise: otherwise.or_else(|| git.head(directory).ok()) }
+        let named = named.rev().find(|commit| git.has_commits(directory, std::slice::from_ref(commit)));
+        Heads { moves, named, now: git.head(directory).ok() }
+    }
+
+    /// The commit at a time, and the one before it, if that was still checked out in the same second.
+    pub(super) fn around(&self, time: Option<Timestamp>) -> (Option<&str>, Option<&str>) {
+        let same = |since: i64| time.is_some_and(|time| time.as_second() == since);
+        let first = self.moves.iter().find(|(since, ..)| same(*since));
+        (self.at(time), first.map(|(_, before, _)| before.as_str()).filter(|before| is_some(before)))
     }
 
     /// The commit at a time.
     pub(super) fn at(&self, time: Option<Timestamp>) -> Option<&str> {
-        let Some(time) = time.map(Timestamp::as_second) else { return self.otherwise.as_deref() };
-        let is_some = |commit: &&str| commit.bytes().any(|digit| digit != b'0');
+        let Some(time) = time.map(Timestamp::as_second) else { return self.named.as_deref().or(self.now.as_deref()) };
         match self.moves.iter().rev().find(|(since, ..)| *since <= time) {
-            Some((_, _, commit)) => Some(commit.as_str()).filter(is_some),
+            Some((_, _, commit)) => Some(commit.as_str()).filter(|commit| is_some(commit)),
             None => match self.moves.first() {
-                Some((_, before, _)) if is_some(&before.as_str()) => Some(before.as_str()),
-                // Older lines may have expired; a repository that begins later had no commit.
-                Some(_) => None,
-                None => self.otherwise.as_deref(),
+                Some((_, before, _)) if is_some(before) => Some(before.as_str()),
+                // The repository was cloned later, or had no commit.
+                Some(_) => self.named.as_deref(),
+                None => self.named.as_deref().or(self.now.as_deref()),
             },
         }
     }
+}
+
+fn is_some(commit: &str) -> bool {
+    commit.bytes().any(|digit| digit != b'0')
 }
 
 fn parse(line: &[u8]) -> Option<(i64, String, String)> {
@@ -62,7 +74,8 @@ mod tests {
         let zero = "0".repeat(40);
         let heads = |lines: &[String]| Heads {
             moves: lines.iter().filter_map(|line| parse(line.as_bytes())).collect(),
-            otherwise: Some("other".into()),
+            named: None,
+            now: Some("other".into()),
         };
         let check = |heads: &Heads, time: i64, expected: Option<&str>| {
             assert_eq!(heads.at(Timestamp::from_second(time).ok()), expected, "{time}");

@@ -48,9 +48,9 @@ fn of_part(words: &[String], directory: &Path, path: &Path) -> Suspicion {
     let Some(program) = program else { return Suspicion::None };
     let program = program.rsplit('/').next().unwrap_or(program);
     let rest: Vec<&str> = rest.collect();
-    let names = |words: &mut dyn Iterator<Item = &str>| words.any(|word| names(word, directory, path));
+    let names_it = |words: &[&str]| words.iter().any(|word| names(word, directory, path));
     if let Some(targets) = writes_to
-        && names(&mut targets.iter().map(String::as_str))
+        && targets.iter().any(|word| names(word, directory, path))
     {
         return Suspicion::Strong;
     }
@@ -75,7 +75,7 @@ fn of_part(words: &[String], directory: &Path, path: &Path) -> Suspicion {
     // Their first word is what to do, not a folder.
     let verb = matches!(program, "cargo" | "npm" | "npx" | "yarn" | "pnpm" | "go" | "make" | "just");
     let sweeps = SWEEPING.contains(&program) || rest.iter().any(|word| SWEEPING.contains(word));
-    if sweeps || names(&mut rest.iter().copied().skip(usize::from(verb))) {
+    if sweeps || names_it(&rest[rest.len().min(usize::from(verb))..]) {
         return Suspicion::Strong;
     }
     // Scripts inside words may name anything.
@@ -137,7 +137,7 @@ fn parts(command: &str) -> Vec<Vec<String>> {
     let mut word = String::new();
     let mut quote = None;
     let mut chars = command.chars().peekable();
-    let mut end_word = |word: &mut String, words: &mut Vec<String>| {
+    let end_word = |word: &mut String, words: &mut Vec<String>| {
         if !word.is_empty() {
             words.push(std::mem::take(word));
         }

@@ -7,6 +7,9 @@
 mod base;
 mod commands;
 mod content;
+mod doubt;
+#[cfg(all(test, unix))]
+mod property_tests;
 mod timeline;
 mod track;
 
@@ -21,45 +24,22 @@ use self::commands::{Suspicion, named_paths, normal, suspicion};
 use self::content::{Content, Ends};
 use self::timeline::{Event, TurnEnd};
 use self::track::{Answer, AtEnd, Basis, Track};
-use super::verdict::{Doubt, FileVerdict, JudgedFile};
+use self::doubt::Doubt;
+use super::then::{ChangedFile, Held, TreeThen};
+use super::{Certainty, CodeSource, FileVerdict, LeftOut, Reason};
 use crate::advice::FileError;
 use crate::code::Result;
 use crate::ctx::Ctx;
 use crate::sessions::session::Session;
 use crate::workspace::git::Git;
+use crate::workspace::git::objects::Mode;
 use crate::workspace::git::past::FileReader;
 
 /// The clock of the file system may be behind by this many milliseconds.
 const CLOCK: i64 = 50;
 
-/// A working tree as it was.
-#[derive(Debug, Clone)]
-pub(crate) struct Rebuilt {
-    /// The top of the working tree, or the directory of a session outside any repository.
-    pub top: PathBuf,
-    /// The commit that was checked out, if there was one.
-    pub commit: Option<String>,
-    /// What is known of the files that the session had to do with, or that may have been changed.
-    pub judged: Vec<JudgedFile>,
-    /// The files that differ from the commit.
-    pub changed: Vec<ChangedFile>,
-    /// Files outside the working tree, in other repositories, and files that are not known.
-    pub left_out: Vec<PathBuf>,
-}
-
-/// A file that differs from the commit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ChangedFile {
-    /// Its path in the working tree.
-    pub path: PathBuf,
-    /// What it holds; `None` if there is no such file.
-    pub bytes: Option<Vec<u8>>,
-    /// Whether it is a program.
-    pub is_executable: bool,
-}
-
 /// The working tree at the end of a turn.
-pub(crate) fn rebuild(ctx: &Ctx, session: &Session, turn: u32) -> Result<Rebuilt> {
+pub(crate) fn rebuild(ctx: &Ctx, session: &Session, turn: u32) -> Result<TreeThen> {
     let git = ctx.git().ok();
     let own = session.view.cwd.clone().unwrap_or_else(|| ctx.context().cwd.clone());
     let own = own.canonicalize().unwrap_or(own);
@@ -68,7 +48,7 @@ pub(crate) fn rebuild(ctx: &Ctx, session: &Session, turn: u32) -> Result<Rebuilt
     let adapter = ctx.adapter(session.view.agent);
     let path = &session.view.path;
     let heads = git.as_ref().map(|git| Heads::read(git, &own, adapter, path)).unwrap_or_default();
-    let reader = git.as_ref().zip(top.as_ref()).and_then(|(git, top)| git.file_reader(top));
+    let reader = git.as_ref().zip(top.as_ref()).map(|(git, top)| git.file_reader(top)).transpose()?;
     let mut work = Work {
         top: top.unwrap_or_else(|| own.clone()),
         own,
@@ -156,14 +136,24 @@ impl Work {
     fn track(&mut self, path: &Path, at: Option<Timestamp>) -> &mut Track {
         if !self.tracks.contains_key(path) {
             let ended = self.end.map(|(_, at)| at);
-            let commit = self.heads.at(ended.unwrap_or(at)).map(str::to_owned);
-            let mut track = Track::committed(self.committed(commit.as_deref(), path));
+            let mut track = Track::committed(self.committed_at(ended.unwrap_or(at), path));
             if ended.is_some() {
                 track.end_turn();
             }
             self.tracks.insert(path.to_owned(), track);
         }
         self.tracks.get_mut(path).expect("it was added")
+    }
+
+    /// A file at the time of a commit. The log of commits has no fractions of a second.
+    fn committed_at(&mut self, at: Option<Timestamp>, path: &Path) -> Content {
+        let (commit, other) = self.heads.around(at);
+        let (commit, other) = (commit.map(str::to_owned), other.map(str::to_owned));
+        let content = self.committed(commit.as_deref(), path);
+        match other {
+            Some(other) if self.committed(Some(&other), path) != content => Content::Unknown,
+            _ => content,
+        }
     }
 
     fn committed(&mut self, commit: Option<&str>, path: &Path) -> Content {
@@ -197,21 +187,23 @@ impl Work {
         (!is_git && !is_nested).then(|| inside.to_owned())
     }
 
-    fn finish(mut self, git: Option<&Git>) -> Result<Rebuilt> {
+    fn finish(mut self, git: Option<&Git>) -> Result<TreeThen> {
         let (end, ended) = self.end.unwrap_or((self.position + 1, None));
         let commit = self.heads.at(ended).map(str::to_owned);
         self.add_named_files(commit.as_deref(), end);
-        let mut rebuilt = Rebuilt {
-            top: self.top.clone(),
-            commit: commit.clone(),
-            judged: Vec::new(),
+        let outside = |path: &PathBuf| LeftOut { path: path.clone(), reason: Reason::Outside };
+        let mut rebuilt = TreeThen {
+            repository: self.top.clone(),
+            head: commit.clone(),
+            source: CodeSource::Reconstruction,
+            files: Vec::new(),
             changed: Vec::new(),
-            left_out: self.outside.iter().cloned().collect(),
+            left_out: self.outside.iter().map(outside).collect(),
         };
-        let modes: HashMap<PathBuf, String> = match git.zip(commit.as_deref()) {
+        let modes: HashMap<PathBuf, Mode> = match git.zip(commit.as_deref()) {
             Some((git, commit)) => {
                 let paths: Vec<PathBuf> = self.tracks.keys().cloned().collect();
-                git.modes(&self.top, commit, &paths)?.into_iter().collect()
+                git.modes(&self.top, commit, &paths)?
             }
             None => HashMap::new(),
         };
@@ -220,27 +212,28 @@ impl Work {
             let present = Content::at(&self.top.join(&path));
             let mut at_end = track.at_end();
             at_end.compare_with_present(&present);
-            let (content, verdict) = match modes.get(&path).map(String::as_str) {
-                Some("120000") => (Content::Unknown, FileVerdict::Doubtful(Doubt::Link)),
+            let (content, (certainty, doubt)) = match modes.get(&path) {
+                Some(Mode::Symlink) => (Content::Unknown, (Certainty::Doubtful, Some(Doubt::Link))),
                 _ => self.judge(&path, &at_end, &present, (end, ended)),
             };
             let committed = self.committed(commit.as_deref(), &path);
             let differs = content != Content::Unknown && content != committed;
-            if is_touched || differs || verdict != FileVerdict::Exact {
+            if is_touched || differs || certainty != Certainty::Exact {
                 if content == Content::Unknown && committed == Content::Absent {
-                    rebuilt.left_out.push(self.top.join(&path));
+                    rebuilt.left_out.push(LeftOut { path: path.clone(), reason: Reason::Unknown });
                 }
-                rebuilt.judged.push(JudgedFile { path: path.clone(), verdict });
+                let why = doubt.map(|doubt| doubt.to_string());
+                rebuilt.files.push(FileVerdict { path: path.clone(), certainty, why });
             }
             if differs {
-                let is_program = modes.get(&path).map_or_else(|| is_program(&self.top.join(&path)), |mode| mode == "100755");
-                rebuilt.changed.push(ChangedFile::new(path, content, is_program));
+                let mode = modes.get(&path).copied().unwrap_or_else(|| mode_of(&self.top.join(&path)));
+                rebuilt.changed.push(changed(path, &content, mode));
             }
         }
         if let Some(git) = git {
             self.add_others(git, commit.as_deref(), (end, ended), &mut rebuilt)?;
         }
-        rebuilt.judged.sort_by(|a, b| a.path.cmp(&b.path));
+        rebuilt.files.sort_by(|a, b| a.path.cmp(&b.path));
         rebuilt.changed.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(rebuilt)
     }
@@ -252,19 +245,19 @@ impl Work {
         at_end: &AtEnd,
         present: &Content,
         (end, ended): (usize, Option<Timestamp>),
-    ) -> (Content, FileVerdict) {
+    ) -> (Content, (Certainty, Option<Doubt>)) {
         let full = self.top.join(path);
         if matches!(present, Content::Bytes(_)) && ended.is_some_and(|ended| is_unchanged_since(&self.top, path, ended)) {
-            return (present.clone(), FileVerdict::Exact);
+            return (present.clone(), (Certainty::Exact, None));
         }
         let before = self.suspect(&full, at_end.since, end);
         let after = self.suspect(&full, end, at_end.answered.unwrap_or(usize::MAX));
         let sure = match at_end.basis == Basis::Computed || at_end.is_computed {
-            true => FileVerdict::Consistent,
-            false => FileVerdict::Exact,
+            true => (Certainty::Consistent, None),
+            false => (Certainty::Exact, None),
         };
         let command = |command: &Command| Doubt::Command { command: command.line.clone(), turn: command.turn };
-        let by = |doubt: Doubt| FileVerdict::Doubtful(before.map_or(doubt, command));
+        let by = |doubt: Doubt| (Certainty::Doubtful, Some(before.map_or(doubt, command)));
         let turn = at_end.turn;
         match &at_end.answer {
             Answer::Agreed if !ends_agree(&at_end.content, present) => {
@@ -287,12 +280,12 @@ impl Work {
                     _ => Doubt::ChangedSince { turn },
                 };
                 match content {
-                    Content::Unknown => (content, FileVerdict::Unknown(before.map_or(doubt, command))),
+                    Content::Unknown => (content, (Certainty::Unknown, Some(before.map_or(doubt, command)))),
                     content => (content, by(doubt)),
                 }
             }
             Answer::Open | Answer::Lost => match at_end.content {
-                Content::Unknown => (Content::Unknown, FileVerdict::Unknown(before.map_or(Doubt::Unconfirmed { turn }, command))),
+                Content::Unknown => (Content::Unknown, (Certainty::Unknown, Some(before.map_or(Doubt::Unconfirmed { turn }, command)))),
                 _ => (at_end.content.clone(), by(Doubt::Unconfirmed { turn })),
             },
         }
@@ -330,9 +323,9 @@ impl Work {
         git: &Git,
         commit: Option<&str>,
         (end, ended): (usize, Option<Timestamp>),
-        rebuilt: &mut Rebuilt,
+        rebuilt: &mut TreeThen,
     ) -> Result<()> {
-        let known: BTreeSet<PathBuf> = rebuilt.judged.iter().map(|file| file.path.clone()).collect();
+        let known: BTreeSet<PathBuf> = rebuilt.files.iter().map(|file| file.path.clone()).collect();
         let dirty: BTreeSet<PathBuf> = match git.head(&self.top) {
             Ok(head) => git.differences(&self.top, &head)?.into_iter().collect(),
             Err(_) => BTreeSet::new(),
@@ -345,44 +338,41 @@ impl Work {
         let others: BTreeSet<PathBuf> = tracked.into_iter().chain(untracked.iter().cloned()).collect();
         for path in others.into_iter().filter(|path| !known.contains(path)) {
             if self.find_place(&self.top.join(&path)).as_ref() != Some(&path) {
-                rebuilt.left_out.push(self.top.join(&path));
+                rebuilt.left_out.push(LeftOut { path, reason: Reason::Repository });
                 continue;
             }
             let full = self.top.join(&path);
             let present = Content::at(&full);
             let (before, after) = (self.suspect(&full, 0, end), self.suspect(&full, end, usize::MAX));
             let is_old = ended.is_some_and(|ended| is_unchanged_since(&self.top, &path, ended));
-            let (takes_present, verdict) = match before {
-                _ if is_old && matches!(present, Content::Bytes(_)) => (true, FileVerdict::Exact),
+            let (takes_present, (certainty, doubt)) = match before {
+                _ if is_old && matches!(present, Content::Bytes(_)) => (true, (Certainty::Exact, None)),
                 Some(command) => {
                     let doubt = Doubt::Command { command: command.line.clone(), turn: command.turn };
-                    (after.is_none() && present != Content::Unknown, FileVerdict::Doubtful(doubt))
+                    (after.is_none() && present != Content::Unknown, (Certainty::Doubtful, Some(doubt)))
                 }
-                None if untracked.contains(&path) => (false, FileVerdict::Unknown(Doubt::Untracked)),
-                None if dirty.contains(&path) => (false, FileVerdict::Doubtful(Doubt::ChangedSince { turn: 0 })),
+                None if untracked.contains(&path) => (false, (Certainty::Unknown, Some(Doubt::Untracked))),
+                None if dirty.contains(&path) => (false, (Certainty::Doubtful, Some(Doubt::ChangedSince { turn: 0 }))),
                 // Later commits explain it.
                 None => continue,
             };
             if takes_present {
-                let is_program = is_program(&full);
-                rebuilt.changed.push(ChangedFile::new(path.clone(), present, is_program));
+                rebuilt.changed.push(changed(path.clone(), &present, mode_of(&full)));
             } else if untracked.contains(&path) {
-                rebuilt.left_out.push(full);
+                rebuilt.left_out.push(LeftOut { path: path.clone(), reason: Reason::Unknown });
             }
-            rebuilt.judged.push(JudgedFile { path, verdict });
+            rebuilt.files.push(FileVerdict { path, certainty, why: doubt.map(|doubt| doubt.to_string()) });
         }
         Ok(())
     }
 }
 
-impl ChangedFile {
-    fn new(path: PathBuf, content: Content, is_executable: bool) -> Self {
-        let bytes = match content {
-            Content::Bytes(bytes) => Some(bytes.to_vec()),
-            Content::Absent | Content::Unknown => None,
-        };
-        ChangedFile { path, bytes, is_executable }
-    }
+fn changed(path: PathBuf, content: &Content, mode: Mode) -> ChangedFile {
+    let then = match content {
+        Content::Bytes(bytes) => Some((mode, Held::Bytes(bytes.to_vec()))),
+        Content::Absent | Content::Unknown => None,
+    };
+    ChangedFile { path, then }
 }
 
 /// Records of a file may leave out how its lines end; the file as it is now shows whether that matters.
@@ -409,12 +399,13 @@ fn is_unchanged_since(_: &Path, _: &Path, _: Timestamp) -> bool {
 }
 
 #[cfg(unix)]
-fn is_program(path: &Path) -> bool {
+fn mode_of(path: &Path) -> Mode {
     use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o100 != 0)
+    let is_program = path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o100 != 0);
+    if is_program { Mode::Executable } else { Mode::File }
 }
 
 #[cfg(not(unix))]
-fn is_program(_: &Path) -> bool {
-    false
+fn mode_of(_: &Path) -> Mode {
+    Mode::File
 }

@@ -27,10 +27,22 @@ pub enum Reason {
     Unreadable,
     /// git refuses its name.
     Name,
+    /// It is outside the working tree.
+    Outside,
+    /// What it held is not known.
+    Unknown,
 }
 
 impl Reason {
-    const ALL: [Reason; 5] = [Reason::Large, Reason::Secret, Reason::Repository, Reason::Unreadable, Reason::Name];
+    const ALL: [Reason; 7] = [
+        Reason::Large,
+        Reason::Secret,
+        Reason::Repository,
+        Reason::Unreadable,
+        Reason::Name,
+        Reason::Outside,
+        Reason::Unknown,
+    ];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -40,6 +52,8 @@ impl Reason {
             Reason::Repository => "repository",
             Reason::Unreadable => "unreadable",
             Reason::Name => "name",
+            Reason::Outside => "outside",
+            Reason::Unknown => "unknown",
         }
     }
 }

@@ -4,6 +4,8 @@
 pub(crate) mod carry;
 pub(crate) mod filters;
 pub(crate) mod half_made;
+#[allow(dead_code, reason = "the commands that use it follow")]
+pub(crate) mod objects;
 pub(crate) mod past;
 pub(crate) mod refs;
 pub(crate) mod status;

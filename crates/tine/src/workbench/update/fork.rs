@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::{Forked, Method, Plan, Request, Session, Where};
+use engine::{CodeChoice, Forked, Method, Plan, Request, Session, Where};
 use transcript::SessionName;
 
 use super::{chat, sessions};
@@ -76,7 +76,13 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
                 _ => Where::Same,
             };
         }
-        Key::Alt('c') => dialog.request.carry = !dialog.request.carry,
+        Key::Alt('c') => {
+            dialog.request.code = match dialog.request.code {
+                CodeChoice::Auto | CodeChoice::Then => CodeChoice::Now,
+                CodeChoice::Now => CodeChoice::None,
+                CodeChoice::None => CodeChoice::Auto,
+            };
+        }
         Key::Alt('m') => {
             dialog.request.method = match dialog.request.method {
                 None => Some(Method::Copy),

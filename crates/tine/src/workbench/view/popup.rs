@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::Session;
+use engine::{CodeChoice, Session, WorkspaceKind};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -173,9 +173,14 @@ pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
             plan.requests.iter().for_each(|request| fact("Request", request.clone()));
             plan.losses.iter().for_each(|loss| fact("Lost", loss.clone()));
             plan.warnings.iter().for_each(|warning| fact("Warning", warning.clone()));
-            if plan.leaves_changes {
-                let carry = if dialog.request.carry { "copied" } else { "not copied" };
-                fact("Changes", format!("{carry}   (alt+c)"));
+            if plan.workspace.kind == WorkspaceKind::Worktree {
+                let files = match (&plan.code, dialog.request.code) {
+                    (Some(code), _) => one_line(&code.summary()),
+                    (None, CodeChoice::Now) => "as it is now, with uncommitted changes".to_owned(),
+                    (None, _) if plan.leaves_changes => "the last commit; uncommitted changes stay behind".to_owned(),
+                    (None, _) => "the last commit".to_owned(),
+                };
+                fact("Code", format!("{files}   (alt+c)"));
             }
         }
     }

@@ -13,13 +13,13 @@ use crate::workbench::state::MARGIN;
 
 pub(super) const ACTIONS: &[Action] = &[
     Action::Back,
+    Action::ForkTurn,
     Action::NextTurn,
     Action::PreviousTurn,
     Action::Toggle,
     Action::Tools,
     Action::Focus,
     Action::Find,
-    Action::ForkTurn,
     Action::EditAndFork,
     Action::ChatHere,
     Action::Copy,

@@ -203,7 +203,7 @@ impl<W: Write> Html<W> {
                     (false, false) => Ok(()),
                 }
             }
-            BlockKind::Media { media_type, bytes } => {
+            BlockKind::Media { media_type, bytes, .. } => {
                 self.line(format_args!("<p class=\"notice\">[{}]</p>", escaped(&words::media(media_type, *bytes))))
             }
             BlockKind::Compaction { summary } => {

@@ -208,7 +208,7 @@ impl<W: Write> Renderer for Markdown<W> {
                     (false, _) => Ok(()),
                 }
             }
-            BlockKind::Media { media_type, bytes } => {
+            BlockKind::Media { media_type, bytes, .. } => {
                 self.paragraph(depth, &format!("*[{}]*", escaped(&words::media(media_type, *bytes))))
             }
             BlockKind::Compaction { summary } => {

@@ -129,7 +129,7 @@ impl<W: Write> Terminal<W> {
                     (false, _) => Ok(()),
                 }
             }
-            BlockKind::Media { media_type, bytes } => {
+            BlockKind::Media { media_type, bytes, .. } => {
                 self.step(depth, &format!("  · {}", words::media(media_type, *bytes)), Look::DIM)
             }
             BlockKind::Compaction { summary } => {

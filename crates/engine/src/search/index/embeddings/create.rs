@@ -14,7 +14,7 @@ use meaning::{Embedder, Error, Key, Vector, VectorFile, VectorWriter};
 use transcript::BlockKind;
 use transcript::seed::is_seed;
 
-use super::selection::{ChunkChoice, Extent, each_chunk, likeness};
+use super::selection::{ChunkChoice, Coverage, each_chunk, likeness};
 use super::vectors::{VectorTable, is_of_same, is_same, key, outdated, path, short, table_path, turn};
 use crate::search::index::table::{Row, Rows, read_table, write_table};
 use crate::search::index::update::IndexProgress;
@@ -208,8 +208,8 @@ impl Run<'_> {
             let is_new = !self.rows.contains_key(&file) && !self.there.contains_key(&short(file));
             let has_gist = self.rows.get(&file).is_some_and(|own| is_of_same(own, row));
             if !has_gist {
-                let extent = if is_new { Extent::Gist } else { Extent::Whole };
-                self.one(making, (file, entry, row), extent, notices)?;
+                let coverage = if is_new { Coverage::Gist } else { Coverage::Whole };
+                self.one(making, (file, entry, row), coverage, notices)?;
             }
             pass.done(entry);
             rest.push((file, entry, row));
@@ -222,7 +222,7 @@ impl Run<'_> {
         let mut pass = Pass { name: "more embeddings", read: 0, total: 0, progress };
         pass.total = rest.iter().map(|(_, entry, _)| entry.stamp.size).sum();
         for (file, entry, row) in rest {
-            self.one(making, (file, entry, row), Extent::Whole, notices)?;
+            self.one(making, (file, entry, row), Coverage::Whole, notices)?;
             pass.done(entry);
         }
         self.flush()
@@ -234,12 +234,12 @@ impl Run<'_> {
         &mut self,
         making: &Making<'_>,
         (file, entry, row): (u64, &Entry, &Row),
-        extent: Extent,
+        coverage: Coverage,
         notices: &mut Vec<String>,
     ) -> Result<(), String> {
         let adapter = making.adapters.iter().find(|adapter| adapter.agent() == entry.summary.agent);
         let Some(adapter) = adapter.filter(|_| !self.is_late()) else { return Ok(()) };
-        match self.session(file, entry, row, adapter.as_ref(), extent) {
+        match self.session(file, entry, row, adapter.as_ref(), coverage) {
             Ok(()) => Ok(()),
             Err(Failed::Read(kind)) => {
                 let notice = format!("cannot read {}: {kind}", entry.summary.path.display());
@@ -259,7 +259,7 @@ impl Run<'_> {
         entry: &Entry,
         row: &Row,
         adapter: &dyn Adapter,
-        extent: Extent,
+        coverage: Coverage,
     ) -> Result<(), Failed> {
         let summary = &entry.summary;
         let known = Known::of(summary);
@@ -272,7 +272,7 @@ impl Run<'_> {
         let mut seen: HashSet<Key> = HashSet::new();
         self.take(file, 0, own_title(&entry.summary).unwrap_or_default(), &mut seen)?;
         let (mut turns, mut last, mut seeded) = (first.saturating_sub(1), None, None);
-        let mut choice = ChunkChoice::new(extent);
+        let mut choice = ChunkChoice::new(coverage);
         while let Some(block) = blocks.next_block() {
             let number = block.turn.max(first);
             if number != turns {

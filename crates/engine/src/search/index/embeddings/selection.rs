@@ -67,7 +67,7 @@ pub(crate) fn likeness(chunk: &str) -> u64 {
 
 /// How much of a session is embedded.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Extent {
+pub(crate) enum Coverage {
     /// Its title, the prompts, and the last answer of each turn.
     Gist,
     /// Also the messages in between and those of subagents.
@@ -76,7 +76,7 @@ pub(crate) enum Extent {
 
 /// Selects what to embed while the blocks of a session are read.
 pub(crate) struct ChunkChoice {
-    extent: Extent,
+    coverage: Coverage,
     turn: u32,
     /// The last answer in the current turn.
     answer: Option<String>,
@@ -86,8 +86,8 @@ pub(crate) struct ChunkChoice {
 }
 
 impl ChunkChoice {
-    pub(crate) fn new(extent: Extent) -> ChunkChoice {
-        ChunkChoice { extent, turn: 0, answer: None, between: Vec::new(), leaves_out: false }
+    pub(crate) fn new(coverage: Coverage) -> ChunkChoice {
+        ChunkChoice { coverage, turn: 0, answer: None, between: Vec::new(), leaves_out: false }
     }
 
     /// Takes the next block, which belongs to `turn`, and returns what has been selected since, with its turn.
@@ -117,8 +117,8 @@ impl ChunkChoice {
         if text.split_whitespace().nth(LEAST_WORDS - 1).is_none() {
             return;
         }
-        self.leaves_out |= self.extent == Extent::Gist;
-        if self.extent == Extent::Gist {
+        self.leaves_out |= self.coverage == Coverage::Gist;
+        if self.coverage == Coverage::Gist {
             return;
         }
         self.between.push(prefix(text, BEGINNING).to_owned());
@@ -153,8 +153,8 @@ mod tests {
         let mut blocks = vec![(1, prompt("ask")), (1, answer(0, "Now I look.")), (1, answer(1, &long(90)))];
         blocks.extend((0..20).map(|number| (1, answer(0, &long(number)))));
         blocks.extend([(1, answer(0, "end")), (2, prompt("again")), (2, answer(0, "done"))]);
-        let chosen = |extent: Extent| {
-            let mut choice = ChunkChoice::new(extent);
+        let chosen = |coverage: Coverage| {
+            let mut choice = ChunkChoice::new(coverage);
             let mut chosen: Vec<(u32, String)> =
                 blocks.iter().flat_map(|(turn, block)| choice.next(*turn, block)).collect();
             chosen.extend(choice.end());
@@ -162,12 +162,12 @@ mod tests {
         };
         let pair = |turn: u32, text: &str| (turn, text.to_owned());
         let gist = vec![pair(1, "ask"), pair(1, "end"), pair(2, "again"), pair(2, "done")];
-        assert_eq!(chosen(Extent::Gist), (gist, true));
+        assert_eq!(chosen(Coverage::Gist), (gist, true));
         // The longest of what was said in between, in its order.
         let between = std::iter::once(90).chain(5..20).map(|number| (1, prefix(&long(number), BEGINNING).to_owned()));
         let whole: Vec<_> = std::iter::once(pair(1, "ask")).chain(between).collect();
         let whole = [whole, vec![pair(1, "end"), pair(2, "again"), pair(2, "done")]].concat();
-        assert_eq!(chosen(Extent::Whole), (whole, false));
+        assert_eq!(chosen(Coverage::Whole), (whole, false));
     }
 
     #[test]

@@ -1,30 +1,10 @@
-//! How sure tine is of a file.
+//! Why a file may have been different.
 
-use std::path::PathBuf;
-
-use serde::Serialize;
 use transcript::text::one_line;
 
-/// How sure a file's content is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "verdict", rename_all = "lowercase")]
-pub enum FileVerdict {
-    /// It was seen with this content before and after the end of the turn.
-    Exact,
-    /// Every recorded edit applied cleanly, and the result is what was seen later.
-    Consistent,
-    /// It may have been changed in between.
-    Doubtful(Doubt),
-    /// Nothing tells what it held.
-    Unknown(Doubt),
-}
-
 /// Why a file's content is not sure.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Doubt {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Doubt {
     /// A command may have changed it.
     Command {
         /// The command.
@@ -51,37 +31,6 @@ pub enum Doubt {
     Untracked,
     /// It is a symbolic link.
     Link,
-}
-
-/// A file at the end of a turn, with how sure that is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct JudgedFile {
-    /// Its path in the working tree.
-    pub path: PathBuf,
-    /// How sure it is.
-    #[serde(flatten)]
-    pub verdict: FileVerdict,
-}
-
-impl FileVerdict {
-    /// The word for it.
-    pub fn as_str(&self) -> &'static str {
-        match self {
-            FileVerdict::Exact => "exact",
-            FileVerdict::Consistent => "consistent",
-            FileVerdict::Doubtful(_) => "doubtful",
-            FileVerdict::Unknown(_) => "unknown",
-        }
-    }
-
-    /// Why it is not sure.
-    pub fn doubt(&self) -> Option<&Doubt> {
-        match self {
-            FileVerdict::Doubtful(doubt) | FileVerdict::Unknown(doubt) => Some(doubt),
-            FileVerdict::Exact | FileVerdict::Consistent => None,
-        }
-    }
 }
 
 impl std::fmt::Display for Doubt {
