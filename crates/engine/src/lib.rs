@@ -38,6 +38,7 @@ mod workspace;
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope};
+pub use code::blame::{Blame, BlamedLine, LineAuthor};
 pub use code::error::Error as CodeError;
 pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
 pub use code::{Certainty, CodeAt, CodeSource, FileVerdict};
@@ -52,10 +53,9 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
-    CodeChoice, CodeFile, CodeView, PlannedCode,
-    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree, Part, Plan, PlannedSession,
-    Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, Where, WindowSource, WorkerOutcome, Workspace,
-    WorkspaceKind, WorkspaceView,
+    CodeChoice, CodeFile, CodeView, EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker,
+    NewWorktree, Part, Plan, PlannedCode, PlannedSession, Preparation, Request, SeedNote, SeedPlan, SpawnView,
+    StartedWorker, Where, WindowSource, WorkerOutcome, Workspace, WorkspaceKind, WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use naming::adopt::AdoptedView;

@@ -277,7 +277,8 @@ mod tests {
         assert!(of_result(Some(Raw(read(2, 3, "a\\nb").as_bytes())), None).is_empty());
         let unchanged = br#"{"type":"file_unchanged","file":{"filePath":"/a"}}"#;
         assert!(of_result(Some(Raw(unchanged)), None).is_empty());
-        let created = only(r#"{"type":"create","filePath":"/a","content":"x","structuredPatch":[],"originalFile":null}"#);
+        let created =
+            only(r#"{"type":"create","filePath":"/a","content":"x","structuredPatch":[],"originalFile":null}"#);
         assert_eq!(created.before, Some(Sight::Absent));
         let empty = only(
             r#"{"filePath":"/a","oldString":"","newString":"x\n","originalFile":"","structuredPatch":[{"oldStart":1,"oldLines":0,"newStart":1,"newLines":1,"lines":["+x"]}]}"#,

@@ -574,13 +574,7 @@ impl ClaudeBlocks {
     }
 
     /// The files that were backed up when the turn's prompt came. The record follows the prompt.
-    fn backups(
-        path: &Path,
-        (turn, prompt): (u32, Option<u64>),
-        sink: &ActSink,
-        record: &Record<'_>,
-        line: &[u8],
-    ) {
+    fn backups(path: &Path, (turn, prompt): (u32, Option<u64>), sink: &ActSink, record: &Record<'_>, line: &[u8]) {
         if record.word.and_then(Raw::plain) != Some(b"file-history-snapshot") {
             return;
         }
@@ -591,7 +585,8 @@ impl ClaudeBlocks {
         if key.is_none() || key != prompt {
             return;
         }
-        let at = snapshot.get(b"timestamp").and_then(Raw::plain).and_then(|at| std::str::from_utf8(at).ok()?.parse().ok());
+        let at =
+            snapshot.get(b"timestamp").and_then(Raw::plain).and_then(|at| std::str::from_utf8(at).ok()?.parse().ok());
         for touch in acts::backups(snapshot, &folder) {
             sink.push(FileAct { turn, depth: 0, at, directory: None, act: Act::Touch(touch) });
         }

@@ -225,7 +225,8 @@ mod tests {
         let patch = "*** Begin Patch\n*** Add File: a\n+x\n+\n*** Update File: b\n*** Move to: c\n@@ fn\n-1\n+2\n 3\n*** Delete File: d\n*** End Patch\n";
         let old = run("apply_patch", json!(patch));
         let acts = old.clone().acts("Success. Updated the following files:\nA a\n", false, false);
-        let touches: Vec<&Touch> = acts.iter().map(|act| if let Act::Touch(touch) = act { touch } else { panic!() }).collect();
+        let touches: Vec<&Touch> =
+            acts.iter().map(|act| if let Act::Touch(touch) = act { touch } else { panic!() }).collect();
         assert_eq!(touches[0].change, Change::Whole { text: "x\n\n".into(), keeps_ends: false });
         let piece = Replacement { old: "1\n3\n".into(), new: "2\n3\n".into(), all: false };
         assert_eq!(touches[1].change, Change::Replaced(vec![piece]));

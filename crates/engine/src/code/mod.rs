@@ -2,6 +2,7 @@
 //!
 //! [`code_at`] says which tree that is, and where the knowledge comes from.
 
+pub(crate) mod blame;
 pub(crate) mod error;
 pub(crate) mod rebuild;
 pub mod snapshots;

@@ -183,7 +183,8 @@ impl PlannedCode {
             warnings.push(format!("`{path}` may have been different after turn {}: {doubt}", self.turn));
         }
         if !self.tree.left_out.is_empty() {
-            let mut paths = self.tree.left_out.iter().map(|file| transcript::text::one_line(&file.path.to_string_lossy()));
+            let mut paths =
+                self.tree.left_out.iter().map(|file| transcript::text::one_line(&file.path.to_string_lossy()));
             warnings.push(format!("not restored: {}", named(&mut paths)));
         }
         warnings

@@ -48,8 +48,7 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     let source = &request.source.view;
     let now = ctx.context().clock.now();
     let is_now = asked.code.is_none() && !asked.carry && request.code != CodeChoice::None;
-    let dirty =
-        workspace.kind == WorkspaceKind::Worktree && is_now && workspace::is_dirty(ctx, source.cwd.as_deref());
+    let dirty = workspace.kind == WorkspaceKind::Worktree && is_now && workspace::is_dirty(ctx, source.cwd.as_deref());
     let adapter = ctx.adapter(agent);
     let id = ctx.adapter(agent).new_id(now);
     // Another agent's options mean nothing to this one.

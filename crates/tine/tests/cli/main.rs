@@ -2,6 +2,7 @@
 //! where there are many; a file without `test_` has a topic that several commands share.
 
 mod test_adopt;
+mod test_blame;
 mod test_clone;
 mod test_completions;
 mod test_config;

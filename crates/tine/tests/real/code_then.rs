@@ -1,80 +1,183 @@
-//! explore
+//! The real agents edit files over several turns, with their tools and through the shell; a fork at each turn has the files of
+//! that turn, and the source's repository does not notice.
+
+use std::collections::BTreeMap;
 use std::fs;
-use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use testkit::Sandbox;
 use testkit::agents::{ClaudeDriver, CodexDriver};
 use testkit::model::{Model, Reply};
-use testkit::Sandbox;
 
-testkit::for_each_version!(c2_1_325 = "2.1.325", c2_1_197 = "2.1.197" => [explore_claude]);
-testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [explore_codex]);
+use crate::conversation::tine_json;
 
-fn explore_claude(version: &str) {
-    let (sandbox, model) = (Sandbox::new(), Model::start());
-    let claude = ClaudeDriver::new(&sandbox, &model, version);
-    let project = sandbox.project("app");
-    let p = |name: &str| project.join(name).to_str().unwrap().to_owned();
-    fs::write(p("crlf.txt"), "one\r\ntwo\r\nthree\r\n").unwrap();
-    fs::write(p("tabs.txt"), "\tone\n\t\ttwo\nthree &$1\nno newline").unwrap();
-    fs::write(p("bom.txt"), "\u{feff}one\ntwo\n").unwrap();
-    fs::write(p("mixed.txt"), "one\r\ntwo\nthree\nfour\r\n").unwrap();
-    fs::write(p("latin.txt"), b"caf\xe9\nx\n").unwrap();
-    fs::write(p("empty.txt"), "").unwrap();
-    fs::write(p("nb.ipynb"), r#"{"cells":[{"cell_type":"code","id":"a1","source":["x = 1"],"metadata":{},"outputs":[],"execution_count":null}],"metadata":{"language_info":{"name":"python"}},"nbformat":4,"nbformat_minor":5}"#).unwrap();
-    let read = |n: &str| Reply::tool("Read", json!({"file_path": p(n)}));
-    let edit = |n: &str, a: &str, b: &str| Reply::tool("Edit", json!({"file_path": p(n), "old_string": a, "new_string": b}));
-    for n in ["crlf.txt","tabs.txt","bom.txt","mixed.txt","latin.txt","empty.txt","nb.ipynb"] { model.push(read(n)); }
-    model.push(edit("crlf.txt", "two", "TWO\nTWO2"));
-    model.push(edit("tabs.txt", "three &$1", "\tTHREE $& <x>"));
-    model.push(edit("bom.txt", "two", "TWO"));
-    model.push(edit("mixed.txt", "two", "TWO\nx"));
-    model.push(edit("latin.txt", "x", "y"));
-    model.push(Reply::tool("NotebookEdit", json!({"notebook_path": p("nb.ipynb"), "cell_id": "a1", "new_source": "x = 2"})));
-    model.push(Reply::tool("Write", json!({"file_path": p("new/deep.txt"), "content": "a\nb"})));
-    model.push(Reply::tool("Write", json!({"file_path": p("crlf.txt"), "content": "x\ny\n"})));
-    model.push(edit("nonexist.txt", "", "created by edit\n"));
-    model.push(Reply::tool("MultiEdit", json!({"file_path": p("tabs.txt"), "edits": [{"old_string":"one","new_string":"ONE"},{"old_string":"two","new_string":"T W"}]})));
-    model.push(Reply::tool("Bash", json!({"command": "sed -i s/a/b/ new/deep.txt && echo hi > sh.txt", "description":"x"})));
-    model.push(Reply::tool("Bash", json!({"command": "true", "description":"x"})));
-    model.push(Reply::tool("Bash", json!({"command": "cat crlf.txt; rm sh.txt; printf '\\0\\1' > bin.dat", "description":"x"})));
-    model.push(read("crlf.txt"));
-    model.push(Reply::tool("Read", json!({"file_path": p("tabs.txt"), "offset": 2, "limit": 1})));
-    model.push(edit("crlf.txt", "nothere", "q"));
-    model.push(Reply::tool("Edit", json!({"file_path": p("crlf.txt"), "old_string": "x", "new_string": "y", "replace_all": true})));
-    model.push(Reply::text("done"));
-    let id = "11111111-1111-4111-8111-111111111111";
-    claude.start(&project, id, "go");
-    let out = format!("/tmp/rebuild/claude-{version}");
-    let _ = fs::remove_dir_all(&out);
-    fs::create_dir_all(&out).unwrap();
-    fs::copy(claude.transcript(id).unwrap(), format!("{out}/t.jsonl")).unwrap();
-    std::process::Command::new("cp").args(["-r", project.to_str().unwrap(), &format!("{out}/tree")]).status().unwrap();
-    std::process::Command::new("sh").arg("-c").arg(format!("find {} > {out}/files", sandbox.claude_home().display())).status().unwrap();
+testkit::for_each_version!(c2_1_325 = "2.1.325", c2_1_197 = "2.1.197" => [forks_of_claude_have_the_files_of_their_turn]);
+testkit::for_each_version!(v0_166_0 = "0.166.0", v0_140_0 = "0.140.0" => [forks_of_codex_have_the_files_of_their_turn]);
+
+const CLAUDE: &str = "11111111-1111-4111-8111-111111111111";
+
+fn git(directory: &Path, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(directory).args(["-c", "user.name=x", "-c", "user.email=x@example.com"]).args(words);
+    let output = git.output().expect("git");
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn explore_codex(version: &str) {
+/// A repository with line ends and indentation of all kinds.
+fn project(sandbox: &Sandbox) -> PathBuf {
+    let project = sandbox.project("app");
+    for (name, text) in [
+        ("unix.txt", "one\ntwo\nthree\n"),
+        ("windows.txt", "one\r\ntwo\r\nthree\r\n"),
+        ("tabs.rs", "fn a() {\n\tone();\n\t\ttwo(&x);\n}"),
+        ("moved.txt", "one\ntwo\n"),
+        ("untouched.txt", "same\n"),
+    ] {
+        fs::write(project.join(name), text).expect("a file");
+    }
+    git(&project, &["add", "."]);
+    git(&project, &["commit", "--quiet", "--message=files"]);
+    project
+}
+
+type Tree = BTreeMap<String, Vec<u8>>;
+
+fn tree(directory: &Path) -> Tree {
+    let mut tree = Tree::new();
+    let mut folders = vec![directory.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten().filter(|entry| entry.file_name() != ".git") {
+            let path = entry.path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let name = path.strip_prefix(directory).expect("inside").to_string_lossy().into_owned();
+                    tree.insert(name, fs::read(path).expect("a file"));
+                }
+            }
+        }
+    }
+    tree
+}
+
+/// What must stay as it is in the source's repository.
+fn state(project: &Path) -> (String, Vec<u8>, Vec<u8>, String, Tree) {
+    let index = fs::read(project.join(".git/index")).expect("an index");
+    let log = fs::read(project.join(".git/logs/HEAD")).expect("a log");
+    git(project, &["fsck", "--strict"]);
+    let stash = git(project, &["stash", "list"]);
+    (git(project, &["status", "--porcelain"]), index, log, stash, tree(project))
+}
+
+fn forks_have_the_files_of_their_turn(sandbox: &Sandbox, project: &Path, id: &str, trees: &[Tree]) {
+    git(project, &["status"]);
+    let before = state(project);
+    for (index, expected) in trees.iter().enumerate() {
+        let turn = index + 1;
+        let (point, name) = (format!("{id}@{turn}"), format!("then-{turn}"));
+        let words = ["fork", &point, &name, "--worktree", "--code", "then", "--json"];
+        let fork = tine_json(sandbox, project, &words);
+        let path = fork["workspace"]["path"].as_str().expect("a path").to_owned();
+        assert_eq!(&tree(Path::new(&path)), expected, "turn {turn}: {:#}", fork["code"]);
+        assert_eq!(fork["code"]["turn"], json!(turn));
+        let status = git(Path::new(&path), &["status", "--porcelain"]);
+        assert!(!status.is_empty(), "the changes of the session are not committed");
+    }
+    assert_eq!(state(project), before);
+    // A line of the first turn, and one that was there before.
+    let blamed = |line: &str| -> Value { tine_json(sandbox, project, &["blame", line, "--json"])["lines"][0].clone() };
+    let line = blamed("unix.txt:2");
+    assert_eq!((&line["author"]["id"], &line["author"]["turn"]), (&json!(id), &json!(1)), "{line:#}");
+    assert_eq!(line["author"]["prompt"], "first");
+    assert_eq!(blamed("unix.txt:1")["author"], Value::Null);
+    let shown = tine_json(sandbox, project, &["show", id, "--json"]).to_string();
+    assert!(shown.contains(r#""notice":"files""#), "{shown}");
+}
+
+fn forks_of_claude_have_the_files_of_their_turn(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = project(&sandbox);
+    let path = |name: &str| project.join(name).to_str().expect("text").to_owned();
+    let read = |name: &str| Reply::tool("Read", json!({"file_path": path(name)}));
+    let edit = |name: &str, old: &str, new: &str| {
+        Reply::tool("Edit", json!({"file_path": path(name), "old_string": old, "new_string": new}))
+    };
+    let write = |name: &str, text: &str| Reply::tool("Write", json!({"file_path": path(name), "content": text}));
+    let bash = |command: &str| Reply::tool("Bash", json!({"command": command, "description": "x"}));
+    let mut trees = Vec::new();
+    let turns: [(&str, Vec<Reply>); 4] = [
+        ("first", vec![read("unix.txt"), edit("unix.txt", "two", "TWO\nmore"), write("new/n.txt", "new\n")]),
+        (
+            "second",
+            vec![
+                read("windows.txt"),
+                edit("windows.txt", "two", "TWO\nmore"),
+                read("tabs.rs"),
+                edit("tabs.rs", "\t\ttwo(&x);", "\t\ttwo(&y);\n\t\tthree(\"$1\");"),
+                bash("git mv moved.txt there.txt && git reset --quiet"),
+            ],
+        ),
+        ("third", vec![bash("sed -i s/new/NEW/ new/n.txt"), read("new/n.txt"), edit("new/n.txt", "NEW", "N\nE")]),
+        ("fourth", vec![read("unix.txt"), edit("unix.txt", "three", "3"), edit("windows.txt", "three", "3")]),
+    ];
+    for (prompt, replies) in turns {
+        replies.into_iter().for_each(|reply| model.push(reply));
+        model.push(Reply::text("done"));
+        match trees.is_empty() {
+            true => claude.start(&project, CLAUDE, prompt),
+            false => claude.resume(&project, CLAUDE, prompt),
+        };
+        trees.push(tree(&project));
+    }
+    forks_have_the_files_of_their_turn(&sandbox, &project, CLAUDE, &trees);
+}
+
+fn forks_of_codex_have_the_files_of_their_turn(version: &str) {
     let (sandbox, model) = (Sandbox::new(), Model::start());
     let codex = CodexDriver::new(&sandbox, &model, version);
-    let project = sandbox.project("app");
-    let p = |name: &str| project.join(name).to_str().unwrap().to_owned();
-    fs::write(p("crlf.txt"), "one\r\ntwo\r\nthree\r\n").unwrap();
-    fs::write(p("tabs.txt"), "\tone\n\t\ttwo\nthree &$1\nno newline").unwrap();
-    fs::write(p("del.txt"), "one\ntwo").unwrap();
-    fs::write(p("mv.txt"), "one\ntwo\n").unwrap();
-    let patch = |body: &str| Reply::tool("exec_command", json!({"cmd": format!("apply_patch <<'EOF'\n*** Begin Patch\n{body}\n*** End Patch\nEOF\n")}));
-    model.push(patch("*** Update File: crlf.txt\n@@\n one\n-two\n+TWO\n three"));
-    model.push(patch("*** Update File: tabs.txt\n@@\n \t\ttwo\n-three &$1\n+\tTHREE\n no newline"));
-    model.push(patch("*** Add File: new/a.txt\n+hello\n+world\n*** Delete File: del.txt\n*** Update File: mv.txt\n*** Move to: moved/mv.txt\n@@\n one\n-two\n+three"));
-    model.push(patch("*** Update File: new/a.txt\n@@\n-nothere\n+x"));
-    model.push(patch("*** Add File: new/a.txt\n+over\n+write"));
-    model.push(Reply::tool("apply_patch", json!({"input": "*** Begin Patch\n*** Update File: new/a.txt\n@@\n over\n-write\n+written\n*** End Patch"})));
-    model.push(Reply::tool("exec_command", json!({"cmd": "cat tabs.txt crlf.txt"})));
-    model.push(Reply::tool("exec_command", json!({"cmd": "cat tabs.txt"})));
-    model.push(Reply::tool("exec_command", json!({"cmd": "sed -i s/one/ONE/ tabs.txt", "workdir": project.to_str().unwrap()})));
-    model.push(Reply::text("done"));
-    let id = codex.start(&project, "go");
-    let out = format!("/tmp/rebuild/codex-{version}");
-    let _ = fs::remove_dir_all(&out);
-    fs::create_dir_all(&out).unwrap();
-    fs::copy(codex.rollout(&id).unwrap(), format!("{out}/t.jsonl")).unwrap();
-    std::process::Command::new("cp").args(["-r", project.to_str().unwrap(), &format!("{out}/tree")]).status().unwrap();
+    let project = project(&sandbox);
+    let exec = |command: &str| Reply::tool("exec_command", json!({"cmd": command}));
+    let patch = |body: &str| exec(&format!("apply_patch <<'EOF'\n*** Begin Patch\n{body}\n*** End Patch\nEOF\n"));
+    let mut trees = Vec::new();
+    let mut id = String::new();
+    let turns: [(&str, Vec<Reply>); 4] = [
+        (
+            "first",
+            vec![
+                patch("*** Update File: unix.txt\n@@\n one\n-two\n+TWO\n+more\n three"),
+                patch("*** Add File: new/n.txt\n+new"),
+            ],
+        ),
+        (
+            "second",
+            vec![
+                patch("*** Update File: windows.txt\n@@\n one\n-two\n+TWO\n three"),
+                patch("*** Update File: tabs.rs\n@@\n-\t\ttwo(&x);\n+\t\ttwo(&y);\n+\t\tthree(\"$1\");"),
+                patch("*** Update File: moved.txt\n*** Move to: there.txt\n@@\n one\n-two\n+2"),
+            ],
+        ),
+        (
+            "third",
+            vec![
+                exec("sed -i s/new/NEW/ new/n.txt"),
+                exec("cat new/n.txt"),
+                patch("*** Update File: new/n.txt\n@@\n-NEW\n+N\n+E"),
+            ],
+        ),
+        ("fourth", vec![patch("*** Update File: unix.txt\n@@\n-three\n+3"), exec("cat unix.txt")]),
+    ];
+    for (prompt, replies) in turns {
+        replies.into_iter().for_each(|reply| model.push(reply));
+        model.push(Reply::text("done"));
+        match trees.is_empty() {
+            true => id = codex.start(&project, prompt),
+            false => drop(codex.resume(&project, &id, prompt)),
+        }
+        trees.push(tree(&project));
+    }
+    forks_have_the_files_of_their_turn(&sandbox, &project, &id, &trees);
 }

@@ -15,18 +15,98 @@ pub(super) enum Suspicion {
 
 /// Commands that read files and print.
 const READERS: [&str; 62] = [
-    "[", "awk", "basename", "bat", "cat", "cd", "clear", "cmp", "column", "comm", "command", "cut", "date", "df", "diff",
-    "dirname", "du", "echo", "egrep", "env", "exit", "export", "false", "fd", "fgrep", "file", "find", "free", "grep",
-    "head", "hexdump", "hostname", "id", "jq", "less", "locate", "ls", "md5sum", "nl", "od", "printf", "ps", "pwd",
-    "readlink", "realpath", "rg", "sed", "seq", "set", "sha256sum", "sleep", "stat", "tail", "test", "tree", "true",
-    "type", "uname", "wc", "which", "whoami", "xxd",
+    "[",
+    "awk",
+    "basename",
+    "bat",
+    "cat",
+    "cd",
+    "clear",
+    "cmp",
+    "column",
+    "comm",
+    "command",
+    "cut",
+    "date",
+    "df",
+    "diff",
+    "dirname",
+    "du",
+    "echo",
+    "egrep",
+    "env",
+    "exit",
+    "export",
+    "false",
+    "fd",
+    "fgrep",
+    "file",
+    "find",
+    "free",
+    "grep",
+    "head",
+    "hexdump",
+    "hostname",
+    "id",
+    "jq",
+    "less",
+    "locate",
+    "ls",
+    "md5sum",
+    "nl",
+    "od",
+    "printf",
+    "ps",
+    "pwd",
+    "readlink",
+    "realpath",
+    "rg",
+    "sed",
+    "seq",
+    "set",
+    "sha256sum",
+    "sleep",
+    "stat",
+    "tail",
+    "test",
+    "tree",
+    "true",
+    "type",
+    "uname",
+    "wc",
+    "which",
+    "whoami",
+    "xxd",
 ];
 
 /// What git does without touching the working tree's files.
 const GIT_READERS: [&str; 26] = [
-    "add", "blame", "branch", "cat-file", "commit", "config", "describe", "diff", "fetch", "for-each-ref", "grep", "help",
-    "init", "log", "ls-files", "ls-tree", "merge-base", "push", "reflog", "remote", "rev-list", "rev-parse", "shortlog",
-    "show", "status", "tag",
+    "add",
+    "blame",
+    "branch",
+    "cat-file",
+    "commit",
+    "config",
+    "describe",
+    "diff",
+    "fetch",
+    "for-each-ref",
+    "grep",
+    "help",
+    "init",
+    "log",
+    "ls-files",
+    "ls-tree",
+    "merge-base",
+    "push",
+    "reflog",
+    "remote",
+    "rev-list",
+    "rev-parse",
+    "shortlog",
+    "show",
+    "status",
+    "tag",
 ];
 
 /// Words of commands that rewrite whatever they find.
@@ -42,12 +122,18 @@ fn of_part(words: &[String], directory: &Path, path: &Path) -> Suspicion {
     let mut rest = words.iter().map(String::as_str).filter(|word| *word != ">");
     // Assignments, and programs that run another one.
     let program = rest.by_ref().find(|word| {
-        let is_assignment = word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
-        !is_assignment && !matches!(*word, "sudo" | "time" | "nohup" | "nice" | "then" | "do" | "else" | "if" | "while" | "!")
+        let is_assignment =
+            word.split_once('=').is_some_and(|(name, _)| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
+        !is_assignment
+            && !matches!(*word, "sudo" | "time" | "nohup" | "nice" | "then" | "do" | "else" | "if" | "while" | "!")
     });
     let Some(program) = program else { return Suspicion::None };
     let program = program.rsplit('/').next().unwrap_or(program);
     let rest: Vec<&str> = rest.collect();
+    if program == "xargs" {
+        let told = rest.iter().skip_while(|word| word.starts_with('-')).map(|word| (*word).to_owned());
+        return of_part(&told.chain(["*".to_owned()]).collect::<Vec<_>>(), directory, path);
+    }
     let names_it = |words: &[&str]| words.iter().any(|word| names(word, directory, path));
     if let Some(targets) = writes_to
         && targets.iter().any(|word| names(word, directory, path))
@@ -64,7 +150,9 @@ fn of_part(words: &[String], directory: &Path, path: &Path) -> Suspicion {
         }
         "sed" => !rest.iter().any(|word| word.starts_with("-i") || word.starts_with("--in-place")),
         "awk" => !rest.contains(&"inplace"),
-        "find" | "fd" => !rest.iter().any(|word| matches!(*word, "-delete" | "-exec" | "-execdir" | "-ok" | "-x" | "-X")),
+        "find" | "fd" => {
+            !rest.iter().any(|word| matches!(*word, "-delete" | "-exec" | "-execdir" | "-ok" | "-x" | "-X"))
+        }
         // It changes the mode, not what is in the file.
         "chmod" | "chown" | "mkdir" => true,
         program => READERS.contains(&program),
@@ -87,7 +175,9 @@ fn of_part(words: &[String], directory: &Path, path: &Path) -> Suspicion {
 pub(super) fn named_paths(command: &str, directory: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for words in parts(command) {
-        let plain = |word: &&String| !word.starts_with('-') && !word.contains(|c: char| c.is_whitespace() || "*?[$\"".contains(c));
+        let plain = |word: &&String| {
+            !word.starts_with('-') && !word.contains(|c: char| c.is_whitespace() || "*?[$\"".contains(c))
+        };
         for word in words.iter().filter(plain) {
             let path = normal(&directory.join(word));
             if of_part(&words, directory, &path) == Suspicion::Strong {
@@ -151,6 +241,8 @@ fn parts(command: &str) -> Vec<Vec<String>> {
             }
             (Some('"') | None, '$') if chars.peek() == Some(&'(') => {
                 chars.next();
+                // Whatever it prints may be a path.
+                word.push('*');
                 end_word(&mut word, &mut words);
                 parts.push(std::mem::take(&mut words));
             }
@@ -168,7 +260,8 @@ fn parts(command: &str) -> Vec<Vec<String>> {
                     while chars.next_if(|c| c.is_ascii_digit() || *c == '-').is_some() {}
                     continue;
                 }
-                let target: String = std::iter::from_fn(|| chars.next_if(|c| !c.is_whitespace() && !";|&)".contains(*c))).collect();
+                let target: String =
+                    std::iter::from_fn(|| chars.next_if(|c| !c.is_whitespace() && !";|&)".contains(*c))).collect();
                 if !target.starts_with("/dev/") {
                     words.extend([">".to_owned(), target.trim_matches(['"', '\'']).to_owned()]);
                 }
@@ -197,21 +290,48 @@ mod tests {
             assert_eq!(suspicion(command, Path::new("/r"), Path::new("/r/src/auth/a.rs")), expected, "{command}");
         };
         for command in [
-            "ls -la", "cat src/auth/a.rs | head", "git status && git diff src/auth/a.rs", "grep -rn x . 2>/dev/null",
-            "sed -n 1,5p src/auth/a.rs", "cd src && rg fn 2>&1", "git add -A && git commit -m 'src/auth/a.rs'",
-            "chmod +x src/auth/a.rs", "echo 'rm a.rs'", "X=1 wc -l src/auth/a.rs", "find . -name '*.rs'",
+            "ls -la",
+            "cat src/auth/a.rs | head",
+            "git status && git diff src/auth/a.rs",
+            "grep -rn x . 2>/dev/null",
+            "sed -n 1,5p src/auth/a.rs",
+            "cd src && rg fn 2>&1",
+            "git add -A && git commit -m 'src/auth/a.rs'",
+            "chmod +x src/auth/a.rs",
+            "echo 'rm a.rs'",
+            "X=1 wc -l src/auth/a.rs",
+            "find . -name '*.rs'",
         ] {
             check(command, Suspicion::None);
         }
-        for command in ["cargo test", "make", "python gen.py", "rm other.rs", "echo x > other.txt", "(cd docs; touch b.md)"] {
-            assert!(suspicion(command, Path::new("/r"), Path::new("/r/src/auth/a.rs")) < Suspicion::Strong, "{command}");
+        for command in
+            ["cargo test", "make", "python gen.py", "rm other.rs", "echo x > other.txt", "(cd docs; touch b.md)"]
+        {
+            assert!(
+                suspicion(command, Path::new("/r"), Path::new("/r/src/auth/a.rs")) < Suspicion::Strong,
+                "{command}"
+            );
         }
         check("cargo test", Suspicion::Weak);
         for command in [
-            "sed -i s/a/b/ src/auth/a.rs", "rm -rf src", "sed -i s/a/b/ src/*/*.rs", "echo x > src/auth/a.rs",
-            "cat x >> src/auth/a.rs", "git checkout .", "git stash", "cargo fmt", "prettier --write .", "find . -exec rm {} +",
-            "ls && mv b src/auth/a.rs", "python -c \"open('src/auth/a.rs','w')\"", "git -C x reset --hard",
-            "tee /r/src/auth/a.rs", "rm -r /r/src", "perl -pi -e s/a/b/ $(git ls-files)/a.rs", "cd src/auth; sed -i s/a/b/ a.rs",
+            "sed -i s/a/b/ src/auth/a.rs",
+            "rm -rf src",
+            "sed -i s/a/b/ src/*/*.rs",
+            "echo x > src/auth/a.rs",
+            "cat x >> src/auth/a.rs",
+            "git checkout .",
+            "git stash",
+            "cargo fmt",
+            "prettier --write .",
+            "find . -exec rm {} +",
+            "ls && mv b src/auth/a.rs",
+            "python -c \"open('src/auth/a.rs','w')\"",
+            "git -C x reset --hard",
+            "tee /r/src/auth/a.rs",
+            "rm -r /r/src",
+            "perl -pi -e s/a/b/ $(git ls-files)",
+            "git ls-files | xargs sed -i s/a/b/",
+            "cd src/auth; sed -i s/a/b/ a.rs",
         ] {
             check(command, Suspicion::Strong);
         }

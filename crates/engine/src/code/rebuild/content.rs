@@ -11,7 +11,7 @@ const LARGEST: u64 = 64 << 20;
 
 /// What is believed about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(in crate::code) enum Content {
     /// There is no such file.
     Absent,
     /// Its bytes.
@@ -21,12 +21,12 @@ pub(super) enum Content {
 }
 
 impl Content {
-    pub(super) fn of(bytes: Vec<u8>) -> Self {
+    pub(in crate::code) fn of(bytes: Vec<u8>) -> Self {
         Content::Bytes(bytes.into())
     }
 
     /// What is at a path now. A symbolic link and whatever else is no file is not known.
-    pub(super) fn at(path: &Path) -> Self {
+    pub(in crate::code) fn at(path: &Path) -> Self {
         let metadata = match path.symlink_metadata() {
             Ok(metadata) => metadata,
             Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
@@ -54,7 +54,7 @@ impl Content {
     }
 
     /// Whether its lines end as Windows ends them: all, some or none.
-    pub(super) fn line_ends(&self) -> Option<Ends> {
+    pub(in crate::code) fn line_ends(&self) -> Option<Ends> {
         let bytes = self.bytes()?;
         let all = memchr::memchr_iter(b'\n', bytes).count();
         let windows = memchr::memmem::find_iter(bytes, b"\r\n").count();
@@ -66,7 +66,7 @@ impl Content {
     }
 
     /// Whether a record of the file agrees; nothing if the record can't tell.
-    pub(super) fn agrees(&self, sight: &Sight) -> Option<bool> {
+    pub(in crate::code) fn agrees(&self, sight: &Sight) -> Option<bool> {
         match (self, sight) {
             (Content::Unknown, _) => None,
             (_, Sight::Absent) => Some(*self == Content::Absent),
@@ -79,14 +79,15 @@ impl Content {
             (Content::Absent, _) => Some(false),
             (Content::Bytes(bytes), Sight::Text(text)) => Some(is_same_text(bytes, text)),
             (Content::Bytes(bytes), Sight::Unended(text)) => {
-                let unended = bytes.strip_suffix(b"\n").map_or(&bytes[..], |rest| rest.strip_suffix(b"\r").unwrap_or(rest));
+                let unended =
+                    bytes.strip_suffix(b"\n").map_or(&bytes[..], |rest| rest.strip_suffix(b"\r").unwrap_or(rest));
                 Some(is_same_text(unended, text) || is_same_text(bytes, text))
             }
         }
     }
 
     /// What a record says that the file held, with the line ends that it is believed to have.
-    pub(super) fn seen(&self, sight: &Sight) -> Content {
+    pub(in crate::code) fn seen(&self, sight: &Sight) -> Content {
         match sight {
             Sight::Absent => Content::Absent,
             Sight::Copy(path) => match Content::at(path) {
@@ -102,7 +103,7 @@ impl Content {
     }
 
     /// What a change makes of it.
-    pub(super) fn changed(&self, change: &Change) -> Content {
+    pub(in crate::code) fn changed(&self, change: &Change) -> Content {
         let result = match change {
             Change::Nothing => return self.clone(),
             Change::Deleted => return Content::Absent,
@@ -160,7 +161,9 @@ impl Content {
             let here = lines.get(from..from + old.len()).filter(|_| from >= at)?;
             let is_exact = here.iter().zip(old).all(|(line, old)| *line == old.as_bytes());
             let adapts = !is_exact && self.line_ends() == Some(Ends::Windows);
-            let fits = |(line, old): (&&[u8], &String)| line.strip_suffix(b"\r\n") == old.strip_suffix('\n').map(str::as_bytes);
+            let fits = |(line, old): (&&[u8], &String)| {
+                line.strip_suffix(b"\r\n") == old.strip_suffix('\n').map(str::as_bytes)
+            };
             if !is_exact && !(adapts && here.iter().zip(old).all(fits)) {
                 return None;
             }
@@ -176,14 +179,18 @@ impl Content {
     }
 
     /// What it was before a change, if the change tells.
-    pub(super) fn before(&self, change: &Change) -> Content {
+    pub(in crate::code) fn before(&self, change: &Change) -> Content {
         let Change::Hunks(hunks) = change else { return Content::Unknown };
         let mut moved = 0isize;
         let back = hunks.iter().map(|Hunk { start, old, new }| {
             let first = if old.is_empty() { *start + 1 } else { *start };
             let first = usize::try_from(first as isize + moved).unwrap_or(0);
             moved += new.len() as isize - old.len() as isize;
-            Hunk { start: if new.is_empty() { first.saturating_sub(1) } else { first }, old: new.clone(), new: old.clone() }
+            Hunk {
+                start: if new.is_empty() { first.saturating_sub(1) } else { first },
+                old: new.clone(),
+                new: old.clone(),
+            }
         });
         let back: Vec<Hunk> = back.collect();
         self.patched(&back).map_or(Content::Unknown, Content::of)
@@ -192,7 +199,7 @@ impl Content {
 
 /// How the lines of a file end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(in crate::code) enum Ends {
     Unix,
     Windows,
     Mixed,

@@ -6,7 +6,7 @@
 
 mod base;
 mod commands;
-mod content;
+pub(super) mod content;
 mod doubt;
 #[cfg(all(test, unix))]
 mod property_tests;
@@ -22,9 +22,9 @@ use jiff::Timestamp;
 use self::base::Heads;
 use self::commands::{Suspicion, named_paths, normal, suspicion};
 use self::content::{Content, Ends};
+use self::doubt::Doubt;
 use self::timeline::{Event, TurnEnd};
 use self::track::{Answer, AtEnd, Basis, Track};
-use self::doubt::Doubt;
 use super::then::{ChangedFile, Held, TreeThen};
 use super::{Certainty, CodeSource, FileVerdict, LeftOut, Reason};
 use crate::advice::FileError;
@@ -207,6 +207,7 @@ impl Work {
             }
             None => HashMap::new(),
         };
+        let known: BTreeSet<PathBuf> = self.tracks.keys().cloned().collect();
         for (path, track) in std::mem::take(&mut self.tracks) {
             let is_touched = track.is_touched;
             let present = Content::at(&self.top.join(&path));
@@ -231,7 +232,7 @@ impl Work {
             }
         }
         if let Some(git) = git {
-            self.add_others(git, commit.as_deref(), (end, ended), &mut rebuilt)?;
+            self.add_others(git, commit.as_deref(), (end, ended), &known, &mut rebuilt)?;
         }
         rebuilt.files.sort_by(|a, b| a.path.cmp(&b.path));
         rebuilt.changed.sort_by(|a, b| a.path.cmp(&b.path));
@@ -247,7 +248,8 @@ impl Work {
         (end, ended): (usize, Option<Timestamp>),
     ) -> (Content, (Certainty, Option<Doubt>)) {
         let full = self.top.join(path);
-        if matches!(present, Content::Bytes(_)) && ended.is_some_and(|ended| is_unchanged_since(&self.top, path, ended)) {
+        if matches!(present, Content::Bytes(_)) && ended.is_some_and(|ended| is_unchanged_since(&self.top, path, ended))
+        {
             return (present.clone(), (Certainty::Exact, None));
         }
         let before = self.suspect(&full, at_end.since, end);
@@ -285,7 +287,9 @@ impl Work {
                 }
             }
             Answer::Open | Answer::Lost => match at_end.content {
-                Content::Unknown => (Content::Unknown, (Certainty::Unknown, Some(before.map_or(Doubt::Unconfirmed { turn }, command)))),
+                Content::Unknown => {
+                    (Content::Unknown, (Certainty::Unknown, Some(before.map_or(Doubt::Unconfirmed { turn }, command))))
+                }
                 _ => (at_end.content.clone(), by(Doubt::Unconfirmed { turn })),
             },
         }
@@ -323,9 +327,9 @@ impl Work {
         git: &Git,
         commit: Option<&str>,
         (end, ended): (usize, Option<Timestamp>),
+        known: &BTreeSet<PathBuf>,
         rebuilt: &mut TreeThen,
     ) -> Result<()> {
-        let known: BTreeSet<PathBuf> = rebuilt.files.iter().map(|file| file.path.clone()).collect();
         let dirty: BTreeSet<PathBuf> = match git.head(&self.top) {
             Ok(head) => git.differences(&self.top, &head)?.into_iter().collect(),
             Err(_) => BTreeSet::new(),

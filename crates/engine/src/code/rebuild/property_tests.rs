@@ -82,6 +82,7 @@ struct Player {
     /// Makes every content unlike every other.
     count: u32,
     parent: Option<String>,
+    is_running: bool,
     /// The tree at the end of each turn.
     truth: Vec<Tree>,
 }
@@ -89,8 +90,16 @@ struct Player {
 impl Player {
     fn new(agent: Agent) -> Self {
         let world = World::new();
-        let mut player =
-            Player { world, agent, lines: Vec::new(), seconds: 0, count: 0, parent: None, truth: Vec::new() };
+        let mut player = Player {
+            world,
+            agent,
+            lines: Vec::new(),
+            seconds: 0,
+            count: 0,
+            parent: None,
+            is_running: false,
+            truth: Vec::new(),
+        };
         fs::create_dir_all(player.world.repository.join("src")).unwrap();
         for file in &FILES[..3] {
             fs::write(player.path(file), "one\ntwo\nthree\nfour\n").unwrap();
@@ -100,7 +109,10 @@ impl Player {
         if let Agent::Codex { items } = agent {
             let mode = if items { json!("paginated") } else { Value::Null };
             let cwd = player.world.repository.clone();
-            player.codex("session_meta", json!({"id": ID, "session_id": ID, "timestamp": player.time(), "cwd": cwd, "history_mode": mode}));
+            player.codex(
+                "session_meta",
+                json!({"id": ID, "session_id": ID, "timestamp": player.time(), "cwd": cwd, "history_mode": mode}),
+            );
         }
         player.turn();
         player
@@ -127,7 +139,9 @@ impl Player {
     fn git(&self, words: &[&str]) {
         let date = format!("{} +0000", START + self.seconds);
         let mut git = Command::new("git");
-        git.current_dir(&self.world.repository).args(["-c", "user.name=x", "-c", "user.email=x@example.com"]).args(words);
+        git.current_dir(&self.world.repository)
+            .args(["-c", "user.name=x", "-c", "user.email=x@example.com"])
+            .args(words);
         git.env("GIT_COMMITTER_DATE", &date).env("GIT_AUTHOR_DATE", &date);
         let output = git.output().unwrap();
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -166,9 +180,10 @@ impl Player {
     }
 
     fn turn(&mut self) {
-        if self.lines.len() > 1 {
+        if self.is_running {
             self.end_turn();
         }
+        self.is_running = true;
         let prompt = format!("prompt {}", self.truth.len() + 1);
         match self.agent {
             Agent::Claude => self.claude("user", json!(prompt), json!({})),
@@ -178,7 +193,9 @@ impl Player {
                 let content = json!([{"type": "input_text", "text": prompt}]);
                 self.codex("response_item", json!({"type": "message", "role": "user", "content": content}));
                 let event = match items {
-                    true => json!({"type": "item_completed", "turn_id": turn, "item": {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": prompt}]}}),
+                    true => {
+                        json!({"type": "item_completed", "turn_id": turn, "item": {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": prompt}]}})
+                    }
                     false => json!({"type": "user_message", "message": prompt}),
                 };
                 self.codex("event_msg", event);
@@ -210,9 +227,14 @@ impl Player {
     fn codex_patch(&mut self, changes: Value) {
         let call = format!("call_{}", self.lines.len());
         let input = "*** Begin Patch\n*** End Patch";
-        self.codex("response_item", json!({"type": "custom_tool_call", "name": "apply_patch", "input": input, "call_id": call}));
+        self.codex(
+            "response_item",
+            json!({"type": "custom_tool_call", "name": "apply_patch", "input": input, "call_id": call}),
+        );
         let event = match self.agent == (Agent::Codex { items: true }) {
-            true => json!({"type": "item_completed", "turn_id": "t", "item": {"type": "FileChange", "id": call, "changes": changes, "status": "completed"}}),
+            true => {
+                json!({"type": "item_completed", "turn_id": "t", "item": {"type": "FileChange", "id": call, "changes": changes, "status": "completed"}})
+            }
             false => json!({"type": "patch_apply_end", "call_id": call, "success": true, "changes": changes}),
         };
         self.codex("event_msg", event);
@@ -221,12 +243,18 @@ impl Player {
 
     fn run(&mut self, command: &str, output: &str) {
         match self.agent {
-            Agent::Claude => self.claude_tool("Bash", json!({"command": command}), json!({"stdout": output, "stderr": ""})),
+            Agent::Claude => {
+                self.claude_tool("Bash", json!({"command": command}), json!({"stdout": output, "stderr": ""}))
+            }
             Agent::Codex { .. } => {
                 let call = format!("call_{}", self.lines.len());
                 let arguments = json!({"cmd": command}).to_string();
-                self.codex("response_item", json!({"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call}));
-                let output = format!("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{output}");
+                self.codex(
+                    "response_item",
+                    json!({"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call}),
+                );
+                let output =
+                    format!("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{output}");
                 self.codex("response_item", json!({"type": "function_call_output", "call_id": call, "output": output}));
             }
         }
@@ -257,7 +285,9 @@ impl Player {
                         let result = json!({"type": kind, "filePath": path, "content": text, "originalFile": before, "structuredPatch": []});
                         self.claude_tool("Write", json!({"file_path": path, "content": text}), result);
                     }
-                    Agent::Codex { .. } => self.codex_patch(json!({path.to_str().unwrap(): {"type": "add", "content": text}})),
+                    Agent::Codex { .. } => {
+                        self.codex_patch(json!({path.to_str().unwrap(): {"type": "add", "content": text}}))
+                    }
                 }
             }
             Op::Edit(file) => {
@@ -289,18 +319,25 @@ impl Player {
                 fs::remove_file(&path).unwrap();
                 match self.agent {
                     Agent::Claude => self.run(&format!("rm '{}'", FILES[file]), ""),
-                    Agent::Codex { .. } => self.codex_patch(json!({path.to_str().unwrap(): {"type": "delete", "content": before}})),
+                    Agent::Codex { .. } => {
+                        self.codex_patch(json!({path.to_str().unwrap(): {"type": "delete", "content": before}}))
+                    }
                 }
             }
             Op::Move(from, to) => {
                 let (source, target) = (self.path(FILES[from]), self.path(FILES[to]));
                 let Ok(before) = fs::read_to_string(&source) else { return };
-                let Some(old) = before.lines().next().map(str::to_owned).filter(|_| from != to && !target.exists()) else { return };
+                let Some(old) = before.lines().next().map(str::to_owned).filter(|_| from != to && !target.exists())
+                else {
+                    return;
+                };
                 let new = self.next();
                 fs::remove_file(&source).unwrap();
                 self.put(FILES[to], &before.replacen(&old, &new, 1));
                 match self.agent {
-                    Agent::Claude => self.run(&format!("sed 's/x/y/' '{}' > '{}'; rm '{}'", FILES[from], FILES[to], FILES[from]), ""),
+                    Agent::Claude => {
+                        self.run(&format!("sed 's/x/y/' '{}' > '{}'; rm '{}'", FILES[from], FILES[to], FILES[from]), "")
+                    }
                     Agent::Codex { .. } => {
                         let diff = format!("@@ -1 +1 @@\n-{old}\n+{new}\n");
                         self.codex_patch(json!({source.to_str().unwrap(): {"type": "update", "unified_diff": diff, "move_path": target}}));
@@ -346,10 +383,11 @@ impl Player {
         self.end_turn();
         let text: String = self.lines.iter().map(|line| format!("{line}\n")).collect();
         let path = match self.agent {
-            Agent::Claude => {
-                testkit::build::claude_project_directory(&self.world.claude_home(), self.world.repository.to_str().unwrap())
-                    .join(format!("{ID}.jsonl"))
-            }
+            Agent::Claude => testkit::build::claude_project_directory(
+                &self.world.claude_home(),
+                self.world.repository.to_str().unwrap(),
+            )
+            .join(format!("{ID}.jsonl")),
             Agent::Codex { .. } => {
                 self.world.codex_home().join(format!("sessions/2026/11/15/rollout-2026-11-15T00-00-00-{ID}.jsonl"))
             }
@@ -390,16 +428,27 @@ fn check(agent: Agent, ops: &[Op]) -> BTreeMap<&'static str, usize> {
             let verdict = tree.files.iter().find(|verdict| verdict.path == Path::new(file));
             let (found, expected) = (rebuilt(&tree, file, &world.repository), truth.get(file).cloned());
             let told = || {
-                let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-                format!("{agent:?} {ops:?}\nturn {turn}, {file}: {verdict:?}\nfound {:?}\nexpected {:?}", text(&found), text(&expected))
+                let text =
+                    |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+                format!(
+                    "{agent:?} {ops:?}\nturn {turn}, {file}: {verdict:?}\nfound {:?}\nexpected {:?}",
+                    text(&found),
+                    text(&expected)
+                )
             };
             let is_sure = verdict.is_some_and(|verdict| verdict.certainty >= Certainty::Consistent);
             assert!(!is_sure || found == expected, "{}", told());
             // With Claude Code, `rm` and `mv` are commands.
-            if all_recorded && (agent != Agent::Claude || !ops.iter().any(|op| matches!(op, Op::Delete(_) | Op::Move(..)))) {
+            if all_recorded
+                && (agent != Agent::Claude || !ops.iter().any(|op| matches!(op, Op::Delete(_) | Op::Move(..))))
+            {
                 assert!(found == expected, "{}", told());
                 let is_lost = agent != Agent::Claude && ops.iter().any(|op| matches!(op, Op::Write(_) | Op::Move(..)));
-                assert!(is_lost || verdict.is_none_or(|verdict| verdict.certainty >= Certainty::Consistent), "{}", told());
+                assert!(
+                    is_lost || verdict.is_none_or(|verdict| verdict.certainty >= Certainty::Consistent),
+                    "{}",
+                    told()
+                );
             }
             *counts.entry(verdict.map_or("committed", |verdict| verdict.certainty.as_str())).or_default() += 1;
         }

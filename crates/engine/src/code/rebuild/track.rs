@@ -241,7 +241,11 @@ mod tests {
         after.iter().enumerate().for_each(|(at, touch)| track.touch(touch, at + 10, 2));
         let mut end = track.at_end();
         end.compare_with_present(&text(present));
-        assert_eq!((end.content, end.basis, end.answer), (text(expected.0), expected.1, expected.2), "{before:?} {after:?}");
+        assert_eq!(
+            (end.content, end.basis, end.answer),
+            (text(expected.0), expected.1, expected.2),
+            "{before:?} {after:?}"
+        );
     }
 
     #[test]
@@ -253,10 +257,20 @@ mod tests {
         check(&[write(Some("0\n"), "1\n")], &[], "1\n", ("1\n", Seen, Agreed));
         check(&[write(Some("0\n"), "1\n")], &[], "2\n", ("1\n", Seen, Disagreed(text("2\n"))));
         check(&[write(Some("0\n"), "1\n")], &[write(Some("1\n"), "2\n")], "9", ("1\n", Seen, Agreed));
-        check(&[write(Some("0\n"), "1\n")], &[write(Some("person\n"), "2\n")], "2\n", ("1\n", Seen, Disagreed(text("person\n"))));
+        check(
+            &[write(Some("0\n"), "1\n")],
+            &[write(Some("person\n"), "2\n")],
+            "2\n",
+            ("1\n", Seen, Disagreed(text("person\n"))),
+        );
         // Edits of which only the difference is known.
         check(&[touch(None, hunk("0\n", "1\n"))], &[touch(None, hunk("1\n", "2\n"))], "2\n", ("1\n", Computed, Agreed));
-        check(&[touch(None, hunk("0\n", "1\n"))], &[touch(None, hunk("x\n", "2\n"))], "2\n", ("1\n", Computed, Disagreed(Content::Unknown)));
+        check(
+            &[touch(None, hunk("0\n", "1\n"))],
+            &[touch(None, hunk("x\n", "2\n"))],
+            "2\n",
+            ("1\n", Computed, Disagreed(Content::Unknown)),
+        );
         check(&[touch(None, hunk("0\n", "1\n"))], &[write(None, "2\n")], "2\n", ("1\n", Computed, Lost));
     }
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use engine::{
-    AdoptedView, Choice, CodeChoice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace, WorkspaceKind,
+    AdoptedView, Choice, CodeChoice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace,
+    WorkspaceKind,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
