@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::{Asked, Request, Where};
+use super::{Request, RequestedWorkspace, Where};
 use crate::code::then::{TreeThen, tree_then};
 use crate::code::{Certainty, CodeSource, FileVerdict};
 use crate::ctx::Ctx;
@@ -210,7 +210,7 @@ impl PlannedCode {
     }
 }
 
-impl Asked {
+impl RequestedWorkspace {
     /// The commit that a worktree begins at, if it isn't the one that is checked out.
     pub(super) fn base(&self) -> Option<&str> {
         let then = self.code.as_ref().and_then(|code| code.tree.head.as_deref());

@@ -20,7 +20,7 @@ fn every_json_output_has_a_schema() {
         ("blame", schema_of::<engine::Blame>()),
         ("clone", schema_of::<engine::ForkView>()),
         ("doctor", schema_of::<engine::Report>()),
-        ("events", schema_of::<engine::HeardEvent>()),
+        ("events", schema_of::<engine::SessionEvent>()),
         ("export", schema_of::<engine::Exported>()),
         ("focus", schema_of::<engine::TargetView>()),
         ("fork", schema_of::<engine::ForkView>()),
