@@ -10,6 +10,7 @@ mod mcp;
 mod meaning;
 mod measure;
 mod panes;
+mod rebuild;
 mod search;
 mod show;
 mod words;
@@ -46,6 +47,7 @@ fn main() {
             "show".into(),
             "fork".into(),
             "hook".into(),
+            "rebuild".into(),
             "panes".into(),
             "mcp".into(),
             "search".into(),
@@ -66,6 +68,7 @@ fn main() {
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
+            "rebuild" => rebuild::run(&bench),
             "panes" => panes::run(&bench),
             "mcp" => mcp::run(&bench),
             "search" => search::run(&bench),
@@ -76,7 +79,7 @@ fn main() {
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, hook, panes, mcp, search, words, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, rebuild, hook, panes, mcp, search, words, meaning and evaluate"
                 )
             }
         }

@@ -50,6 +50,10 @@ pub trait Transcripts {
     }
     /// Like [`Transcripts::read`], for a part of the conversation.
     fn read_part(&self, path: &Path, part: &Part, known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>>;
+    /// Whether the agent records what sessions do to files, and [`Blocks::take_acts`] returns it.
+    fn records_acts(&self) -> bool {
+        false
+    }
     /// Lists the branches of a session that are not its history, newest first. Each costs a pass over the whole file.
     fn branches(&self, _path: &Path) -> io::Result<Vec<Branch>> {
         Ok(Vec::new())

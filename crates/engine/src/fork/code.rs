@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{Request, RequestedWorkspace, Where};
+use crate::code;
 use crate::code::then::{TreeThen, tree_then};
 use crate::code::{Certainty, CodeSource, FileVerdict};
 use crate::ctx::Ctx;
@@ -102,6 +103,7 @@ impl PlannedCode {
         let tree = match tree_then(ctx, &request.source, turns) {
             Ok(tree) => tree,
             Err(error) if is_chosen => return Err(error.into()),
+            Err(code::Error::NoCode { .. }) => return Ok(None),
             Err(error) => {
                 ctx.warn(error.to_string());
                 return Ok(None);

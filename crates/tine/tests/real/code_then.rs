@@ -125,7 +125,9 @@ fn forks_of_claude_have_the_files_of_their_turn(version: &str) {
         ("fourth", vec![read("unix.txt"), edit("unix.txt", "three", "3"), edit("windows.txt", "three", "3")]),
     ];
     for (prompt, replies) in turns {
-        replies.into_iter().for_each(|reply| model.push(reply));
+        for reply in replies {
+            model.push(reply);
+        }
         model.push(Reply::text("done"));
         match trees.is_empty() {
             true => claude.start(&project, CLAUDE, prompt),
@@ -171,7 +173,9 @@ fn forks_of_codex_have_the_files_of_their_turn(version: &str) {
         ("fourth", vec![patch("*** Update File: unix.txt\n@@\n-three\n+3"), exec("cat unix.txt")]),
     ];
     for (prompt, replies) in turns {
-        replies.into_iter().for_each(|reply| model.push(reply));
+        for reply in replies {
+            model.push(reply);
+        }
         model.push(Reply::text("done"));
         match trees.is_empty() {
             true => id = codex.start(&project, prompt),

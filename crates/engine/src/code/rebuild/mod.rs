@@ -28,7 +28,7 @@ use self::track::{Answer, AtEnd, Basis, Track};
 use super::then::{ChangedFile, Held, TreeThen};
 use super::{Certainty, CodeSource, FileVerdict, LeftOut, Reason};
 use crate::advice::FileError;
-use crate::code::Result;
+use crate::code::{Error, Result};
 use crate::ctx::Ctx;
 use crate::sessions::session::Session;
 use crate::workspace::git::Git;
@@ -40,6 +40,9 @@ const CLOCK: i64 = 50;
 
 /// The working tree at the end of a turn.
 pub(crate) fn rebuild(ctx: &Ctx, session: &Session, turn: u32) -> Result<TreeThen> {
+    if !ctx.adapter(session.view.agent).records_acts() {
+        return Err(Error::NoCode { session: session.view.label().to_owned(), turn });
+    }
     let git = ctx.git().ok();
     let own = session.view.cwd.clone().unwrap_or_else(|| ctx.context().cwd.clone());
     let own = own.canonicalize().unwrap_or(own);

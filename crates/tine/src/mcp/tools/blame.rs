@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, ToolEffect};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +25,7 @@ impl Arguments for BlameLine {
     const DESCRIPTION: &'static str = "Returns the session and the turn that wrote a line of a file, the prompt behind it, \
         and the command that forks the session there. A line that no session recorded has no author. \
         Example: {\"file\": \"/work/app/src/auth.rs\", \"line\": 12}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         /// So many lines of a whole file are returned.
