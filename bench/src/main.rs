@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
+mod code;
 mod evaluate;
 mod fork;
 mod hook;
@@ -13,7 +14,9 @@ mod panes;
 mod rebuild;
 mod search;
 mod show;
+mod terminal;
 mod words;
+mod workbench;
 
 use std::path::PathBuf;
 
@@ -48,7 +51,9 @@ fn main() {
             "fork".into(),
             "hook".into(),
             "rebuild".into(),
+            "code".into(),
             "panes".into(),
+            "workbench".into(),
             "mcp".into(),
             "search".into(),
             "words".into(),
@@ -69,7 +74,9 @@ fn main() {
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
             "rebuild" => rebuild::run(&bench),
+            "code" => code::run(&bench),
             "panes" => panes::run(&bench),
+            "workbench" => workbench::run(&bench),
             "mcp" => mcp::run(&bench),
             "search" => search::run(&bench),
             "words" => words::run(&bench),
@@ -79,7 +86,7 @@ fn main() {
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, rebuild, hook, panes, mcp, search, words, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, rebuild, hook, code, panes, workbench, mcp, search, words, meaning and evaluate"
                 )
             }
         }

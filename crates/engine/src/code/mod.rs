@@ -3,14 +3,18 @@
 //! [`code_at`] says which tree that is, and where the knowledge comes from.
 
 pub(crate) mod blame;
+pub(crate) mod diff;
 pub(crate) mod error;
+mod present;
 pub(crate) mod rebuild;
+pub(crate) mod restore;
 pub mod snapshots;
 pub(crate) mod then;
 
 use std::path::PathBuf;
 
 pub use error::{Error, Result};
+use serde::Serialize;
 pub use snapshots::{LeftOut, Reason};
 
 use crate::ctx::Ctx;
@@ -35,7 +39,9 @@ pub struct CodeAt {
 }
 
 /// Where a tree comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum CodeSource {
     /// It was recorded at the end of the turn.
     Snapshot,
@@ -65,6 +71,17 @@ pub enum Certainty {
     Consistent,
     /// It was recorded, or read in full later.
     Exact,
+}
+
+impl CodeAt {
+    /// The working tree, or another one of its repository if that is gone.
+    pub(crate) fn repository_now(&self, ctx: &Ctx) -> Result<PathBuf> {
+        let git = ctx.git()?;
+        let has_tree = |directory: &PathBuf| git.tree_of(directory, &self.tree).is_some();
+        let places = [self.repository.clone(), ctx.context().cwd.clone()];
+        let place = places.into_iter().find(has_tree).and_then(|directory| git.tree_place(&directory));
+        place.map(|place| place.top).ok_or_else(|| Error::NoRepository(self.repository.clone()))
+    }
 }
 
 impl Certainty {

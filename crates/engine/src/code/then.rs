@@ -26,13 +26,13 @@ pub(crate) struct TreeThen {
     /// How certain files are; see [`CodeAt::files`].
     pub files: Vec<FileVerdict>,
     /// The files that differ from the commit.
-    pub changed: Vec<ChangedFile>,
+    pub changed: Vec<FileThen>,
     pub left_out: Vec<LeftOut>,
 }
 
 /// A file that differs from the commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ChangedFile {
+pub(crate) struct FileThen {
     /// Its path in the working tree.
     pub path: PathBuf,
     /// What it was; `None` if there was no such file.
@@ -58,7 +58,7 @@ pub(crate) fn tree_then(ctx: &Ctx, session: &Session, turn: u32) -> Result<TreeT
             let then = difference.after.map(|(mode, object)| (mode, Held::Object(object)));
             // Submodules come with their commits.
             if !matches!(then, Some((Mode::Submodule, _))) {
-                changed.push(ChangedFile { path: difference.path, then });
+                changed.push(FileThen { path: difference.path, then });
             }
         }
     }
@@ -70,7 +70,7 @@ impl TreeThen {
     pub(crate) fn lay_over(&self, git: &Git, tree: &Path) -> Result<()> {
         let mut blobs = git.blob_reader(&self.repository)?;
         // Deletions first: a file may be where a folder belongs.
-        let (deleted, written): (Vec<&ChangedFile>, Vec<&ChangedFile>) =
+        let (deleted, written): (Vec<&FileThen>, Vec<&FileThen>) =
             self.changed.iter().partition(|file| file.then.is_none());
         for file in deleted.into_iter().chain(written) {
             if !stays_inside(tree, &file.path) {
@@ -107,7 +107,7 @@ impl TreeThen {
         let mut ids = writer.ids(&blobs)?.into_iter();
         let changes: Vec<TreeChange> = changed
             .into_iter()
-            .filter_map(|ChangedFile { path, then }| match then {
+            .filter_map(|FileThen { path, then }| match then {
                 None => Some(TreeChange::Remove(path)),
                 Some((mode, Held::Bytes(_))) => Some(TreeChange::Set(TreeEntry { path, mode, object: ids.next()? })),
                 Some((mode, Held::Object(object))) => Some(TreeChange::Set(TreeEntry { path, mode, object })),
@@ -119,7 +119,7 @@ impl TreeThen {
     }
 }
 
-impl ChangedFile {
+impl FileThen {
     fn bytes(&self, blobs: &mut BlobReader) -> Result<Option<Vec<u8>>> {
         match &self.then {
             None => Ok(None),

@@ -7,6 +7,7 @@ pub(crate) mod export;
 pub(crate) mod lineage;
 pub(crate) mod marks;
 pub(crate) mod moved;
+pub(crate) mod outline;
 pub(crate) mod pages;
 pub(crate) mod project;
 pub(crate) mod refresh;
@@ -17,5 +18,6 @@ pub(crate) mod settle;
 pub(crate) mod survey;
 pub(crate) mod tree;
 pub(crate) mod view;
+pub(crate) mod watch;
 
 pub use error::{Error, Result};

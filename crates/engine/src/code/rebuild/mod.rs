@@ -25,7 +25,7 @@ use self::content::{Content, Ends};
 use self::doubt::Doubt;
 use self::timeline::{Event, TurnEnd};
 use self::track::{Answer, AtEnd, Basis, Track};
-use super::then::{ChangedFile, Held, TreeThen};
+use super::then::{FileThen, Held, TreeThen};
 use super::{Certainty, CodeSource, FileVerdict, LeftOut, Reason};
 use crate::advice::FileError;
 use crate::code::{Error, Result};
@@ -374,12 +374,12 @@ impl Work {
     }
 }
 
-fn changed(path: PathBuf, content: &Content, mode: Mode) -> ChangedFile {
+fn changed(path: PathBuf, content: &Content, mode: Mode) -> FileThen {
     let then = match content {
         Content::Bytes(bytes) => Some((mode, Held::Bytes(bytes.to_vec()))),
         Content::Absent | Content::Unknown => None,
     };
-    ChangedFile { path, then }
+    FileThen { path, then }
 }
 
 /// Records of a file may leave out how its lines end; the file as it is now shows whether that matters.
