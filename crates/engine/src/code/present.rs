@@ -24,7 +24,7 @@ impl Present {
     /// Looks at the working tree around a directory.
     pub(crate) fn of(ctx: &Ctx, directory: &Path) -> Result<Self> {
         let git = ctx.git()?;
-        let place = git.tree_place(directory).ok_or_else(|| git.why_no_top(directory))?;
+        let place = git.tree_place(directory).ok_or_else(|| git.no_working_tree(directory))?;
         let (git, folder) = git.with_own_objects(&place.top, &ctx.context().paths.cache.join("code"))?;
         let mut present = Present { git, tree: String::new(), left_out: Vec::new(), folder };
         (present.tree, present.left_out) = tree_now(ctx.context(), ctx.config()?, &present.git, &place)?;

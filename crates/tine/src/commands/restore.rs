@@ -67,14 +67,18 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         let hint = "pass `--yes` to change existing files; `tine undo` puts them back";
         confirm::require_terminal(&desk.surface, args.json, &format!("did not restore {what}"), hint)?;
         for file in plan.files.iter().filter(|file| file.change != RestoreChange::Create).take(LISTED) {
-            ui::say(&format!("  {:<8}{}", file.change.as_str(), text::one_line(&file.path.to_string_lossy())));
+            ui::print_message(&format!(
+                "  {:<8}{}",
+                file.change.as_str(),
+                text::one_line(&file.path.to_string_lossy())
+            ));
         }
         if replaced + removed > LISTED {
-            ui::say(&format!("  and {} more", replaced + removed - LISTED));
+            ui::print_message(&format!("  and {} more", replaced + removed - LISTED));
         }
         let (replaced, removed) = (ui::count(replaced as u64, "file"), ui::count(removed as u64, "file"));
         if !confirm::confirmed(&format!("Replace {replaced} and remove {removed} in {place}?"))? {
-            ui::say("cancelled");
+            ui::print_message("cancelled");
             return Ok(ExitCode::FAILURE);
         }
     }
@@ -103,9 +107,9 @@ fn print(desk: &Desk, args: &Args, plan: &RestorePlan, operation: Option<i64>) -
     let counts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     match (operation, counts.is_empty()) {
-        (_, true) => ui::say(&format!("{place} already is as at {}", plan.what)),
-        (None, false) => ui::say(&format!("would restore {} in {place}: {}", plan.what, counts.join(", "))),
-        (Some(operation), false) => ui::say(&format!(
+        (_, true) => ui::print_message(&format!("{place} already is as at {}", plan.what)),
+        (None, false) => ui::print_message(&format!("would restore {} in {place}: {}", plan.what, counts.join(", "))),
+        (Some(operation), false) => ui::print_message(&format!(
             "restored {} in {place}: {}; `tine undo {operation}` puts it back",
             plan.what,
             counts.join(", ")

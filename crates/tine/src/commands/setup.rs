@@ -109,7 +109,7 @@ fn are_snapshots_wanted(desk: &Desk) -> Result<bool, Failure> {
     if desk.tine.config()?.snapshots != SnapshotsConfig::default() {
         return Ok(false);
     }
-    ui::say("tine can record the code at the end of every turn, in private refs of the git repository");
+    ui::print_message("tine can record the code at the end of every turn, in private refs of the git repository");
     Ok(confirm::confirmed("Record code?")?)
 }
 
@@ -117,8 +117,10 @@ fn enable_snapshots(desk: &Desk) -> Result<(), Failure> {
     let context = desk.tine.context();
     let file = ui::path(&desk.surface, &context.paths.config);
     match engine::enable_snapshots(context)? {
-        true => ui::say(&format!("code is recorded from now on; `snapshots` in {file} sets where and for how long")),
-        false => ui::say(&format!("set `snapshots.enabled = true` in {file} to record code")),
+        true => ui::print_message(&format!(
+            "code is recorded from now on; `snapshots` in {file} sets where and for how long"
+        )),
+        false => ui::print_message(&format!("set `snapshots.enabled = true` in {file} to record code")),
     }
     Ok(())
 }

@@ -73,9 +73,11 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     out.flush()?;
     let count = ui::count(list.snapshots.len() as u64, "snapshot");
     let place = ui::path(&desk.surface, &list.repository);
-    ui::say(&format!("{count} in {place}; all snapshots there take {}", ui::bytes(list.bytes)));
+    ui::print_message(&format!("{count} in {place}; all snapshots there take {}", ui::bytes(list.bytes)));
     if !list.enabled {
-        ui::say("no new ones are taken here; `snapshots.enabled = true` in the configuration file changes that");
+        ui::print_message(
+            "no new ones are taken here; `snapshots.enabled = true` in the configuration file changes that",
+        );
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -107,7 +109,7 @@ fn prune(desk: &Desk, args: &Args, list: &SnapshotList) -> Outcome {
         let what = format!("did not delete {count}");
         confirm::require_terminal(&desk.surface, args.json, &what, "pass `--yes` to delete them")?;
         if !confirm::confirmed(&format!("Delete {count} of {} in {place}?", list.snapshots.len()))? {
-            ui::say("cancelled");
+            ui::print_message("cancelled");
             return Ok(ExitCode::FAILURE);
         }
     }
@@ -117,7 +119,7 @@ fn prune(desk: &Desk, args: &Args, list: &SnapshotList) -> Outcome {
         writeln!(out, "{}", to_json_pretty(&json!({ "repository": list.repository, "deleted": expired })))?;
         out.flush()?;
     } else {
-        ui::say(&format!("deleted {count}; `git gc` frees their space"));
+        ui::print_message(&format!("deleted {count}; `git gc` frees their space"));
     }
     Ok(ExitCode::SUCCESS)
 }

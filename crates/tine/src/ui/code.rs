@@ -51,7 +51,7 @@ pub(crate) fn mention_left_out<'a>(paths: impl Iterator<Item = &'a Path>, what: 
         more => format!(" and {more} more"),
     };
     let named = paths[..paths.len().min(NAMED)].join(", ");
-    ui::say(&format!("{what}, because snapshots lack them: {named}{more}"));
+    ui::print_message(&format!("{what}, because snapshots lack them: {named}{more}"));
 }
 
 /// Warns about files that may have been different.

@@ -58,7 +58,7 @@ pub struct SnapshotView {
 /// The snapshots of the repository around a directory. `session` limits them to one.
 pub(crate) fn list(ctx: &Ctx, directory: &Path, session: Option<&Session>) -> Result<SnapshotList> {
     let git = ctx.git()?;
-    let place = git.tree_place(directory).ok_or_else(|| git.why_no_top(directory))?;
+    let place = git.tree_place(directory).ok_or_else(|| git.no_working_tree(directory))?;
     let mut found = refs::all(&git, &place.top)?;
     let bytes = if found.is_empty() { 0 } else { git.disk_usage(&place.top, ROOT)? };
     found.retain(|found| session.is_none_or(|session| found.name.session == session.view.id));
