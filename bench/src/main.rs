@@ -13,7 +13,9 @@ mod measure;
 mod panes;
 mod search;
 mod show;
+mod terminal;
 mod words;
+mod workbench;
 
 use std::path::PathBuf;
 
@@ -49,6 +51,7 @@ fn main() {
             "hook".into(),
             "code".into(),
             "panes".into(),
+            "workbench".into(),
             "mcp".into(),
             "search".into(),
             "words".into(),
@@ -70,6 +73,7 @@ fn main() {
             "hook" => hook::run(&bench),
             "code" => code::run(&bench),
             "panes" => panes::run(&bench),
+            "workbench" => workbench::run(&bench),
             "mcp" => mcp::run(&bench),
             "search" => search::run(&bench),
             "words" => words::run(&bench),
@@ -79,7 +83,7 @@ fn main() {
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, hook, code, panes, mcp, search, words, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, hook, code, panes, workbench, mcp, search, words, meaning and evaluate"
                 )
             }
         }

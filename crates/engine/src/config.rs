@@ -28,7 +28,7 @@ pub fn keys() -> Vec<String> {
     let others = ["hooks.notes", "mcp.start", "mcp.elsewhere", "mcp.skip_permissions", "mcp.stop"].map(str::to_owned);
     let snapshots = ["enabled", "only", "except", "max_file_size", "keep_days", "keep"];
     let snapshots = snapshots.map(|key| format!("snapshots.{key}"));
-    let workbench = ["workbench.keys"].map(str::to_owned);
+    let workbench = ["workbench.keys", "workbench.mouse"].map(str::to_owned);
     worktree.into_iter().chain(agents).chain(others).chain(snapshots).chain(workbench).collect()
 }
 
@@ -58,8 +58,24 @@ pub struct Config {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct WorkbenchConfig {
+    /// What the mouse does: `"off"` leaves it to the terminal, `"wheel"` scrolls, and `"full"` also clicks. `alt+z` switches.
+    pub mouse: MouseLevel,
     /// Keys by action, such as `fork = ["f", "ctrl+f"]`. `tine config keys` lists the actions and their keys.
     pub keys: BTreeMap<String, Vec<String>>,
+}
+
+/// What the mouse does in the workbench.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "lowercase")]
+pub enum MouseLevel {
+    /// Nothing. The terminal selects text with it.
+    Off,
+    /// Its wheel scrolls.
+    #[default]
+    Wheel,
+    /// It also selects and opens.
+    Full,
 }
 
 /// What agents may do through tine.
@@ -526,10 +542,10 @@ mod tests {
     #[test]
     fn unknown_keys_are_named() {
         let text =
-            "color = 1\n[worktree]\nplaces = \"x\"\n[agents.claude]\nmodel = \"m\"\n[agents.gemini]\ncommand = \"g\"\n";
+            "color = 1\n[worktree]\nplaces = \"x\"\n[agents.claude]\nmodel = \"m\"\n[agents.cursor]\ncommand = \"g\"\n";
         let (_, mut unknown) = parsed(text).unwrap();
         unknown.sort();
-        assert_eq!(unknown, ["agents.claude.model", "agents.gemini", "color", "worktree.places"]);
+        assert_eq!(unknown, ["agents.claude.model", "agents.cursor", "color", "worktree.places"]);
     }
 
     #[test]

@@ -391,6 +391,13 @@ impl OpenChat {
     }
 }
 
+impl TurnSummary {
+    /// The turns of a session, for choosing one. Of a large session, only the last ones.
+    pub fn all(tine: &Tine, session: &Session) -> Result<Vec<TurnSummary>> {
+        Ok(crate::sessions::outline::turns(&tine.ctx, session)?)
+    }
+}
+
 impl TabRecord {
     /// The tabs that were open when the workbench was closed.
     pub fn all(tine: &Tine) -> Result<Vec<TabRecord>> {

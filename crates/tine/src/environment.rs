@@ -84,9 +84,14 @@ pub(crate) fn log_file() -> Option<(PathBuf, LevelFilter)> {
     let wanted = path("TINE_LOG")?;
     match wanted.to_str().and_then(|word| word.parse::<LevelFilter>().ok()) {
         Some(LevelFilter::OFF) => None,
-        Some(level) => Some((own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state").join("tine.log"), level)),
+        Some(level) => Some((state_folder()?.join("tine.log"), level)),
         None => Some((std::path::absolute(&wanted).unwrap_or(wanted), LevelFilter::DEBUG)),
     }
+}
+
+/// The folder for logs and reports.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    Some(own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state"))
 }
 
 /// The command that was called, without its arguments.

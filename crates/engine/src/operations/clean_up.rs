@@ -140,7 +140,9 @@ fn remove_cut_off(
 /// Removes everything that an operation created, if possible, and fails if something is left.
 pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     for path in &created.files {
-        directory::remove_tree(path).or_log(format_args!("remove {}", path.display()));
+        let removed =
+            agents::remove_rows(path).map(|is_done| if is_done { Ok(()) } else { directory::remove_tree(path) });
+        removed.and_then(|removed| removed).or_log(format_args!("remove {}", path.display()));
     }
     let removed = match &created.workspace {
         Some(CreatedWorkspace::Worktree(worktree)) => ctx.git().and_then(|git| git.remove(worktree)),
@@ -152,7 +154,7 @@ pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     };
     clear_away(ctx, created);
     removed?;
-    let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+    let is_there = |path: &&PathBuf| agents::is_there(path);
     created.files.iter().find(is_there).map_or(Ok(()), |left| Err(workspace::Error::StillThere(left.clone()).into()))
 }
 

@@ -290,7 +290,8 @@ pub(crate) fn session_files(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Vec
 fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
     let mut away = created.files.clone();
     // Files that the agent has added next to it since are removed too.
-    if let (Some(id), Some(transcript)) = (&created.session, created.transcript().filter(|path| path.exists())) {
+    if let (Some(id), Some(transcript)) = (&created.session, created.transcript().filter(|path| agents::is_there(path)))
+    {
         away.extend(session_files(ctx, id, transcript).into_iter().filter(|path| !created.files.contains(path)));
     }
     let is_ours = match &created.workspace {
@@ -302,9 +303,9 @@ fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
     };
     away.extend(created.workspace.as_ref().filter(|_| is_ours).map(|workspace| workspace.path().to_owned()));
     let mut aside: Vec<Moved> = Vec::new();
-    for from in away.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
+    for from in away.into_iter().filter(|path| agents::is_there(path)) {
         let is_free = |to: &PathBuf| to.symlink_metadata().is_err() && aside.iter().all(|moved| moved.to != *to);
-        let names = (1..).map(|number: u32| from.with_file_name(format!(".tine-undo-{operation}-{number}")));
+        let names = (1..).map(|number: u32| agents::beside(&from, &format!(".tine-undo-{operation}-{number}")));
         aside.extend(names.into_iter().find(is_free).map(|to| Moved { from, to }));
     }
     aside
@@ -441,7 +442,7 @@ fn rename_aside(moved: &mut Moved) -> Result<()> {
 fn move_back(aside: &[Moved]) -> Result<()> {
     for Moved { from, to } in aside.iter().filter(|moved| moved.to.symlink_metadata().is_ok() && moved.to != moved.from)
     {
-        if from.symlink_metadata().is_ok() {
+        if agents::is_there(from) {
             return Err(workspace::Error::InTheWay(from.clone()).into());
         }
         private::rename(to, from).map_err(|source| FileError::Write { path: from.clone(), source })?;

@@ -20,6 +20,7 @@ mod test_fork_no_start;
 mod test_fork_plan;
 mod test_fork_profile;
 mod test_fork_times;
+mod test_fork_translate;
 mod test_fork_workspace;
 mod test_fork_worktree;
 mod test_hook;
@@ -66,6 +67,7 @@ mod recorded;
 mod rewound_branches;
 mod session_argument;
 mod test_workbench;
+mod test_workbench_chats;
 mod world;
 
 use std::path::Path;

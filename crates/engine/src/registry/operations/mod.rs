@@ -132,6 +132,7 @@ impl Registry {
             )?;
             transaction.execute("DELETE FROM lineage WHERE id = ?1", [id.as_str()])?;
             transaction.execute("DELETE FROM seeds WHERE id = ?1", [id.as_str()])?;
+            transaction.execute("DELETE FROM translations WHERE id = ?1", [id.as_str()])?;
             Ok(())
         })
     }
