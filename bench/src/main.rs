@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
+mod code;
 mod evaluate;
 mod fork;
 mod hook;
@@ -48,6 +49,7 @@ fn main() {
             "show".into(),
             "fork".into(),
             "hook".into(),
+            "code".into(),
             "panes".into(),
             "workbench".into(),
             "mcp".into(),
@@ -69,6 +71,7 @@ fn main() {
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
+            "code" => code::run(&bench),
             "panes" => panes::run(&bench),
             "workbench" => workbench::run(&bench),
             "mcp" => mcp::run(&bench),
@@ -80,7 +83,7 @@ fn main() {
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, hook, panes, workbench, mcp, search, words, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, hook, code, panes, workbench, mcp, search, words, meaning and evaluate"
                 )
             }
         }

@@ -6,6 +6,7 @@
 //! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
 //! be refused.
 
+mod acp;
 pub(crate) mod form;
 mod process;
 pub(crate) mod unattended;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 use transcript::{BlockKind, SessionId};
 
+pub(crate) use acp::{AcpAgent, AcpChat};
 pub use process::{Chat, ChatEnd};
 
 /// A chat to open.
@@ -55,7 +57,7 @@ pub enum ChatSession {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatEvent {
     /// The agent is ready, and this is what it offers.
-    Ready(Offer),
+    Ready(ChatCapabilities),
     /// The session that the following events belong to. `/clear` and the like change it.
     Session {
         /// Its id.
@@ -133,7 +135,7 @@ pub enum StreamPart {
 
 /// What an agent offers in a chat.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Offer {
+pub struct ChatCapabilities {
     /// The slash commands that it understands.
     pub commands: Vec<SlashCommand>,
     /// The models to choose from.

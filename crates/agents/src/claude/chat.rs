@@ -11,8 +11,9 @@ use transcript::{BlockKind, NoticeKind, SessionId};
 
 use crate::chat::form;
 use crate::chat::{
-    Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatEvent, ChatOrder, ChatSession, ContextUse,
-    ModelChoice, Offer, Prompt, Protocol, Question, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
+    Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession,
+    ContextUse, ModelChoice, Prompt, Protocol, Question, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome,
+    string,
 };
 
 /// The permission modes that can be chosen while it runs. The one that skips all permissions can only be requested at
@@ -497,7 +498,7 @@ fn rule_label(rule: &Value) -> Option<String> {
     }
 }
 
-fn offer(response: &Value) -> Offer {
+fn offer(response: &Value) -> ChatCapabilities {
     let list = |name: &str| response[name].as_array().cloned().unwrap_or_default();
     let command = |command: &Value| SlashCommand {
         name: string(&command["name"]),
@@ -505,7 +506,7 @@ fn offer(response: &Value) -> Offer {
         argument: string(&command["argumentHint"]),
     };
     let model = |model: &Value| ModelChoice { value: string(&model["value"]), name: string(&model["displayName"]) };
-    Offer {
+    ChatCapabilities {
         commands: list("commands").iter().map(command).collect(),
         models: list("models").iter().map(model).collect(),
         modes: MODES.to_vec(),

@@ -25,9 +25,15 @@ pub(super) fn choose_method(
             Err(Error::OtherAgent { from: source.agent, to: agent, method: method.as_str() })
         }
         Some(Method::Seed) => Ok((Method::Seed, "requested".into())),
+        Some(Method::Translate) if !other => Err(Error::TranslateSameAgent(agent)),
+        Some(Method::Translate) => Ok((Method::Translate, "requested".into())),
+        None if other && !ctx.adapter(agent).takes_translations() => {
+            let to = agent.product_name();
+            Ok((Method::Seed, format!("{to} receives the transcript")))
+        }
         None if other => {
-            let (to, from) = (agent.product_name(), source.agent.product_name());
-            Ok((Method::Seed, format!("{to} cannot read {from}'s sessions, so it receives the transcript")))
+            let to = agent.product_name();
+            Ok((Method::Translate, format!("{to} gets the conversation in its own format")))
         }
         Some(Method::Native | Method::Copy) if is_old => Err(run::Error::OldFormat(agent).into()),
         None if is_old => {
@@ -72,10 +78,6 @@ fn best_method(ctx: &Ctx, request: &Request, agent: Agent, whole: bool, workspac
             copy("a copy reorders records that the agent wrote out of order and might not read")
         }
         WorkspaceKind::Same if has_gaps(request) => copy("a copy keeps the records before a gap in the history"),
-        WorkspaceKind::Same if !is_about_to_run => copy("a copy does not need to start the agent"),
-        WorkspaceKind::Same if program::program(ctx, agent).is_err() => {
-            copy("a copy does not need the agent to be installed")
-        }
         WorkspaceKind::Same if request.source.details.tip_differs => {
             copy("a copy continues from the last message, which the agent itself doesn't find")
         }
@@ -96,11 +98,15 @@ fn has_gaps(request: &Request) -> bool {
 }
 
 impl Method {
+    /// Every method.
+    pub const ALL: [Method; 4] = [Method::Native, Method::Copy, Method::Translate, Method::Seed];
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Native => "native",
             Method::Copy => "copy",
+            Method::Translate => "translate",
             Method::Seed => "seed",
         }
     }

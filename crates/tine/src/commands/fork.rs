@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use engine::{ForkView, Forked, Method, Place, Plan, Request, Selection, Session, Until, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
@@ -30,10 +29,11 @@ Methods:
   auto    choose a method that carries over everything you asked for
   native  use the agent's own fork command
   copy    write a new session file
+  translate  write the conversation in another agent's format
   seed    send the transcript to a new session as its first prompt
 
-A different agent is always seeded. Seeding sends a model request right away unless you pass --no-start; --plan shows \
-how large it is.
+For a different agent, tine translates the session; --plan shows what is carried, converted and dropped. Seeding sends a \
+model request right away unless you pass --no-start.
 
 Examples:
   tine fork .                        the newest session in this directory
@@ -64,11 +64,11 @@ pub(crate) struct Args {
 /// The properties of a fork, independent of its source.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Shape {
-    /// Agent for the fork; a different agent receives the transcript
+    /// Agent for the fork; for a different agent, the session is translated
     #[arg(long, value_parser = agent_parser())]
     pub agent: Option<Agent>,
-    /// How to create the fork: auto, native, copy or seed
-    #[arg(long, default_value = "auto", value_parser = method_parser(), hide_possible_values = true)]
+    /// How to create the fork: auto, native, copy, translate or seed
+    #[arg(long, default_value = "auto", value_enum, hide_possible_values = true)]
     pub method: MethodChoice,
     /// Work in another directory
     #[arg(long, value_name = "DIR", group = "workspace", help_heading = WORKSPACE)]
@@ -86,6 +86,9 @@ pub(crate) struct Shape {
     /// Don't redact secrets when handing over to another agent
     #[arg(long)]
     pub keep_secrets: bool,
+    /// Keep the agent's thinking as text when translating
+    #[arg(long)]
+    pub keep_thinking: bool,
     /// Don't run the agent; `tine resume` hands over the transcript later
     #[arg(long, conflicts_with = "place", help_heading = RUNNING)]
     pub no_start: bool,
@@ -144,19 +147,10 @@ pub(crate) enum MethodChoice {
     Native,
     /// Write a new session file
     Copy,
+    /// Write the conversation in another agent's format
+    Translate,
     /// Send the transcript to a new session as its first prompt
     Seed,
-}
-
-/// Parses a method; a planned method gets a different error from an unknown one.
-fn method_parser() -> impl TypedValueParser<Value = MethodChoice> {
-    const TO_COME: &str = "translate";
-    let known = MethodChoice::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-    let words = known.chain([PossibleValue::new(TO_COME).hide(true)]);
-    PossibleValuesParser::new(words).try_map(|word| match word.as_str() {
-        TO_COME => Err("`translate` is not available yet; `--method seed` gives the agent the transcript".to_owned()),
-        word => MethodChoice::from_str(word, false),
-    })
 }
 
 /// A time limit; `None` waits without limit.
@@ -211,12 +205,14 @@ impl Shape {
             MethodChoice::Auto => None,
             MethodChoice::Native => Some(Method::Native),
             MethodChoice::Copy => Some(Method::Copy),
+            MethodChoice::Translate => Some(Method::Translate),
             MethodChoice::Seed => Some(Method::Seed),
         };
         request.name = name.cloned();
         request.workspace = workspace;
         request.carry = self.carry;
         request.keep_secrets = self.keep_secrets;
+        request.keep_thinking = self.keep_thinking;
         request.no_start = self.no_start;
         request
     }
@@ -242,7 +238,12 @@ impl Shape {
             Some(branch) => option("worktree", branch),
             None => {}
         }
-        let flags = [("--carry", self.carry), ("--keep-secrets", self.keep_secrets), ("--no-start", self.no_start)];
+        let flags = [
+            ("--carry", self.carry),
+            ("--keep-secrets", self.keep_secrets),
+            ("--keep-thinking", self.keep_thinking),
+            ("--no-start", self.no_start),
+        ];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| (*word).to_owned()));
         words
     }
@@ -264,14 +265,14 @@ pub(crate) fn fork(
     fork_as(desk, selection, options, wait, request, &|fork| json!(fork))
 }
 
-/// The same; `tell` adds the fork's JSON to a larger result.
+/// The same; `to_json` adds the fork's JSON to a larger result.
 pub(crate) fn fork_as(
     desk: &Desk,
     mut selection: Selection,
     options: &Options,
     wait: Option<Timeout>,
     request: impl FnOnce(Selection) -> Request,
-    tell: &dyn Fn(ForkView) -> Value,
+    to_json: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     // A plan alone does not wait.
     let waits = options.plan && wait.is_some() && matches!(selection.session.view.state, State::Busy | State::Waiting);
@@ -286,7 +287,7 @@ pub(crate) fn fork_as(
     let mut out = ui::out();
     if options.plan {
         match options.json {
-            true => writeln!(out, "{}", to_json_pretty(&tell(plan.view())))?,
+            true => writeln!(out, "{}", to_json_pretty(&to_json(plan.view())))?,
             false => show::show(&mut out, &desk.surface, &plan)?,
         }
         out.flush()?;
@@ -301,12 +302,12 @@ pub(crate) fn fork_as(
                 plan = desk.tine.plan_fork(&request)?;
             }
             Answer::Cancel => {
-                ui::say("cancelled");
+                ui::print_message("cancelled");
                 return Ok(ExitCode::FAILURE);
             }
         }
     }
-    make(desk, &source, &plan, options, asks, tell)
+    make(desk, &source, &plan, options, asks, to_json)
 }
 
 /// Creates the fork and opens it. Warnings that were `shown` before are not repeated.
@@ -316,13 +317,13 @@ pub(crate) fn make(
     plan: &Plan,
     options: &Options,
     shown: bool,
-    tell: &dyn Fn(ForkView) -> Value,
+    to_json: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     if plan.place == Place::Headless && plan.prompt.is_none() && !options.json {
         ui::warn("no message was sent: a headless fork needs `--prompt`");
     }
     if plan.method == Method::Seed && !shown && !options.json {
-        plan.requests.iter().for_each(|request| ui::say(request));
+        plan.requests.iter().for_each(|request| ui::print_message(request));
     }
     let agent = plan.agent.product_name();
     // An agent retries an unreachable model for a long time; the message lets the user interrupt it.
@@ -330,7 +331,7 @@ pub(crate) fn make(
         Method::Seed if plan.keeps_seed => None,
         Method::Seed => Some(format!("waiting for {agent} to read the transcript…")),
         Method::Native => Some(format!("waiting for {agent} to fork the session…")),
-        Method::Copy => None,
+        Method::Copy | Method::Translate => None,
     };
     let busy = busy.filter(|_| desk.surface.is_interactive).map(Busy::new);
     let forked = desk.tine.apply_fork(plan, &CopyBar::new())?;
@@ -343,7 +344,7 @@ pub(crate) fn make(
             ui::warn(warning);
         }
     }
-    open(desk, &forked, options, tell)
+    open(desk, &forked, options, to_json)
 }
 
 /// The source, once it is idle if requested.
@@ -352,34 +353,36 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
         return Ok(source);
     };
     let waiting = Waiting::new();
-    let tell = |session: &Session, waited| waiting.tell(&session.view, waited);
-    Ok(desk.tine.wait_for(vec![source], Until::AllIdle, timeout, &tell)?.swap_remove(0))
+    let show = |session: &Session, waited| waiting.show(&session.view, waited);
+    Ok(desk.tine.wait_for(vec![source], Until::AllIdle, timeout, &show)?.swap_remove(0))
 }
 
 /// Runs the agent where the plan says, and prints the result.
-fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
+fn open(desk: &Desk, forked: &Forked, options: &Options, to_json: &dyn Fn(ForkView) -> Value) -> Outcome {
     let plan = &forked.plan;
     let mut out = ui::out();
     let opened = desk.tine.open_fork(forked, desk.surface.is_interactive, options.place.ready_within())?;
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&tell(forked.view(&opened))))?;
+        writeln!(out, "{}", to_json_pretty(&to_json(forked.view(&opened))))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());
         let done = format!("forked {} after turn {} as {name}", plan.source.label(), plan.turns);
         match (plan.place, &opened.answer) {
             (_, Some(answer)) => {
-                ui::say(&done);
+                ui::print_message(&done);
                 writeln!(out, "{}", transcript::text::clean(answer))?;
             }
-            (Place::Here, None) => ui::say(&done),
-            (Place::In(_), None) => ui::say(&format!("{done}, in {}", place::told(opened.pane.as_ref()))),
+            (Place::Here, None) => ui::print_message(&done),
+            (Place::In(_), None) => {
+                ui::print_message(&format!("{done}, in {}", place::describe_pane(opened.pane.as_ref())));
+            }
             (_, None) if plan.keeps_seed => {
-                ui::say(&format!("{done}; start it with:"));
+                ui::print_message(&format!("{done}; start it with:"));
                 writeln!(out, "{}", show::line(&opened.command))?;
             }
             (_, None) => {
-                ui::say(&format!("{done}; resume it with:"));
+                ui::print_message(&format!("{done}; resume it with:"));
                 let variables = plan.variables();
                 let command = show::resume_words(&plan.profile, &opened.command, forked.session.label());
                 writeln!(out, "{}", show::in_directory(&plan.workspace.path, &variables, &command))?;

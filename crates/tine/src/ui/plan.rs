@@ -6,12 +6,13 @@ use std::path::Path;
 
 use engine::{Place, Plan, Profile, WindowSource, WorkspaceKind};
 use transcript::text;
+use transcript::translate::Outcome;
 
 use super::Paint;
-use crate::environment::Surface;
+use crate::environment::Streams;
 
 /// The plan for people.
-pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
+pub(crate) fn show(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io::Result<()> {
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
     fact("fork", &cut(plan))?;
@@ -34,6 +35,9 @@ pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::
     for request in &plan.later_requests {
         fact("later", request)?;
     }
+    for (outcome, line) in kept(plan) {
+        fact(outcome.as_str(), &line)?;
+    }
     for loss in &plan.losses {
         fact("lost", loss)?;
     }
@@ -44,7 +48,7 @@ pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::
 }
 
 /// The plan of several forks for people: what they share once, then what each has for itself.
-pub(crate) fn show_all(out: &mut impl Write, surface: &Surface, plans: &[Plan]) -> io::Result<()> {
+pub(crate) fn show_all(out: &mut impl Write, surface: &Streams, plans: &[Plan]) -> io::Result<()> {
     let [first, others @ ..] = plans else { return Ok(()) };
     show(out, surface, first)?;
     let paint = Paint(surface.color);
@@ -68,7 +72,7 @@ fn shown_name(paint: Paint, plan: &Plan) -> String {
 }
 
 /// The plan in short, shown before it is changed or carried out.
-pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
+pub(crate) fn brief(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io::Result<()> {
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
     fact("fork", &cut(plan))?;
@@ -91,6 +95,9 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io:
     for request in &plan.later_requests {
         fact("later", request)?;
     }
+    for (outcome, line) in kept(plan) {
+        fact(outcome.as_str(), &line)?;
+    }
     for loss in &plan.losses {
         fact("lost", loss)?;
     }
@@ -98,6 +105,12 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io:
         fact("warning", &paint.note(warning))?;
     }
     Ok(())
+}
+
+/// What a translation carries and converts; what it loses is among the losses.
+fn kept(plan: &Plan) -> impl Iterator<Item = (Outcome, String)> {
+    let lines = plan.translation.iter().flat_map(|translation| translation.receipt.lines());
+    lines.filter(|(outcome, _)| matches!(outcome, Outcome::Carried | Outcome::Converted))
 }
 
 /// The context window of a fork's model, and how it is known.
@@ -130,7 +143,7 @@ fn cut(plan: &Plan) -> String {
     }
 }
 
-fn works_in(surface: &Surface, plan: &Plan) -> String {
+fn works_in(surface: &Streams, plan: &Plan) -> String {
     let branch = plan.workspace.branch.as_deref().map(|branch| format!(" on {}", text::one_line(branch)));
     let kind = match plan.workspace.kind {
         WorkspaceKind::Worktree => "a new worktree, ",

@@ -268,11 +268,11 @@ fn model_requests_are_announced() {
     }
     let requests = |words: &[&str]| plan(&world, words)["requests"].clone();
     assert_eq!(requests(&[LOGIN]), json!([]));
-    let sent = requests(&[LOGIN, "--agent", "codex"]);
+    let sent = requests(&[LOGIN, "--agent", "codex", "--method", "seed"]);
     assert!(sent[0].as_str().unwrap().starts_with("sends the transcript to Codex now: about "), "{sent}");
     let sent = requests(&[LOGIN, "--in", "headless", "--prompt", "go on"]);
     assert_eq!(sent, json!(["sends the prompt to Claude Code now"]));
-    let text = world.run(["fork", LOGIN, "--agent", "codex", "--plan"]).out;
+    let text = world.run(["fork", LOGIN, "--method", "seed", "--agent", "codex", "--plan"]).out;
     assert!(text.contains("request  sends the transcript to Codex now: about "), "{text}");
 }
 
@@ -282,7 +282,8 @@ fn a_seed_is_announced_before_it_is_sent() {
     let world = World::new();
     world.sandbox.script("codex", "#!/bin/sh\nexit 1\n");
     let before = world.agents_files();
-    for words in [&["fork", LOGIN, "--agent", "codex"][..], &["fork", LOGIN, "--agent", "codex", "--times", "2"]] {
+    let seeded = ["fork", LOGIN, "--agent", "codex", "--method", "seed"];
+    for words in [&seeded[..], &[&seeded[..], &["--times", "2"]].concat()] {
         let output = world.run(words);
         assert_eq!(output.code, 1, "{output:?}");
         let announced = output.err.find("sends the transcript to Codex now: about ").expect("an announcement");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agents::chat::{
     Action, AgentRequest, Answer, Ask, Chat, ChatEvent, ChatOrder, ChatSession, Prompt, StreamPart, TurnOutcome,
 };
-use agents::{Cancel, Program, Surroundings};
+use agents::{AgentEnvironment, Cancel, Program};
 use serde_json::json;
 use testkit::Sandbox;
 use testkit::agents::{ClaudeDriver, CodexDriver};
@@ -78,7 +78,7 @@ impl Talk {
             options: Vec::new(),
             is_attended: true,
         };
-        let protocol = agents::open(agent, &Surroundings::default()).chat(&program, order).unwrap();
+        let protocol = agents::open(agent, &AgentEnvironment::default()).chat(&program, order).unwrap();
         let (sender, events) = mpsc::channel();
         let chat = Chat::start(&program, directory, protocol, move |event| drop(sender.send(event))).unwrap();
         Talk { chat, events, seen: Vec::new() }

@@ -115,7 +115,7 @@ pub(super) fn wait_for_end_of_headless(ctx: &Ctx, mut session: Session) -> Resul
 fn lock_file(ctx: &Ctx, target: &Target) -> PathBuf {
     let name = match target {
         Target::Session(session) => format!("{}-{}", session.view.agent, session.view.id),
-        Target::Unbegun(name) => format!("name-{name}"),
+        Target::EmptySession(name) => format!("name-{name}"),
     };
     ctx.context().paths.cache.join("locks").join(name)
 }
@@ -130,7 +130,7 @@ pub(super) fn lock_for(ctx: &Ctx, target: &Target, timeout: Option<Duration>) ->
     };
     let queue = match target {
         Target::Session(session) => Some(Queue::of(ctx.context(), session)),
-        Target::Unbegun(_) => None,
+        Target::EmptySession(_) => None,
     };
     let begun = Instant::now();
     loop {
