@@ -26,7 +26,7 @@ pub fn keys() -> Vec<String> {
     let worktree = ["worktree.place", "worktree.bring", "worktree.setup"].map(str::to_owned);
     let agents = Agent::ALL.map(|agent| format!("agents.{agent}.command"));
     let others = ["hooks.notes", "mcp.start", "mcp.elsewhere", "mcp.skip_permissions", "mcp.stop"].map(str::to_owned);
-    let workbench = ["workbench.keys", "workbench.mouse"].map(str::to_owned);
+    let workbench = ["workbench.mouse", "workbench.keys"].map(str::to_owned);
     worktree.into_iter().chain(agents).chain(others).chain(workbench).collect()
 }
 

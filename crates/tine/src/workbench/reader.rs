@@ -36,14 +36,14 @@ pub(crate) struct Reader {
     pub words: Vec<String>,
     pub ticket: u64,
     /// The pages that are being read.
-    pub asked: Asked,
+    pub asked: PagesAsked,
     /// What happens when the next page arrives.
     pub goal: Option<Goal>,
 }
 
 /// The pages that are being read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct PagesAsked {
     pub before: bool,
     pub after: bool,
 }
@@ -97,7 +97,7 @@ impl Reader {
             wanted: chosen,
             words: Vec::new(),
             ticket,
-            asked: Asked::default(),
+            asked: PagesAsked::default(),
             goal: None,
         }
     }
@@ -381,7 +381,7 @@ impl Reader {
         match wish {
             Wish::Before(_) => self.asked.before = false,
             Wish::After(_) => self.asked.after = false,
-            _ => self.asked = Asked::default(),
+            _ => self.asked = PagesAsked::default(),
         }
         let was_at_end = self.is_at_end(height);
         match (wish, page) {

@@ -51,6 +51,12 @@ pub(crate) struct State {
     pub sort: Sort,
     /// The search that led to the transcript on the screen.
     pub search: Option<SearchState>,
+    /// The agents whose programs were found, once they were looked for.
+    pub agents: Option<Vec<Agent>>,
+    /// Whether the user was told now that leaving ends agents at work.
+    pub is_leaving: bool,
+    /// Whether the user was told so with the last key.
+    pub may_leave: bool,
     pub mouse: MouseLevel,
     /// Whether the sessions are being read.
     pub is_loading: bool,
@@ -131,6 +137,9 @@ impl State {
             directory: directory.to_owned(),
             sort: Sort::Age,
             search: None,
+            agents: None,
+            is_leaving: false,
+            may_leave: false,
             mouse: MouseLevel::default(),
             is_loading: true,
             is_stale: true,
@@ -140,7 +149,7 @@ impl State {
 
     /// The first effects.
     pub(crate) fn begin(&mut self) -> Vec<Effect> {
-        vec![Effect::Configure, Effect::LoadSessions, Effect::RestoreTabs]
+        vec![Effect::Configure, Effect::LoadSessions, Effect::RestoreTabs, Effect::FindAgents]
     }
 
     /// The receiver of keys.

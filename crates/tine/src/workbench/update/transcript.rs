@@ -141,7 +141,7 @@ fn ask(state: &mut State, wish: Wish) -> Vec<Effect> {
     let width = state.transcript_width();
     let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
     (reader.ticket, reader.goal) = (ticket, None);
-    reader.asked = crate::workbench::reader::Asked { before: true, after: true };
+    reader.asked = crate::workbench::reader::PagesAsked { before: true, after: true };
     let looks = Looks { width, folds: reader.folds.clone() };
     vec![Effect::ReadPage { ticket, session: Box::new(reader.session.clone()), wish, looks }]
 }
