@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use engine::{Method, Plan, Request, TurnSummary, Where};
 use transcript::{Agent, SessionName};
 
-use super::event::Trouble;
+use super::event::ErrorText;
 
 /// A fork that is being prepared.
 pub(crate) struct ForkDialog {
@@ -19,7 +19,7 @@ pub(crate) struct ForkDialog {
     /// The branch, the copy's path or the directory as typed, depending on the workspace.
     pub path: String,
     /// The plan for the request, or why it is impossible; `None` while it is being made.
-    pub plan: Option<Result<Box<Plan>, Trouble>>,
+    pub plan: Option<Result<Box<Plan>, ErrorText>>,
     pub ticket: u64,
     /// Whether the user has chosen the workspace.
     pub workspace_is_chosen: bool,
@@ -30,7 +30,7 @@ pub(crate) struct ForkDialog {
     /// Whether the fork is being created, and how far.
     pub progress: Option<String>,
     /// Why the last attempt failed.
-    pub failure: Option<Trouble>,
+    pub failure: Option<ErrorText>,
 }
 
 /// A field of the dialog.
@@ -121,7 +121,7 @@ impl ForkDialog {
         }
     }
 
-    /// Chooses a turn, as far as there is one.
+    /// Chooses a turn, or the nearest one that exists.
     pub(crate) fn choose_turn(&mut self, turn: i64) {
         let last = self.request.source.view.turns;
         let turn = u32::try_from(turn.clamp(1, i64::from(last.max(1)))).unwrap_or(last);
@@ -165,13 +165,13 @@ impl ForkDialog {
     }
 
     /// Puts a typed text into the request. An error says what is wrong with it.
-    pub(crate) fn apply_text(&mut self, home: &std::path::Path) -> Result<(), Trouble> {
+    pub(crate) fn apply_text(&mut self, home: &std::path::Path) -> Result<(), ErrorText> {
         let given = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
         match self.field {
             ForkField::Model => self.request.model = given(&self.model),
             ForkField::Name => match given(&self.name).map(SessionName::new).transpose() {
                 Ok(name) => self.request.name = name,
-                Err(error) => return Err(Trouble { message: error.to_string(), hint: None }),
+                Err(error) => return Err(ErrorText { message: error.to_string(), hint: None }),
             },
             ForkField::Path => {
                 let text = given(&self.path);
@@ -190,7 +190,7 @@ impl ForkDialog {
         Ok(())
     }
 
-    /// Whether the source is at work, so that all of it can't be forked now.
+    /// Whether the source is busy, so that it can't be forked as a whole now.
     pub(crate) fn waits_for_source(&self) -> bool {
         use transcript::State::{Busy, Waiting};
         self.request.turns.is_none() && matches!(self.request.source.view.state, Busy | Waiting)

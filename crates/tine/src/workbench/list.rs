@@ -21,7 +21,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The next one. Outside of a repository, there are only two.
+    /// The next one. Without a repository, the directory is all there is.
     pub(crate) fn next(self, project: &Project) -> Self {
         match self {
             Scope::Repository => Scope::Everywhere,
@@ -34,7 +34,7 @@ impl Scope {
 
 /// The order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum SortOrder {
     /// Newest first.
     Age,
     /// By name or title.
@@ -43,22 +43,22 @@ pub(crate) enum Sort {
     Turns,
 }
 
-impl Sort {
+impl SortOrder {
     /// The next one.
     pub(crate) fn next(self) -> Self {
         match self {
-            Sort::Age => Sort::Name,
-            Sort::Name => Sort::Turns,
-            Sort::Turns => Sort::Age,
+            SortOrder::Age => SortOrder::Name,
+            SortOrder::Name => SortOrder::Turns,
+            SortOrder::Turns => SortOrder::Age,
         }
     }
 
     /// What people read.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Sort::Age => "newest first",
-            Sort::Name => "by name",
-            Sort::Turns => "most turns first",
+            SortOrder::Age => "newest first",
+            SortOrder::Name => "by name",
+            SortOrder::Turns => "most turns first",
         }
     }
 }
@@ -177,9 +177,9 @@ impl State {
             name.unwrap_or_default().to_lowercase()
         };
         match self.sort {
-            Sort::Age => {}
-            Sort::Name => order.sort_by_cached_key(|index| name(view(index))),
-            Sort::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
+            SortOrder::Age => {}
+            SortOrder::Name => order.sort_by_cached_key(|index| name(view(index))),
+            SortOrder::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
         }
         order
     }

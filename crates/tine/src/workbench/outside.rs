@@ -6,7 +6,7 @@ use std::process::Command;
 use diagnostics::OrLog;
 use engine::{Context, Session, users_editor};
 
-use super::event::{Event, Trouble};
+use super::event::{ErrorText, Event};
 use super::terminal::AlternateScreen;
 
 /// Opens a prompt in the user's editor.
@@ -57,5 +57,5 @@ pub(super) fn samples(screen: &mut AlternateScreen, context: &Context) -> Event 
 }
 
 fn failed(message: String) -> Event {
-    Event::Failed(Trouble { message, hint: None })
+    Event::Failed(ErrorText { message, hint: None })
 }

@@ -8,9 +8,9 @@ use transcript::Agent;
 
 use super::chat::ChatTab;
 pub(crate) use super::dialogs::{ChatChoice, Choose, Palette, Popup};
-use super::event::{Effect, Hit, Trouble};
+use super::event::{Effect, ErrorText, Hit};
 use super::graph::Row;
-pub(crate) use super::list::{Scope, Sort};
+pub(crate) use super::list::{Scope, SortOrder};
 pub(crate) use super::reader::Reader;
 use crate::keymap::{Context, Keymap};
 
@@ -48,19 +48,19 @@ pub(crate) struct State {
     pub color: bool,
     /// The directory for new sessions.
     pub directory: PathBuf,
-    pub sort: Sort,
+    pub sort: SortOrder,
     /// The search that led to the transcript on the screen.
     pub search: Option<SearchState>,
-    /// The agents whose programs were found, once they were looked for.
+    /// The agents whose programs were found; `None` before the search for them ends.
     pub agents: Option<Vec<Agent>>,
-    /// Whether the user was told now that leaving ends agents at work.
+    /// Whether the message on the screen warns that leaving ends busy agents.
     pub is_leaving: bool,
-    /// Whether the user was told so with the last key.
+    /// Whether that warning was on the screen before the current key.
     pub may_leave: bool,
     pub mouse: MouseLevel,
     /// Whether the sessions are being read.
     pub is_loading: bool,
-    /// Whether the screen has to be drawn again.
+    /// Whether the screen must be drawn again.
     pub is_stale: bool,
     ticket: u64,
 }
@@ -109,7 +109,7 @@ impl SearchState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
     Done(String),
-    Failed(Trouble),
+    Failed(ErrorText),
 }
 
 impl State {
@@ -135,7 +135,7 @@ impl State {
             tabs: Vec::new(),
             color,
             directory: directory.to_owned(),
-            sort: Sort::Age,
+            sort: SortOrder::Age,
             search: None,
             agents: None,
             is_leaving: false,

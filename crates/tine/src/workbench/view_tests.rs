@@ -5,7 +5,7 @@ use engine::{MouseLevel, Project, Session};
 use testkit::build::ClaudeSession;
 use transcript::State as Activity;
 
-use super::event::{Effect, Event, Mouse, MouseKind, Trouble};
+use super::event::{Effect, ErrorText, Event, Mouse, MouseKind};
 use super::fork_dialog::ForkField;
 use super::frame_tests::Bench;
 use super::state::{Popup, Screen};
@@ -224,7 +224,7 @@ fn a_fork_that_failed_is_offered_again() {
     update(&mut bench.state, Event::Forking("the agent reads the transcript".into()));
     assert!(bench.screen().contains("forking… the agent reads"), "{}", bench.screen());
     assert!(update(&mut bench.state, Event::Key(Key::Escape)).is_empty(), "it can't be stopped half-way");
-    let trouble = Trouble { message: "the agent did not answer".into(), hint: None };
+    let trouble = ErrorText { message: "the agent did not answer".into(), hint: None };
     update(&mut bench.state, Event::ForkFailed(trouble));
     let screen = bench.screen();
     assert!(screen.contains("the agent did not answer") && screen.contains("enter try again"), "{screen}");
@@ -238,7 +238,7 @@ fn a_busy_source_is_planned_once_it_is_idle() {
     bench.press(&[Key::Alt('F')]);
     let Some(Popup::Fork(dialog)) = &mut bench.state.popup else { panic!("a dialog") };
     dialog.request.source.view.state = Activity::Busy;
-    dialog.plan = Some(Err(Trouble { message: "`login` is busy".into(), hint: Some("pass `--wait`".into()) }));
+    dialog.plan = Some(Err(ErrorText { message: "`login` is busy".into(), hint: Some("pass `--wait`".into()) }));
     let screen = bench.screen();
     assert!(screen.contains("Busy") && screen.contains("planned when it is idle"), "{screen}");
     // The source is idle now.

@@ -4,7 +4,7 @@ use engine::{Forked, Method, Plan, Request, Session, SessionKey, TurnSummary, Wh
 
 use super::chat;
 use crate::keymap::Key;
-use crate::workbench::event::{Effect, Trouble};
+use crate::workbench::event::{Effect, ErrorText};
 use crate::workbench::fork_dialog::{ForkDialog, ForkField};
 use crate::workbench::state::{Message, Popup, State};
 
@@ -100,7 +100,7 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
 pub(super) fn planned(
     state: &mut State,
     ticket: u64,
-    plan: Result<Box<Plan>, Trouble>,
+    plan: Result<Box<Plan>, ErrorText>,
     source: Session,
 ) -> Vec<Effect> {
     let Some(Popup::Fork(dialog)) = &mut state.popup else { return Vec::new() };
@@ -151,7 +151,7 @@ pub(super) fn goes_on(state: &mut State, progress: String) -> Vec<Effect> {
 }
 
 /// A fork failed, and nothing of it is left. The dialog offers to try again.
-pub(super) fn failed(state: &mut State, trouble: Trouble) -> Vec<Effect> {
+pub(super) fn failed(state: &mut State, trouble: ErrorText) -> Vec<Effect> {
     match &mut state.popup {
         Some(Popup::Fork(dialog)) => (dialog.progress, dialog.failure) = (None, Some(trouble)),
         _ => state.message = Some(Message::Failed(trouble)),

@@ -10,9 +10,9 @@ mod transcript;
 
 use crate::keymap::{Action, Context};
 use crate::workbench::chat::Driver;
-pub(super) use popup::offered;
+pub(super) use popup::palette_actions;
 
-use super::event::{Effect, Event, Trouble};
+use super::event::{Effect, ErrorText, Event};
 use super::state::{Message, Popup, Screen, State};
 use crate::keymap::{Key, Keymap};
 
@@ -86,7 +86,7 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             Vec::new()
         }
         Event::Ran { words, success, output } => popup::ran(state, &words, success, &output),
-        Event::Chat { tab, event } => chat::happened(state, tab, event),
+        Event::Chat { tab, event } => chat::apply_event(state, tab, event),
         Event::ChatOpened { tab, name } => chat::opened(state, tab, name),
         Event::ChatFailed { tab, trouble } => {
             if let Some(tab) = state.tab_mut(tab) {
@@ -162,14 +162,14 @@ fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     }
 }
 
-/// Leaves the workbench. Agents at work would end with it, so that needs the key twice.
+/// Leaves the workbench. Busy agents would end with it, so that needs the key twice.
 fn leave(state: &mut State) -> Vec<Effect> {
     let count = state.tabs.iter().filter(|tab| !tab.is_settled() && tab.driver == Driver::Stream).count();
     if count == 0 || state.may_leave {
         return vec![Effect::Quit];
     }
     state.is_leaving = true;
-    let message = if count == 1 { "an agent is at work" } else { "agents are at work" };
+    let message = if count == 1 { "an agent is busy" } else { "some agents are busy" };
     refuse(state, message, Some("again: leave and end what they are doing"))
 }
 
@@ -250,6 +250,6 @@ fn count_lines(lines: usize) -> String {
 
 /// Shows why something isn't possible now.
 fn refuse(state: &mut State, message: impl Into<String>, hint: Option<&str>) -> Vec<Effect> {
-    state.message = Some(Message::Failed(Trouble { message: message.into(), hint: hint.map(str::to_owned) }));
+    state.message = Some(Message::Failed(ErrorText { message: message.into(), hint: hint.map(str::to_owned) }));
     Vec::new()
 }

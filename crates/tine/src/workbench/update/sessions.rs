@@ -7,8 +7,8 @@ use super::{chat, fork, transcript as transcript_view};
 use crate::keymap::Action;
 use crate::keymap::Key;
 use crate::workbench::event::Effect;
-use crate::workbench::page::{Folds, Looks};
-use crate::workbench::reader::Wish;
+use crate::workbench::page::{Folds, PageStyle};
+use crate::workbench::reader::PageRequest;
 use crate::workbench::state::{Popup, Reader, Screen, SearchState, State};
 
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
@@ -126,12 +126,12 @@ pub(super) fn preview(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     let ticket = state.next_ticket();
-    let looks = Looks { width: state.preview_width(), folds: Folds::default() };
+    let looks = PageStyle { width: state.preview_width(), folds: Folds::default() };
     let boxed = Box::new(session.clone());
     // What has only grown stays until the new page arrives.
     let pages = state.preview.take().filter(is_of).and_then(|reader| reader.pages);
     state.preview = Some(Reader { pages, words, ..Reader::new(session, turn, ticket) });
-    vec![Effect::ReadPage { ticket, session: boxed, wish: turn.map_or(Wish::Last, Wish::Turn), looks }]
+    vec![Effect::ReadPage { ticket, session: boxed, wish: turn.map_or(PageRequest::Last, PageRequest::Turn), looks }]
 }
 
 /// All agents in turn, then none in particular.

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use engine::Context;
 
-use crate::workbench::event::{Event, Trouble};
+use crate::workbench::event::{ErrorText, Event};
 
 /// Runs a command of tine, as in a shell without a terminal.
 pub(super) fn run(context: &Context, words: Vec<String>) -> Event {
@@ -17,6 +17,6 @@ pub(super) fn run(context: &Context, words: Vec<String>) -> Event {
             let output_text = if out.trim().is_empty() { err } else { out };
             Event::Ran { words, success: output.status.success(), output: output_text }
         }
-        Err(error) => Event::Failed(Trouble { message: format!("cannot run tine: {error}"), hint: None }),
+        Err(error) => Event::Failed(ErrorText { message: format!("cannot run tine: {error}"), hint: None }),
     }
 }

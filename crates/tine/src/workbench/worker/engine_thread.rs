@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use diagnostics::OrLog;
 use engine::{
-    Asking, EMBEDDING, Engine, Limits, Method, Now, Plan, Project, Query, Quiet, SeedText, Session, TabRecord, Target,
-    Tine, TurnSummary,
+    EMBEDDING, Engine, Limits, Method, Now, Plan, Project, Query, Quiet, SearchRequest, SeedText, Session, TabRecord,
+    Target, Tine, TurnSummary,
 };
 use jiff::tz::TimeZone;
 use transcript::{Agent, BlockKind, SessionId, State};
@@ -20,7 +20,7 @@ use super::command;
 use super::picture::read_picture;
 use super::progress::Progress;
 use super::watch::ListWatch;
-use crate::workbench::event::{Effect, Event, Hit, Trouble};
+use crate::workbench::event::{Effect, ErrorText, Event, Hit};
 use crate::workbench::highlight;
 
 /// How many hits a search shows.
@@ -41,8 +41,8 @@ pub(crate) struct EngineThread {
     watch: Option<Arc<ListWatch>>,
 }
 
-pub(super) fn trouble(error: &engine::Error) -> Trouble {
-    Trouble { message: error.to_string(), hint: error.hint() }
+pub(super) fn error_text(error: &engine::Error) -> ErrorText {
+    ErrorText { message: error.to_string(), hint: error.hint() }
 }
 
 impl EngineThread {
@@ -50,7 +50,7 @@ impl EngineThread {
         EngineThread { tine, color, zone, watch: None }
     }
 
-    /// The same, with a watch that is told which sessions are listed.
+    /// The same, with a watch over the listed sessions.
     pub(super) fn watching(self, watch: Arc<ListWatch>) -> Self {
         EngineThread { watch: Some(watch), ..self }
     }
@@ -60,7 +60,7 @@ impl EngineThread {
     pub(crate) fn carry_out(&self, effect: Effect) -> Event {
         let (events, _) = mpsc::channel();
         let run = if matches!(effect, Effect::Search { .. }) { EngineThread::search } else { EngineThread::at_desk };
-        run(self, effect, &events).unwrap_or_else(|error| Event::Failed(trouble(&error)))
+        run(self, effect, &events).unwrap_or_else(|error| Event::Failed(error_text(&error)))
     }
 
     pub(super) fn at_desk(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
@@ -96,7 +96,7 @@ impl EngineThread {
             }
             Effect::Plan { ticket, mut request } => {
                 self.settle(&mut request.source);
-                let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
+                let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| error_text(&error));
                 Ok(Event::Planned { ticket, plan, source: Box::new(request.source) })
             }
             Effect::ReadTurns(session) => {
@@ -105,7 +105,7 @@ impl EngineThread {
             }
             Effect::Fork { plan, edit } => {
                 let forked = self.fork(&plan, edit, events);
-                Ok(forked.unwrap_or_else(|error| Event::ForkFailed(trouble(&error))))
+                Ok(forked.unwrap_or_else(|error| Event::ForkFailed(error_text(&error))))
             }
             Effect::Copy(text) => Ok(clipboard::copy(self.tine.context(), text)),
             Effect::ReadTab { ticket, session, width, full, hide_acknowledgement } => {
@@ -132,7 +132,7 @@ impl EngineThread {
             }
             Effect::ReadPicture { tab, path } => Ok(match read_picture(&path) {
                 Ok(image) => Event::Picture { tab, image },
-                Err(message) => Event::Failed(Trouble { message, hint: None }),
+                Err(message) => Event::Failed(ErrorText { message, hint: None }),
             }),
             Effect::Run(words) => Ok(command::run(self.tine.context(), words)),
             Effect::Rename(session, name) => {
@@ -235,7 +235,7 @@ impl EngineThread {
         let mut query = Query::parse(&query, &limits, &now)?;
         let mut ask = |engine| {
             query.engine = engine;
-            let asking = Asking {
+            let asking = SearchRequest {
                 query: &query,
                 limits: &limits,
                 limit: HITS,

@@ -4,7 +4,7 @@ use engine::chat::Action as ChatAction;
 
 use super::super::{edit, perform};
 use crate::keymap::{Action, Context, Key};
-use crate::workbench::chat::{Asked, Choosing};
+use crate::workbench::chat::{Choosing, PendingRequest};
 use crate::workbench::event::Effect;
 use crate::workbench::state::State;
 
@@ -65,7 +65,7 @@ fn restart(choosing: &Choosing) -> Choosing {
     }
 }
 
-fn write_own(asked: &mut Asked) {
+fn write_own(asked: &mut PendingRequest) {
     if let Choosing::Questions { own, .. } = &mut asked.choosing {
         *own = Some(String::new());
     }
