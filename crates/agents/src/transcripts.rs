@@ -177,19 +177,31 @@ pub struct SessionFile {
 }
 
 impl SessionFile {
-    /// The ids that the file name may contain: the whole stem, or the last 36 characters of a part of it.
+    /// The ids that the file name may contain: the whole stem, or the last 36 characters of a part of it. Some agents
+    /// put only the beginning of an id into the name, after a dash.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         const LENGTH: usize = 36;
-        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let stem = name.split_once(".jsonl").map_or(name, |(stem, _)| stem);
+        let stem = self.stem();
         let last = |part: &'_ str| part.len().checked_sub(LENGTH);
         let ends = stem.split('_').filter_map(move |part| part.get(last(part)?..));
-        std::iter::once(stem).chain(ends)
+        std::iter::once(stem).chain(ends).chain(self.beginning_of_id())
     }
 
-    /// Whether the file name contains this id.
+    /// Whether the file name contains this id, or its beginning where names don't contain more.
     pub fn is_called(&self, id: &str) -> bool {
-        self.ids().any(|own| own == id)
+        self.ids().any(|own| own == id) || self.beginning_of_id().is_some_and(|beginning| id.starts_with(beginning))
+    }
+
+    fn stem(&self) -> &str {
+        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.split_once(".json").map_or(name, |(stem, _)| stem)
+    }
+
+    /// The beginning of an id in a name such as `session-TIME-1f3a2b4c`.
+    fn beginning_of_id(&self) -> Option<&str> {
+        const LENGTH: usize = 8;
+        let (_, beginning) = self.stem().strip_prefix("session-")?.rsplit_once('-')?;
+        (beginning.len() == LENGTH).then_some(beginning)
     }
 }
 

@@ -176,6 +176,16 @@ pub(crate) fn words_for_a_hook() -> Option<Vec<String>> {
     (is_hook && !asks_for_help).then_some(words)
 }
 
+/// The word by which a hook calls this program to record the code of a turn, with the request after it.
+pub(crate) const RECORD_CODE: &str = "record-code";
+
+/// The request, if this process was started to record code.
+pub(crate) fn code_to_record() -> Option<String> {
+    let mut arguments = env::args_os().skip(1);
+    arguments.next().filter(|word| word == RECORD_CODE)?;
+    arguments.next()?.into_string().ok()
+}
+
 /// The token that clients of the HTTP server have to send, if the user chose one.
 pub(crate) fn mcp_token() -> Option<String> {
     env::var("TINE_MCP_TOKEN").ok().filter(|token| !token.is_empty())

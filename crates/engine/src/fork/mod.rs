@@ -21,6 +21,7 @@ pub(crate) mod seed;
 pub(crate) mod several;
 pub(crate) mod spawn_view;
 pub(crate) mod tokens;
+pub(crate) mod translate;
 pub(crate) mod unstarted;
 pub(crate) mod view;
 pub(crate) mod window;
@@ -42,6 +43,7 @@ pub use new_worker::{NewWorker, NewWorktree, StartedWorker};
 pub use seed::SeedPlan;
 pub use several::Part;
 pub use spawn_view::{SpawnView, WorkerOutcome};
+pub use translate::TranslationPlan;
 pub use view::{ForkParent, ForkSession, ForkView, PlannedSession, WorkspaceView};
 pub use window::WindowSource;
 pub use workspace::Preparation;
@@ -80,6 +82,8 @@ pub struct Request {
     pub waits: bool,
     /// Whether secrets are kept in a transcript for another agent.
     pub keep_secrets: bool,
+    /// Whether a translation keeps the agent's thinking as text.
+    pub keep_thinking: bool,
     /// Whether the fork's agent asks for permissions even if the source's does not.
     pub asks_permission: bool,
     /// Whether nothing is sent to a model: a seed is kept until the fork is resumed. Other methods never send anything.
@@ -103,6 +107,7 @@ impl Request {
             now: false,
             waits: false,
             keep_secrets: false,
+            keep_thinking: false,
             asks_permission: false,
             no_start: false,
         }
@@ -158,6 +163,8 @@ pub enum Method {
     Native,
     /// tine writes the new session file.
     Copy,
+    /// tine writes the conversation in another agent's own format.
+    Translate,
     /// The transcript becomes the first prompt.
     Seed,
 }
@@ -261,6 +268,10 @@ pub struct Plan {
     pub context_window: Option<u64>,
     /// Where the size of the window comes from.
     pub window_source: Option<WindowSource>,
+    /// The plan for the translation.
+    pub translation: Option<TranslationPlan>,
+    /// The request, for another method if the chosen one fails.
+    pub(crate) retry: Option<Box<Request>>,
     /// The plan for the seed.
     pub seed: Option<SeedPlan>,
     /// Whether the seed is kept until the fork is resumed.

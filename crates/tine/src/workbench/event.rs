@@ -106,6 +106,13 @@ pub(crate) enum Event {
         tab: u64,
         /// The session's name.
         name: Option<SessionName>,
+        /// If the session runs elsewhere: the number of turns that precede the chat's events.
+        follows: Option<u32>,
+    },
+    /// A chat was closed; its agent has ended.
+    ChatClosed {
+        /// Its tab.
+        tab: u64,
     },
     /// A chat could not be opened.
     ChatFailed {
@@ -333,15 +340,6 @@ pub(crate) enum Effect {
     CloseChat {
         /// Its tab.
         tab: u64,
-    },
-    /// Send a message to a session that runs elsewhere.
-    SendElsewhere {
-        /// Its tab.
-        tab: u64,
-        /// The session.
-        session: Box<Session>,
-        /// The message.
-        text: String,
     },
     /// Read the session of a tab again.
     RefreshTab {

@@ -461,7 +461,11 @@ fn any_chat_event(random: &mut Random) -> ChatEvent {
         4 | 5 => ChatEvent::Delta { subagent, part: StreamPart::Answer, text: text() },
         6 => ChatEvent::Delta { subagent, part: StreamPart::Output { call: id }, text: text() },
         7 | 8 => ChatEvent::Block { subagent, kind: random.choose(&kinds).clone() },
-        9 => ChatEvent::TurnEnded(TurnEnd { outcome: random.choose(&outcomes).clone(), total_cost: Some(1.0) }),
+        9 => ChatEvent::TurnEnded(TurnEnd {
+            outcome: random.choose(&outcomes).clone(),
+            total_cost: Some(1.0),
+            windows: Vec::new(),
+        }),
         10 => ChatEvent::Settings { model: Some(text()), mode: Some(text()) },
         11 => ChatEvent::Context(ContextUse { used: 5_000_000, window: Some(0), cached: 0 }),
         12 => ChatEvent::Retrying { attempt: 1, after: None, reason: text() },

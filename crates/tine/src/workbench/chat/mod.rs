@@ -66,6 +66,8 @@ pub(crate) struct ChatTab {
     pub is_opening: bool,
     /// Whether to fork once the agent is idle.
     pub fork: PendingFork,
+    /// Whether the agent's own screen opens as soon as its stream has ended.
+    pub hands_over: bool,
     /// Whether something happened since the tab was last shown.
     pub has_news: bool,
 }
@@ -152,6 +154,7 @@ impl ChatTab {
             hides_acknowledgement: false,
             is_opening: false,
             fork: PendingFork::None,
+            hands_over: false,
             has_news: false,
         }
     }
@@ -212,7 +215,9 @@ impl ChatTab {
 
     /// The agent has been started.
     pub(crate) fn started(&mut self) -> Vec<Followup> {
-        self.driver = Driver::Stream;
+        if self.driver != Driver::Pane {
+            self.driver = Driver::Stream;
+        }
         match self.queued.pop_front() {
             Some(prompt) => self.send(prompt),
             None => Vec::new(),
@@ -387,7 +392,7 @@ mod tests {
     }
 
     fn ended(outcome: TurnOutcome, total_cost: Option<f64>) -> ChatEvent {
-        ChatEvent::TurnEnded(TurnEnd { outcome, total_cost })
+        ChatEvent::TurnEnded(TurnEnd { outcome, total_cost, windows: Vec::new() })
     }
 
     fn echo(text: &str) -> ChatEvent {

@@ -87,7 +87,8 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
         }
         Event::Ran { words, success, output } => popup::ran(state, &words, success, &output),
         Event::Chat { tab, event } => chat::apply_event(state, tab, event),
-        Event::ChatOpened { tab, name } => chat::opened(state, tab, name),
+        Event::ChatOpened { tab, name, follows } => chat::opened(state, tab, name, follows),
+        Event::ChatClosed { tab } => chat::closed(state, tab),
         Event::ChatFailed { tab, trouble } => {
             if let Some(tab) = state.tab_mut(tab) {
                 tab.failed(trouble);

@@ -304,6 +304,18 @@ fn request_lines(asked: &PendingRequest, keymap: &Keymap, columns: u16) -> Vec<L
                 lines.push(Line::from(spans));
             }
         }
+        (Ask::Consent { from, message, url, details }, _) => {
+            lines.push(Line::styled(format!(" {} asks for your consent", one_line(from)), BOLD));
+            lines.extend(text(message));
+            lines.extend(url.iter().flat_map(|url| text(url)));
+            lines.extend(Some(details).filter(|it| !it.is_null()).into_iter().flat_map(|it| call_lines(it, room)));
+            lines.push(keys(&[Action::Allow, Action::Deny, Action::InterruptRequest]));
+        }
+        (Ask::Elsewhere { what }, _) => {
+            lines.push(Line::styled(" Waits for an answer in its pane", BOLD));
+            lines.extend(text(what));
+            lines.push(keys(&[Action::HandOver]));
+        }
         (Ask::Unknown { name }, _) => {
             lines.push(Line::raw(format!(" The agent asks for `{}`, which tine doesn't know.", one_line(name))));
             lines.push(keys(&[Action::Deny, Action::InterruptRequest, Action::HandOver]));

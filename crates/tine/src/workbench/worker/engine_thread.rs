@@ -118,10 +118,6 @@ impl EngineThread {
                 TabRecord::remember(&self.tine, &tabs)?;
                 Ok(Event::Ignored)
             }
-            Effect::SendElsewhere { tab, session, text } => {
-                self.tine.send(&Target::Session(session.clone()), &text, false, None)?;
-                Ok(self.refresh_tab(tab, &session.view.id, Some(&session)))
-            }
             Effect::FocusPane(session) => {
                 self.tine.focus(&Target::Session(session))?;
                 Ok(Event::Ignored)

@@ -6,9 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use engine::{Context, Session, SessionWatch};
+use engine::{Context, Session, SessionWatch, Stamp};
 
 use crate::workbench::event::{Effect, Event};
 
@@ -24,9 +24,6 @@ const GROWTH: f64 = 1.5;
 const SHARE: u32 = 20;
 /// How often ages on the screen are brought up to date.
 const MINUTE: Duration = Duration::from_secs(60);
-
-/// A file's size and time.
-type FileStamp = (u64, Option<SystemTime>);
 
 /// The watch over the list of sessions, shared by the thread that reads it and the one that looks for changes.
 pub(super) struct ListWatch(Mutex<Listed>);
@@ -62,7 +59,7 @@ impl ListWatch {
 
 /// Reports changes of the followed transcript and of the list of sessions.
 pub(super) fn keep_watch(effects: &Receiver<Effect>, list: &ListWatch, events: &Sender<Event>) {
-    let mut watched: Option<(PathBuf, Option<FileStamp>)> = None;
+    let mut watched: Option<(PathBuf, Option<Stamp>)> = None;
     let mut interval = OFTEN;
     let (mut look_at, mut minute_at) = (Instant::now() + OFTEN, Instant::now() + MINUTE);
     loop {
@@ -102,6 +99,6 @@ pub(super) fn keep_watch(effects: &Receiver<Effect>, list: &ListWatch, events: &
     }
 }
 
-fn stamp(path: &Path) -> Option<FileStamp> {
-    std::fs::metadata(path).map(|file| (file.len(), file.modified().ok())).ok()
+fn stamp(path: &Path) -> Option<Stamp> {
+    engine::session_stamp(path).ok()
 }

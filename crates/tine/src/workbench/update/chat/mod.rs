@@ -163,10 +163,7 @@ fn send(state: &mut State) -> Vec<Effect> {
     let (text, images) = tab.prompt.take();
     let prompt = Prompt { id: uuid::Uuid::new_v4().to_string(), text, images };
     match (&tab.driver, &tab.session) {
-        (Driver::Pane, Some(session)) => {
-            vec![Effect::SendElsewhere { tab: tab.number, session: Box::new(session.clone()), text: prompt.text }]
-        }
-        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) | Driver::Pane, session) => {
+        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_), session) => {
             // An agent that died may have begun a session that tine hasn't read yet.
             let is_unknown = session.is_none() && tab.id.is_some();
             tab.driver = Driver::Starting;
@@ -175,7 +172,7 @@ fn send(state: &mut State) -> Vec<Effect> {
             let number = tab.number;
             if is_unknown { refresh(state, number) } else { start(state, number) }
         }
-        (Driver::Starting | Driver::Stream, _) => {
+        (Driver::Starting | Driver::Stream | Driver::Pane, _) => {
             let followups = tab.submit(prompt);
             let number = tab.number;
             run_followups(state, number, followups)
@@ -236,7 +233,22 @@ fn hand_over(state: &mut State) -> Vec<Effect> {
         Driver::Pane => vec![Effect::FocusPane(session)],
         _ if !tab.is_settled() => super::refuse(state, "the agent is busy", Some("esc interrupts it")),
         // Two writers don't see each other's turns, so this one ends first.
-        _ => vec![Effect::CloseChat { tab: number }, Effect::HandOver { tab: number, session }],
+        Driver::Stream | Driver::Starting => {
+            if let Some(tab) = state.chat_mut() {
+                tab.hands_over = true;
+            }
+            vec![Effect::CloseChat { tab: number }]
+        }
+        Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) => vec![Effect::HandOver { tab: number, session }],
+    }
+}
+
+/// The agent of a chat has ended.
+pub(super) fn closed(state: &mut State, number: u64) -> Vec<Effect> {
+    let Some(tab) = state.tab_mut(number) else { return Vec::new() };
+    match (std::mem::take(&mut tab.hands_over), tab.session.clone()) {
+        (true, Some(session)) => vec![Effect::HandOver { tab: number, session: Box::new(session) }],
+        _ => Vec::new(),
     }
 }
 
@@ -251,14 +263,25 @@ pub(super) fn returned(state: &mut State, number: u64) -> Vec<Effect> {
 }
 
 /// A chat was opened: sends the waiting prompts.
-pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>) -> Vec<Effect> {
+pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>, follows: Option<u32>) -> Vec<Effect> {
+    let log = Log::new(state.color, state.zone.clone());
     let Some(tab) = state.tab_mut(number) else { return vec![Effect::CloseChat { tab: number }] };
     if let Some(name) = name {
         tab.label = name.to_string();
     }
     tab.is_opening = false;
-    let followups = tab.started();
-    run_followups(state, number, followups)
+    let mut effects = Vec::new();
+    if let Some(turns) = follows {
+        // The events begin after these turns.
+        (tab.driver, tab.turn, tab.log) = (Driver::Pane, turns, log);
+        if let Some(session) = &mut tab.session {
+            session.view.turns = turns;
+        }
+        effects = read(state, number);
+    }
+    let followups = state.tab_mut(number).map(ChatTab::started).unwrap_or_default();
+    effects.extend(run_followups(state, number, followups));
+    effects
 }
 
 /// Something happened in a chat.

@@ -1,8 +1,8 @@
 //! The user's answers to an agent's request.
 
-use engine::chat::Action as ChatAction;
+use engine::chat::{Action as ChatAction, Ask};
 
-use super::super::{edit, perform};
+use super::super::{edit, perform, refuse};
 use crate::keymap::{Action, Context, Key};
 use crate::workbench::chat::{Choosing, PendingRequest};
 use crate::workbench::event::Effect;
@@ -74,6 +74,9 @@ fn write_own(asked: &mut PendingRequest) {
 /// Answers the agent's request with the user's choice.
 pub(in crate::workbench::update) fn answer(state: &mut State, action: Action) -> Vec<Effect> {
     let Some(asked) = state.chat_mut().and_then(|tab| tab.requests.front_mut()) else { return Vec::new() };
+    if matches!(asked.request.ask, Ask::Elsewhere { .. }) {
+        return refuse(state, "the agent takes this answer only in its own pane", Some("alt+o goes there"));
+    }
     let answer = match action {
         Action::Allow => asked.allow(),
         Action::Always => asked.always(),

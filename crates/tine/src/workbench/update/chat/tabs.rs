@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use transcript::Agent;
 
 use super::super::refuse;
-use crate::workbench::chat::ChatTab;
+use crate::workbench::chat::{ChatTab, Driver};
 use crate::workbench::event::Effect;
 use crate::workbench::list::is_waiting;
 use crate::workbench::state::{ChatChoice, Choose, Popup, Screen, State};
@@ -29,6 +29,7 @@ pub(in crate::workbench::update) fn open_new(
 ) -> Vec<Effect> {
     let number = add(state, |number, looks| ChatTab { hides_acknowledgement, ..ChatTab::of(number, session, looks) });
     let mut effects = read(state, number);
+    effects.extend(follow(state, number));
     effects.extend(show(state, number));
     effects.push(remember(state));
     effects
@@ -40,8 +41,17 @@ pub(in crate::workbench::update) fn restored(state: &mut State, sessions: Vec<Se
     for session in sessions {
         let number = add(state, |number, looks| ChatTab::of(number, session, looks));
         effects.extend(read(state, number));
+        effects.extend(follow(state, number));
     }
     effects
+}
+
+/// Follows a session that runs elsewhere.
+fn follow(state: &mut State, number: u64) -> Vec<Effect> {
+    match state.tab_mut(number).map(|tab| tab.driver == Driver::Pane) {
+        Some(true) => super::start(state, number),
+        _ => Vec::new(),
+    }
 }
 
 /// Adds a tab and returns its number.
