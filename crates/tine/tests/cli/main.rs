@@ -1,7 +1,9 @@
 //! The command line, in a hermetic home. The tests of a command are in `test_<command>.rs`, and in `test_<command>_<topic>.rs`
 //! where there are many; a file without `test_` has a topic that several commands share.
 
+mod edits;
 mod test_adopt;
+mod test_blame;
 mod test_clone;
 mod test_completions;
 mod test_config;
@@ -13,6 +15,7 @@ mod test_events;
 mod test_export;
 mod test_focus;
 mod test_fork;
+mod test_fork_code;
 mod test_fork_confirm;
 mod test_fork_metadata;
 mod test_fork_methods;

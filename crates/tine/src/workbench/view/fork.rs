@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::{CacheState, Plan, Where};
+use engine::{CacheState, CodeChoice, Plan, Where};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::Style;
@@ -109,12 +109,14 @@ fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) ->
             }
         }
         ForkField::Changes => {
-            let value = match (dialog.request.carry, plan.is_some_and(|plan| plan.leaves_changes)) {
+            let then = plan.and_then(|plan| plan.code.as_ref()).map(|code| one_line(&code.summary()));
+            let is_now = dialog.request.carry || dialog.request.code == CodeChoice::Now;
+            let value = match (is_now, plan.is_some_and(|plan| plan.leaves_changes)) {
                 (true, _) => "copied to the worktree",
                 (false, true) => "uncommitted changes stay behind",
                 (false, false) => "nothing uncommitted is copied",
             };
-            ("Changes", (value.to_owned(), Style::new()))
+            ("Changes", (then.unwrap_or_else(|| value.to_owned()), Style::new()))
         }
     };
     let is_text = matches!(field, ForkField::Model | ForkField::Name | ForkField::Path);
