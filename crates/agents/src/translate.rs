@@ -19,17 +19,21 @@ use crate::{Adapter, Blocks, Part};
 /// How an agent's format holds a conversation that another agent had.
 pub trait Translation {
     /// The tools that other agents have as well.
-    fn shared_tools(&self) -> &'static [ToolWords];
+    fn shared_tools(&self) -> &'static [ToolWords] {
+        &[]
+    }
     /// Makes a message one that this agent's format and its models can hold, and that is read back as it is. What changes
     /// is counted.
-    fn adapt(&self, message: &mut Message, receipt: &mut Receipt);
+    fn adapt(&self, _message: &mut Message, _receipt: &mut Receipt) {}
     /// Writes a new session with these messages to `out`, in the form in which a copy is written, and in constant memory.
     fn write_session(
         &self,
-        request: &TranslationRequest,
-        messages: &mut dyn Iterator<Item = Message>,
-        out: &mut dyn io::Write,
-    ) -> io::Result<()>;
+        _request: &TranslationRequest,
+        _messages: &mut dyn Iterator<Item = Message>,
+        _out: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "tine can't write this agent's sessions"))
+    }
 }
 
 /// A session to write.
