@@ -1,4 +1,4 @@
-//! The one reader of the environment. Everybody else gets a [`Context`] or a [`Surface`].
+//! The one reader of the environment. Everybody else gets a [`Context`] or a [`Streams`].
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use agents::{Cancel, Surroundings};
+use agents::{AgentEnvironment, Cancel};
 use diagnostics::LevelFilter;
 use diagnostics::OrLog;
 use engine::{Clock, Context, Paths};
@@ -53,7 +53,7 @@ pub(crate) fn context() -> Result<Context, Failure> {
     };
     let proc = Path::new("/proc/self/stat").exists().then(|| PathBuf::from("/proc"));
     let variables = agents::location_variables().filter_map(|name| Some((name, path(name)?))).collect();
-    let surroundings = Surroundings { home, proc, variables };
+    let surroundings = AgentEnvironment { home, proc, variables };
     let search_path = env::var_os("PATH").map(|list| env::split_paths(&list).collect()).unwrap_or_default();
     let clock = match env::var("TINE_NOW").ok().and_then(|time| time.parse().ok()) {
         Some(time) => Clock::Fixed(time),
@@ -84,9 +84,14 @@ pub(crate) fn log_file() -> Option<(PathBuf, LevelFilter)> {
     let wanted = path("TINE_LOG")?;
     match wanted.to_str().and_then(|word| word.parse::<LevelFilter>().ok()) {
         Some(LevelFilter::OFF) => None,
-        Some(level) => Some((own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state").join("tine.log"), level)),
+        Some(level) => Some((state_folder()?.join("tine.log"), level)),
         None => Some((std::path::absolute(&wanted).unwrap_or(wanted), LevelFilter::DEBUG)),
     }
+}
+
+/// The folder for logs and reports.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    Some(own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state"))
 }
 
 /// The command that was called, without its arguments.
@@ -103,7 +108,7 @@ pub(crate) fn stand_somewhere() {
 
 /// How output reaches the user.
 #[derive(Debug, Clone)]
-pub(crate) struct Surface {
+pub(crate) struct Streams {
     /// Whether questions can be asked: standard input and standard error are terminals.
     pub is_interactive: bool,
     /// Whether standard output is a terminal.
@@ -119,7 +124,7 @@ pub(crate) struct Surface {
 }
 
 /// Looks at the terminal.
-pub(crate) fn surface(choice: ColorChoice) -> Surface {
+pub(crate) fn surface(choice: ColorChoice) -> Streams {
     let is_terminal = io::stdout().is_terminal();
     let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
@@ -130,7 +135,7 @@ pub(crate) fn surface(choice: ColorChoice) -> Surface {
         ColorChoice::Auto if no_color() => false,
         ColorChoice::Auto => is_set("CLICOLOR_FORCE") || (is_terminal && !dumb),
     };
-    Surface {
+    Streams {
         is_interactive: io::stdin().is_terminal() && io::stderr().is_terminal(),
         is_terminal,
         color,
@@ -164,6 +169,16 @@ pub(crate) fn words_for_a_hook() -> Option<Vec<String>> {
     let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
     let asks_for_help = words.iter().any(|word| word == "--help" || word == "-h");
     (is_hook && !asks_for_help).then_some(words)
+}
+
+/// The word by which a hook calls this program to record the code of a turn, with the request after it.
+pub(crate) const RECORD_CODE: &str = "record-code";
+
+/// The request, if this process was started to record code.
+pub(crate) fn code_to_record() -> Option<String> {
+    let mut arguments = env::args_os().skip(1);
+    arguments.next().filter(|word| word == RECORD_CODE)?;
+    arguments.next()?.into_string().ok()
 }
 
 /// The token that clients of the HTTP server have to send, if the user chose one.

@@ -26,6 +26,11 @@ pub fn is_seed(prompt: &str) -> bool {
     prompt.starts_with(SEED_MARKER)
 }
 
+/// Whether an answer is only the acknowledgement of a seed.
+pub fn is_acknowledgement(answer: &str) -> bool {
+    answer.trim().trim_matches('"') == ACKNOWLEDGEMENT
+}
+
 /// What is kept of a tool output that is shortened.
 const KEPT_OF_OUTPUT: usize = 400;
 /// What is kept of a call's arguments that are shortened.
@@ -142,7 +147,7 @@ impl SeedSizes {
         // The last turn alone is too large: its oldest calls are left out, then messages are shortened.
         self.leave_out_calls(&mut fit, limit);
         self.shorten_words(&mut fit, limit);
-        self.tell(&mut fit);
+        self.note_omissions(&mut fit);
         fit
     }
 
@@ -215,7 +220,7 @@ impl SeedSizes {
     }
 
     /// Says what was shortened and left out, by what there is in the end.
-    fn tell(&self, fit: &mut Fit) {
+    fn note_omissions(&self, fit: &mut Fit) {
         if fit.first_turn > 1 {
             fit.shortened.push(format!("{} left out", span(1, fit.first_turn - 1)));
         }

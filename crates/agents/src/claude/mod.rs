@@ -40,7 +40,7 @@ pub use home::{project_folder, side_folder};
 use transcript::Agent;
 
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Claude Code.
 pub(crate) static ABOUT: About = About {
@@ -80,6 +80,7 @@ pub(crate) static ABOUT: About = About {
     },
     // `--fork-session` of a fork keeps the pointer of the fork.
     names_direct_parent: false,
+    rows: None,
 };
 
 /// Claude Code's files.
@@ -94,7 +95,7 @@ pub struct Claude {
 
 impl Claude {
     /// Finds the configuration folder: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
-    pub fn new(surroundings: &Surroundings) -> Self {
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
         let moved = surroundings.moved_home(Agent::Claude);
         let config = moved.cloned().unwrap_or_else(|| surroundings.home.join(".claude"));
         let servers = moved.unwrap_or(&surroundings.home).join(".claude.json");

@@ -22,6 +22,7 @@ pub(crate) static HOOKS: JsonHooks = JsonHooks {
         (HookEvent::Notification, "Notification"),
         (HookEvent::PermissionRequest, "PermissionRequest"),
     ],
+    timeout: json_hooks::SECONDS,
     own_hooks: Some(OwnHooks {
         settings: r#""${CLAUDE_CONFIG_DIR:-$HOME/.claude}/settings.json""#,
         plugin: r#""tine@tine": *true"#,
@@ -58,7 +59,7 @@ impl Setup for Claude {
     }
 
     fn refused_line(&self, text: &str) -> Option<usize> {
-        jsonc::first_liberty(text)
+        jsonc::first_json_extension(text)
     }
 
     fn hook_switch(&self, hook_file: &Path) -> HookSwitch {

@@ -2,14 +2,18 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use transcript::{SessionId, Summary};
 
 use super::home;
-use super::{Claude, notes, read, record, scan, subagents, summaries};
-use crate::files::{head_of, is_commit, open_regular};
-use crate::{Blocks, Branch, Discovery, Known, Notes, Part, Raw, Transcripts, Writer};
+use super::{Claude, notes, read, record, scan, subagents, summaries, windows};
+use crate::files::{head_of, is_commit, open_regular, tail_of};
+use crate::{Blocks, Branch, Discovery, Notes, Part, PlainScan, PromptCache, Raw, Transcripts, Writer};
+
+/// In the usage of a request: how many tokens it put into the cache for an hour.
+const HOUR_TOKENS: &[u8] = br#""ephemeral_1h_input_tokens":"#;
 
 impl Transcripts for Claude {
     fn home(&self) -> &Path {
@@ -31,7 +35,7 @@ impl Transcripts for Claude {
     fn scan(&self, path: &Path) -> Summary {
         let scan::Scan { mut summary, latest, .. } = Self::scan_file(path, None);
         if summary.titles_of_others != 0 {
-            self.summaries.learn(path);
+            self.summaries.add_titles_of(path);
         }
         if summary.agent_title.is_none() && !latest.is_empty() {
             summary.agent_title = self.summaries.title(path, &latest);
@@ -43,7 +47,7 @@ impl Transcripts for Claude {
         summary.version.as_deref().is_some_and(summaries::are_written_by)
     }
 
-    fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+    fn read_part(&self, path: &Path, part: &Part, known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>> {
         // A missing or unreadable file is an error here, because this session was requested.
         open_regular(path)?;
         Ok(Box::new(match known {
@@ -59,6 +63,17 @@ impl Transcripts for Claude {
             Branch { id, tip, summary: Box::new(Self::scan_file(path, Some(tip)).summary) }
         };
         Ok(ids.into_iter().map(branch).collect())
+    }
+
+    fn prompt_cache(&self, path: &Path, version: Option<&str>) -> Option<PromptCache> {
+        const HOUR: Duration = Duration::from_secs(3600);
+        const SHORT: Duration = Duration::from_secs(300);
+        // The last request says which kind of cache it wrote.
+        let tail = tail_of(path).unwrap_or_default();
+        let last = memchr::memmem::rfind(&tail, HOUR_TOKENS).map(|at| &tail[at + HOUR_TOKENS.len()..]);
+        let writes_hour = last.and_then(|rest| rest.first()).is_some_and(|digit| (b'1'..=b'9').contains(digit));
+        let kept_for = if writes_hour { HOUR } else { SHORT };
+        Some(PromptCache { kept_for, across_directories: windows::has_one_prompt(version) })
     }
 
     fn subagents(&self, path: &Path) -> Vec<(String, PathBuf)> {

@@ -15,6 +15,7 @@ mod options;
 mod read;
 mod record;
 mod scan;
+mod settings;
 pub(crate) mod setup;
 mod source;
 mod subagents;
@@ -36,7 +37,7 @@ use transcript::{Agent, SessionId};
 
 use self::home::Home;
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Codex.
 pub(crate) static ABOUT: About = About {
@@ -63,6 +64,7 @@ pub(crate) static ABOUT: About = About {
     mcp: McpMeta { session: &["threadId", "sessionId"], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: true },
     names_direct_parent: true,
+    rows: None,
 };
 
 /// Codex's files.
@@ -74,7 +76,7 @@ pub struct Codex {
 
 impl Codex {
     /// Finds the folder: `CODEX_HOME`, else `~/.codex`.
-    pub fn new(surroundings: &Surroundings) -> Self {
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
         let root = surroundings.moved_home(Agent::Codex).cloned().unwrap_or_else(|| surroundings.home.join(".codex"));
         Codex { home: Home::new(root), proc: surroundings.proc.clone() }
     }

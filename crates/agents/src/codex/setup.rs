@@ -18,6 +18,7 @@ pub(crate) static HOOKS: JsonHooks = JsonHooks {
         (HookEvent::Stop, "Stop"),
         (HookEvent::PermissionRequest, "PermissionRequest"),
     ],
+    timeout: json_hooks::SECONDS,
     own_hooks: None,
 };
 
@@ -47,7 +48,7 @@ impl Setup for Codex {
     }
 
     fn refused_line(&self, text: &str) -> Option<usize> {
-        jsonc::first_liberty(text)
+        jsonc::first_json_extension(text)
     }
 
     fn hook_switch(&self, _hook_file: &Path) -> HookSwitch {

@@ -1,9 +1,5 @@
 //! Carrying out a plan.
 
-use std::fs::File;
-use std::io;
-use std::path::Path;
-
 use agents::{NewSession, ProgramError};
 use jiff::Timestamp;
 use transcript::translate::Receipt;
@@ -27,7 +23,6 @@ use crate::operations::clean_up;
 use crate::operations::delete;
 use crate::operations::free_names;
 use crate::operations::growth;
-use crate::private;
 use crate::program;
 use crate::registry;
 use crate::registry::operations::{Created, CreatedWorkspace, Effects, Expected, Forking, NewFork};
@@ -86,7 +81,9 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
         let begun = ctx.registry().begin_operation(&what, &Effects::Fork(fork.clone()), part_of, now);
         match begun {
             Ok(operation) => break (operation, fork),
-            Err(registry::Error::NameTaken(_) | registry::Error::PathReserved(_)) if gives_way(ctx, &plan)? => {
+            Err(registry::Error::NameTaken(_) | registry::Error::PathReserved(_))
+                if can_choose_other_name(ctx, &plan)? =>
+            {
                 rename_plan(ctx, &mut plan)?;
             }
             Err(error) => return Err(error.into()),
@@ -128,7 +125,7 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
     }
     let session = copy::made_session(ctx, plan.agent, &files, &made.path)?.view;
     match plan.method {
-        Method::Native => delete::enlist(ctx, &made.path),
+        Method::Native => delete::add_to_agent_list(ctx, &made.path),
         Method::Copy | Method::Translate | Method::Seed => {
             let key = SessionKey { agent: plan.agent, id: made.id, path: made.path };
             launch::announce(ctx, &key, plan.name.as_str(), &plan.workspace.path);
@@ -138,7 +135,7 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
 }
 
 /// Whether another name can be used: this one was generated, and it is taken.
-fn gives_way(ctx: &Ctx, plan: &Plan) -> Result<bool> {
+fn can_choose_other_name(ctx: &Ctx, plan: &Plan) -> Result<bool> {
     Ok(!plan.name_is_chosen && ctx.registry().taken_names()?.contains(plan.name.as_str()))
 }
 
@@ -150,7 +147,7 @@ fn rename_plan(ctx: &Ctx, plan: &mut Plan) -> Result<()> {
         plan.workspace = workspace;
     }
     if plan.asked.follows_name() || plan.keeps_seed {
-        plan::aim(ctx, plan);
+        plan::set_target(ctx, plan);
     }
     Ok(())
 }
@@ -202,31 +199,34 @@ fn make(
     progress: &dyn CopyProgress,
 ) -> Result<Complete> {
     match plan.method {
-        Method::Copy => {
+        Method::Copy | Method::Translate => {
             // A worktree is made after the copy: flushing a file makes some file systems flush all that was written
             // before it, a whole worktree included.
-            let prepared = copy::prepare(ctx, ctx.adapter(plan.agent), plan, files);
-            if let Err(error) = prepared.and_then(|()| record_notes(ctx, files, operation, fork)) {
-                // Whatever is in the workspace's place is not ours to remove.
-                fork.created.workspace = None;
-                fork.created.notes.clear();
-                return Err(error);
-            }
+            let prepared = match plan.method {
+                Method::Translate => translate::prepare(ctx, plan, files).map(Some),
+                _ => copy::prepare(ctx, ctx.adapter(plan.agent), plan, files).map(|()| None),
+            };
+            let translated = prepared.and_then(|translated| {
+                record_notes(ctx, files, operation, fork)?;
+                Ok(translated)
+            });
+            let translated = match translated {
+                Ok(translated) => translated,
+                Err(error) => {
+                    // Whatever is in the workspace's place is not ours to remove.
+                    fork.created.workspace = None;
+                    fork.created.notes.clear();
+                    return Err(error);
+                }
+            };
             let made = create_workspace(ctx, plan, operation, fork, progress);
             let made = made.and_then(|()| files.put_in_place());
             let brought = files.brought();
             fork.created.notes.retain(|note| brought.contains(&note.path));
             made?;
             let made = NewSession { id: plan.id.clone(), path: plan.target.clone() };
-            Ok(Complete { made, turns: plan.turns, seed: None, receipt: None })
-        }
-        Method::Translate => {
-            let prepared = translate::prepare(ctx, plan, files);
-            let (receipt, turns) = prepared.inspect_err(|_| fork.created.workspace = None)?;
-            create_workspace(ctx, plan, operation, fork, progress)?;
-            files.put_in_place()?;
-            let made = NewSession { id: plan.id.clone(), path: plan.target.clone() };
-            Ok(Complete { made, turns, seed: None, receipt: Some(receipt) })
+            let turns = translated.as_ref().map_or(plan.turns, |(_, turns)| *turns);
+            Ok(Complete { made, turns, seed: None, receipt: translated.map(|(receipt, _)| receipt) })
         }
         Method::Native => {
             create_workspace(ctx, plan, operation, fork, progress)?;
@@ -273,7 +273,8 @@ fn record_notes(ctx: &Ctx, files: &Files, operation: i64, fork: &mut Forking) ->
 fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operation: i64) -> Result<()> {
     let Complete { made, turns, seed, receipt } = complete;
     let now = ctx.context().clock.now();
-    sync_transcript(&made.path).map_err(|source| FileError::Write { path: made.path.clone(), source })?;
+    // Agents don't flush what they write, and a fork that is registered must not lose its transcript in a power cut.
+    agents::sync_session(&made.path).map_err(|source| FileError::Write { path: made.path.clone(), source })?;
     let key = SessionKey { agent: plan.agent, id: made.id.clone(), path: made.path.clone() };
     let parent = Lineage {
         agent: plan.source.agent,
@@ -283,7 +284,7 @@ fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operati
     };
     let mut created = Created { session: Some(made.id.clone()), ..fork.created.clone() };
     // The transcript is the first: it shows whether the fork has grown.
-    created.files.retain(|path| *path != made.path && path.exists());
+    created.files.retain(|path| *path != made.path && agents::is_there(path));
     created.files.insert(0, made.path.clone());
     let fingerprint = growth::fingerprint(ctx, &made.id, &made.path);
     let effects = Effects::Fork(Forking { created, fingerprint, kept: fork.kept.clone(), ..Forking::default() });
@@ -307,12 +308,6 @@ fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operati
     moved::note_repository(ctx, &plan.workspace.path);
     ctx.back_up();
     Ok(())
-}
-
-/// Agents don't flush what they write, and a fork that is registered must not lose its transcript in a power cut.
-fn sync_transcript(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()?;
-    path.parent().map_or(Ok(()), private::sync_folder)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! clean up after a crash. The source is only read.
 
 pub(crate) mod apply;
+pub(crate) mod cache;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod empty;
@@ -36,6 +37,7 @@ use transcript::{Agent, SessionId, SessionName, SessionView};
 pub use crate::registry::SeedNote;
 pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
+pub use cache::{CacheOutlook, CacheState};
 pub use empty::EmptyClone;
 pub use new_worker::{NewWorker, NewWorktree, StartedWorker};
 pub use seed::SeedPlan;
@@ -62,6 +64,8 @@ pub struct Request {
     pub name: Option<SessionName>,
     /// The agent for the fork; `None` keeps the source's.
     pub agent: Option<Agent>,
+    /// The model for the fork; `None` keeps the one that the session is launched with.
+    pub model: Option<String>,
     /// The method; `None` lets tine choose one for the request.
     pub method: Option<Method>,
     /// The workspace of the fork.
@@ -94,6 +98,7 @@ impl Request {
             turns: None,
             name: None,
             agent: None,
+            model: None,
             method: None,
             workspace: Where::Same,
             carry: false,
@@ -129,7 +134,7 @@ pub enum Where {
 
 /// The requested workspace, kept so that it can be planned again under another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedWorkspace {
     /// The source's directory.
     pub own: PathBuf,
     /// The requested workspace.
@@ -138,7 +143,7 @@ pub(crate) struct Asked {
     pub carry: bool,
 }
 
-impl Asked {
+impl RequestedWorkspace {
     /// Whether the workspace is named after the fork.
     pub(crate) fn follows_name(&self) -> bool {
         match &self.workspace {
@@ -216,7 +221,7 @@ pub struct Plan {
     /// The session to fork.
     pub source: SessionView,
     /// What a scan found in its file, if the file is in history order.
-    pub(crate) known: Option<agents::Known>,
+    pub(crate) known: Option<agents::PlainScan>,
     /// The number of turns in the fork.
     pub turns: u32,
     /// Whether these are all turns.
@@ -232,7 +237,7 @@ pub struct Plan {
     /// The workspace.
     pub workspace: Workspace,
     /// The requested workspace.
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestedWorkspace,
     /// The launch profile, inherited from the source.
     pub profile: Profile,
     /// Launch options of the source's agent that the fork does not inherit.
@@ -257,6 +262,8 @@ pub struct Plan {
     pub model: Option<String>,
     /// The approximate number of tokens in the history.
     pub tokens: Option<u64>,
+    /// Whether the provider still has the history in its cache.
+    pub cache: CacheOutlook,
     /// The model's context window.
     pub context_window: Option<u64>,
     /// Where the size of the window comes from.

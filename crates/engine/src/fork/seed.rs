@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use agents::{HeadlessMessage, NewSession, Part};
-use transcript::seed::{Fit, Seed, SeedSizes, SeedSource, SeedWriter};
+use transcript::seed::{Fit, Seed, SeedSizes, SeedSource, SeedWriter, is_acknowledgement};
 use transcript::{Agent, BlockKind, SessionId};
 
 use super::{Plan, Request};
@@ -17,7 +17,6 @@ use crate::fork::{Error, Result};
 use crate::program;
 use crate::registry::SeedNote;
 use crate::registry::operations::Created;
-use crate::sessions::seeded::is_acknowledgement;
 
 /// The share of the window that a seed may fill; the rest is for the following turns.
 const SHARE_OF_WINDOW: f64 = 0.75;
@@ -79,7 +78,7 @@ pub(super) fn fork_by_seed(ctx: &Ctx, plan: &Plan, created: &mut Created) -> Res
     let seed = write_seed(ctx, plan)?;
     let (made, answer) = hand_over_seed(
         ctx,
-        &Handing {
+        &SeedHandover {
             agent: plan.agent,
             id: &plan.id,
             name: plan.name.as_str(),
@@ -94,8 +93,8 @@ pub(super) fn fork_by_seed(ctx: &Ctx, plan: &Plan, created: &mut Created) -> Res
 }
 
 /// Sends a seed to an agent. Returns the session that came of it, and the answer.
-pub(super) fn hand_over_seed(ctx: &Ctx, handing: &Handing<'_>) -> Result<(NewSession, String)> {
-    let Handing { agent, id, name, directory, mark, text } = *handing;
+pub(super) fn hand_over_seed(ctx: &Ctx, handing: &SeedHandover<'_>) -> Result<(NewSession, String)> {
+    let SeedHandover { agent, id, name, directory, mark, text } = *handing;
     let adapter = ctx.adapter(agent);
     let program = launch::marked_program(ctx, agent, mark)?;
     let id = adapter.accepts_ids().then_some(id);
@@ -162,7 +161,7 @@ pub(super) fn check_seed(ctx: &Ctx, agent: Agent, made: &NewSession, seed: &str)
 }
 
 /// A seed on its way to an agent.
-pub(super) struct Handing<'a> {
+pub(super) struct SeedHandover<'a> {
     pub agent: Agent,
     /// The session's id, where the agent takes one.
     pub id: &'a SessionId,

@@ -63,7 +63,7 @@ pub(crate) fn plan_start_in(
     let name = match name {
         Some(name) => {
             // The user probably wants to resume it.
-            if ctx.registry().named(&name)?.is_some_and(|row| row.key.path.exists()) {
+            if ctx.registry().named(&name)?.is_some_and(|row| agents::is_there(&row.key.path)) {
                 return Err(Error::AlreadyStarted(name));
             }
             free_names::check_name(ctx, &name)?;
@@ -191,7 +191,7 @@ fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<String> {
         }
     };
     if let Some(path) = ctx.adapter(start.agent).find_transcript(&said.id, &start.directory) {
-        ctx.registry().learn(&start.key, &said.id, &path)?;
+        ctx.registry().record_transcript(&start.key, &said.id, &path)?;
         ctx.adapter(start.agent)
             .set_title(Some(&program), &said.id, &path, start.name.as_str())
             .or_log("set the title of the session");

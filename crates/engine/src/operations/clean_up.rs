@@ -13,6 +13,7 @@ use crate::context::MARK;
 use crate::ctx::Ctx;
 use crate::operations::delete;
 use crate::operations::free_names;
+use crate::operations::restored;
 use crate::operations::undo;
 use crate::operations::unstarted;
 use crate::operations::{Error, Result};
@@ -41,7 +42,7 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
     let cut_off = ctx.registry().cut_off(ctx.context().clock.now())?;
     for (operation, process) in cut_off {
         // Of several concurrent runs, one cleans up.
-        if !ctx.registry().take_over(operation.id, &process)? {
+        if !ctx.registry().claim(operation.id, &process)? {
             continue;
         }
         let (id, what) = (operation.id, operation.what.clone());
@@ -54,7 +55,7 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
                     _ if is_being_undone => format!("`{what}` is still not undone: {error}"),
                     _ => format!("`{what}` was interrupted, and tine cannot clean up after it yet: {error}"),
                 });
-                ctx.registry().give_back(id, &process)?;
+                ctx.registry().release(id, &process)?;
             }
         }
     }
@@ -79,12 +80,17 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
             remove_cut_off(ctx, *id, created.clone(), None, &[])?
         }
         Effects::Forks => {
-            undo::take_back_parts(ctx, *id)?;
+            undo::undo_all_parts(ctx, *id)?;
             None
         }
         // An interrupted deletion did not happen.
         Effects::Delete(deletion) => {
             delete::restore(ctx, *id, deletion)?;
+            None
+        }
+        // Nor did an interrupted restoration.
+        Effects::Restore(restoration) => {
+            restored::put_back(ctx, restoration, false)?;
             None
         }
         // Nor did an interrupted rename.
@@ -126,7 +132,7 @@ fn remove_cut_off(
     remove_created(ctx, &created)?;
     ctx.registry().forget_made(&created.files)?;
     if let Some(session) = &created.session {
-        ctx.registry().forget_unbegun(session)?;
+        ctx.registry().forget_empty(session)?;
     }
     Ok(left)
 }
@@ -134,7 +140,9 @@ fn remove_cut_off(
 /// Removes everything that an operation created, if possible, and fails if something is left.
 pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     for path in &created.files {
-        directory::remove_tree(path).or_log(format_args!("remove {}", path.display()));
+        let removed =
+            agents::remove_rows(path).map(|is_done| if is_done { Ok(()) } else { directory::remove_tree(path) });
+        removed.and_then(|removed| removed).or_log(format_args!("remove {}", path.display()));
     }
     let removed = match &created.workspace {
         Some(CreatedWorkspace::Worktree(worktree)) => ctx.git().and_then(|git| git.remove(worktree)),
@@ -146,7 +154,7 @@ pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     };
     clear_away(ctx, created);
     removed?;
-    let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+    let is_there = |path: &&PathBuf| agents::is_there(path);
     created.files.iter().find(is_there).map_or(Ok(()), |left| Err(workspace::Error::StillThere(left.clone()).into()))
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Label {
 
 /// A folder in the trash that no recorded operation can restore.
 #[derive(Debug, Clone)]
-pub(crate) struct Stranded {
+pub(crate) struct StrandedTrash {
     pub folder: PathBuf,
     pub label: Label,
 }
@@ -70,11 +70,15 @@ pub(crate) fn make_trash_folder(ctx: &Ctx, folder: &Path, what: &str, deletion: 
 pub(crate) fn empty_trash(ctx: &Ctx, now: Timestamp) -> Result<()> {
     let operations = ctx.registry().operations()?;
     for Operation { id, at, state, effects, .. } in &operations {
-        let (OperationState::Done, Effects::Delete(deletion)) = (state, effects) else { continue };
-        if now.as_second() - at.as_second() <= KEPT_SECONDS {
+        if !state.is_done() || now.as_second() - at.as_second() <= KEPT_SECONDS {
             continue;
         }
-        for folder in folders_of(deletion) {
+        let folders: HashSet<&Path> = match effects {
+            Effects::Delete(deletion) => folders_of(deletion),
+            Effects::Restore(restoration) => HashSet::from([restoration.trash.as_path()]),
+            _ => continue,
+        };
+        for folder in folders {
             directory::remove_tree(folder).or_log(format_args!("remove {}", folder.display()));
         }
         ctx.registry().set_state(*id, &OperationState::Purged, None)?;
@@ -83,7 +87,7 @@ pub(crate) fn empty_trash(ctx: &Ctx, now: Timestamp) -> Result<()> {
 }
 
 /// Deletions in the trash that are missing from the log.
-pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<Stranded>> {
+pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<StrandedTrash>> {
     let entries = fs::read_dir(trash(ctx)).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     if folders.is_empty() {
@@ -103,14 +107,14 @@ pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<Stranded>> {
 }
 
 /// The restorable contents of a folder.
-fn labelled(ctx: &Ctx, folder: PathBuf) -> Option<Stranded> {
+fn labelled(ctx: &Ctx, folder: PathBuf) -> Option<StrandedTrash> {
     let own = &ctx.context().paths.registry;
     let label = fs::read(folder.join(LABEL)).ok().and_then(|text| serde_json::from_slice::<Label>(&text).ok());
     let label = label.or_else(|| guess_label(ctx, &folder))?;
     // Registries in the same folder share the trash.
     let is_anothers = label.registry != *own && label.registry.exists();
     let holds_some = label.effects.moved.iter().any(|moved| moved.to.symlink_metadata().is_ok());
-    (holds_some && !is_anothers).then_some(Stranded { folder, label })
+    (holds_some && !is_anothers).then_some(StrandedTrash { folder, label })
 }
 
 /// Reconstructs a missing label: the transcript contains its session and directory. Files from elsewhere stay in the

@@ -10,12 +10,12 @@ use transcript::Agent;
 use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::registry;
-use crate::registry::RegistryTrouble;
+use crate::registry::RegistryProblem;
 use crate::registry::SessionKey;
 use crate::sessions::catalog::Progress;
 use crate::sessions::project::Project;
 use crate::sessions::resolve::Selection;
-use crate::sessions::seeded::{FoldedSeed, KeptBlocks};
+use crate::sessions::seeded::{FoldedSeed, UnstartedBlocks};
 use crate::sessions::session::{Knowledge, Listing, Session};
 use crate::sessions::settle;
 use crate::sessions::{Error, Result};
@@ -75,7 +75,7 @@ pub(crate) fn survey(ctx: &Ctx, progress: &dyn Progress) -> Result<(crate::sessi
     let live = || ctx.adapters.iter().map(|adapter| (adapter.agent(), adapter.live())).collect();
     let known = Knowledge::new(&ctx.registry.borrow(), notes, live());
     let mut knowledge = match known {
-        Err(error @ registry::Error::Unusable { trouble: RegistryTrouble::Damaged, .. })
+        Err(error @ registry::Error::Unusable { trouble: RegistryProblem::Damaged, .. })
             if ctx.registry().is_kept() =>
         {
             ctx.do_without_registry(&error)?;
@@ -133,7 +133,7 @@ pub(crate) fn folded(ctx: &Ctx, session: &Session, blocks: Box<dyn Blocks>) -> R
 pub(crate) fn read_all(ctx: &Ctx, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
     let path = &session.view.path;
     if session.view.unstarted {
-        return Ok(Box::new(KeptBlocks::read(path)?));
+        return Ok(Box::new(UnstartedBlocks::read(path)?));
     }
     let adapter = ctx.adapter(session.view.agent);
     let known = session.details.known.as_ref();
@@ -166,14 +166,13 @@ pub(crate) fn last_used(ctx: &Ctx) -> Result<Option<SessionKey>> {
 /// A session file in a folder that is not the agent's.
 pub(crate) fn outside_session(ctx: &Ctx, path: &Path) -> Result<Session> {
     let unreadable = |source| FileError::Read { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
+    let stamp = agents::session_stamp(path).map_err(unreadable)?;
+    if !agents::is_session(path) {
         return Err(Error::NotASession(path.to_owned()));
     }
-    std::fs::File::open(path).map_err(unreadable)?;
+    agents::check_readable(path).map_err(unreadable)?;
     let agent = agents::agent_of_file(ctx.adapters(), path).ok_or_else(|| Error::NotASession(path.to_owned()))?;
     let summary = ctx.adapter(agent).scan(path);
-    let stamp = agents::stamp(&metadata);
     let registry = ctx.registry.borrow();
     let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
     Ok(knowledge.session(crate::sessions::catalog::Entry::fresh(summary, stamp)))
@@ -189,7 +188,7 @@ fn follow(ctx: &Ctx, catalog: &crate::sessions::catalog::Catalog) -> registry::R
         let mut same = catalog.with_id(key.agent, &key.id).map(|entry| &entry.summary.path);
         if let (Some(only), None) = (same.next(), same.next())
             && *only != key.path
-            && !key.path.exists()
+            && !agents::is_there(&key.path)
         {
             ctx.registry.borrow_mut().in_a_hurry(|registry| registry.move_session(key, only))?;
         }

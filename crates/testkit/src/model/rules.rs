@@ -47,7 +47,9 @@ impl Rules {
                 None => joined.push((role, blocks)),
             }
         }
-        self.check(joined.first().is_none_or(|(role, _)| *role == "user"), || "the first message is not the user's".into());
+        self.check(joined.first().is_none_or(|(role, _)| *role == "user"), || {
+            "the first message is not the user's".into()
+        });
         let mut open: Vec<String> = Vec::new();
         for (role, blocks) in joined {
             let mut calls = Vec::new();
@@ -67,7 +69,9 @@ impl Rules {
                         answered.insert(id.clone());
                         let is_text = |part: &Value| part["type"] == "text";
                         let only_text = block["content"].as_array().is_none_or(|parts| parts.iter().all(is_text));
-                        self.check(block["is_error"] != true || only_text, || format!("a picture in the failure of {id}"));
+                        self.check(block["is_error"] != true || only_text, || {
+                            format!("a picture in the failure of {id}")
+                        });
                     }
                     "thinking" => {
                         let signature = block["signature"].as_str().unwrap_or_default();
@@ -94,7 +98,9 @@ impl Rules {
                     self.check(id.len() <= 64, || format!("string too long: {id}"));
                     if kind == "function_call" {
                         let arguments = item["arguments"].as_str().map(serde_json::from_str::<Value>);
-                        self.check(arguments.is_some_and(|parsed| parsed.is_ok()), || format!("arguments of {id} are not JSON in a string"));
+                        self.check(arguments.is_some_and(|parsed| parsed.is_ok()), || {
+                            format!("arguments of {id} are not JSON in a string")
+                        });
                     }
                     open.insert(id);
                 }
@@ -129,7 +135,9 @@ impl Rules {
                 let is_legal = is_name(called, 64) && !called.starts_with(|c: char| c.is_ascii_digit() || c == '-');
                 self.check(is_legal, || format!("illegal name of a function: {called}"));
             }
-            self.check(responses == open, || format!("{} function responses for {} function calls", responses.len(), open.len()));
+            self.check(responses == open, || {
+                format!("{} function responses for {} function calls", responses.len(), open.len())
+            });
             open = calls;
         }
         self.check(open.is_empty(), || "function calls without responses".into());
@@ -150,7 +158,9 @@ impl Rules {
             for call in message["tool_calls"].as_array().into_iter().flatten() {
                 let id = self.call(&call["id"], &call["function"]["name"], 64);
                 let arguments = call["function"]["arguments"].as_str().map(serde_json::from_str::<Value>);
-                self.check(arguments.is_some_and(|parsed| parsed.is_ok()), || format!("arguments of {id} are not JSON in a string"));
+                self.check(arguments.is_some_and(|parsed| parsed.is_ok()), || {
+                    format!("arguments of {id} are not JSON in a string")
+                });
                 open.push(id);
             }
         }
@@ -162,7 +172,8 @@ impl Rules {
         let (id, name) = (string(id), string(name));
         self.check(is_name(&id, 256), || format!("illegal id of a call: {id:?}"));
         self.check(is_name(&name, longest), || format!("illegal name of a tool: {name:?}"));
-        self.check(self.ids.insert(id.clone()), || format!("the id {id} is used twice"));
+        let is_new = self.ids.insert(id.clone());
+        self.check(is_new, || format!("the id {id} is used twice"));
         id
     }
 }
@@ -193,12 +204,13 @@ mod tests {
     #[test]
     fn anthropic_wants_each_result_directly_after_its_call() {
         let call = |id: &str| json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "Bash", "input": {}}]});
-        let result = |id: &str, error: bool, content: Value| {
-            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "is_error": error, "content": content}]})
-        };
+        let result = |id: &str, error: bool, content: Value| json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "is_error": error, "content": content}]});
         let user = || json!({"role": "user", "content": "hello"});
         let messages = |messages: &[Value]| json!({ "messages": messages });
-        check(&messages(&[user(), call("a"), result("a", true, json!("no")), call("b"), result("b", false, json!(""))]), None);
+        check(
+            &messages(&[user(), call("a"), result("a", true, json!("no")), call("b"), result("b", false, json!(""))]),
+            None,
+        );
         check(&messages(&[user(), call("a"), user()]), Some("no result of a"));
         check(&messages(&[user(), result("a", false, json!(""))]), Some("unexpected result"));
         check(&messages(&[user(), call("a"), result("a", false, json!("")), call("a")]), Some("used twice"));
@@ -206,7 +218,10 @@ mod tests {
         check(&messages(&[user(), call("a"), result("a", true, json!([{"type": "image"}]))]), Some("picture"));
         check(&messages(&[json!({"role": "user", "content": " "})]), Some("blank"));
         check(&messages(&[json!({"role": "assistant", "content": "x"})]), Some("first message"));
-        check(&messages(&[user(), json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]})]), Some("signature"));
+        check(
+            &messages(&[user(), json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "x"}]})]),
+            Some("signature"),
+        );
     }
 
     #[test]
@@ -235,7 +250,8 @@ mod tests {
 
     #[test]
     fn chat_completions_want_a_message_for_each_call() {
-        let call = json!({"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "x", "arguments": "{}"}}]});
+        let call =
+            json!({"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "x", "arguments": "{}"}}]});
         let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": ""});
         let user = json!({"role": "user", "content": "x"});
         check(&json!({"messages": [user, call, result("a"), user]}), None);

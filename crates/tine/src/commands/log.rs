@@ -35,6 +35,7 @@ fn describe(desk: &Desk, effect: &Effect<'_>) -> String {
         Effect::Copy(copy) => format!("directory {}", path(copy)),
         Effect::Trash(1, first) => format!("{} in the trash", path(first)),
         Effect::Trash(count, first) => format!("{} and {} more in the trash", path(first), count - 1),
+        Effect::Restored(count, directory) => format!("{} in {}", ui::count(*count as u64, "file"), path(directory)),
         Effect::Renamed(Some(name)) => format!("previously {name}"),
         Effect::Renamed(None) => "previously unnamed".to_owned(),
     }
@@ -46,7 +47,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if args.json {
         writeln!(out, "{}", to_json_pretty(&log))?;
     } else if log.is_empty() {
-        ui::say("no changes yet");
+        ui::print_message("no changes yet");
     } else {
         for entry in &log {
             match entry {

@@ -242,7 +242,8 @@ fn a_list_of_sessions_that_is_there_gets_the_fork() {
 fn what_the_agent_cannot_fork_is_copied() {
     let world = World::new();
     let script = "#!/bin/sh\ncase \"$*\" in *--fork-session*) echo 'no such thing' >&2; exit 1;; esac\n\
-                  printf '{\"type\":\"result\",\"result\":\"%s\",\"session_id\":\"x\"}' \"$TINE_SESSION\"\n";
+                  printf '{\"type\":\"assistant\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"%s\"}]}}\\n' \"$TINE_SESSION\"\n\
+                  echo '{\"type\":\"result\",\"subtype\":\"success\",\"session_id\":\"x\"}'\n";
     world.sandbox.script("claude", script);
     let before = world.agents_files();
     let made = fork(&world, &[LOGIN, "--in", "headless", "--prompt", "hi"]);

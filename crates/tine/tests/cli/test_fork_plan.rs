@@ -127,9 +127,9 @@ fn a_long_session_was_said_not_to_fit_into_a_window_that_is_larger() {
 #[test]
 fn a_window_that_the_agent_reported_in_an_answer_was_not_used() {
     let world = World::new();
-    let result = json!({ "type": "result", "is_error": false, "result": "done", "session_id": ID,
+    let result = json!({ "type": "result", "subtype": "success", "is_error": false, "result": "done", "session_id": ID,
         "modelUsage": { "claude-opus-5-5": { "contextWindow": 500_000 }, "claude-haiku-5-5": { "contextWindow": 9 } } });
-    world.sandbox.script("claude", &format!("#!/bin/sh\ncat > /dev/null\necho '{result}'\n"));
+    world.sandbox.script("claude", &format!("#!/bin/sh\necho '{result}'\n"));
     let path = long(&world).write(&world.sandbox.claude_home());
     let window = || {
         let plan = plan(&world, &[ID]);

@@ -23,7 +23,7 @@ use transcript::{SessionId, SessionName};
 
 pub use effects::{
     Adoption, Cloning, Created, CreatedWorkspace, DeletedBranch, Deletion, Effects, Expected, Forking, KeptSeed, Moved,
-    NameChange, Note, Renaming, Stage,
+    NameChange, Note, Renaming, Restoration, RestoredFile, Stage,
 };
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{content_of, stamp_of};
@@ -228,7 +228,7 @@ impl Registry {
     }
 
     /// Takes over an operation of a process that has ended. Returns false if another process was quicker.
-    pub(crate) fn take_over(&mut self, id: i64, owner: &Owner) -> Result<bool> {
+    pub(crate) fn claim(&mut self, id: i64, owner: &Owner) -> Result<bool> {
         let query = "UPDATE operations SET process = ?3
                      WHERE id = ?1 AND state IN ('started', 'undoing') AND process = ?2";
         let own = Owner::current();
@@ -237,7 +237,7 @@ impl Registry {
     }
 
     /// Leaves an operation to the next run.
-    pub(crate) fn give_back(&mut self, id: i64, owner: &Owner) -> Result<()> {
+    pub(crate) fn release(&mut self, id: i64, owner: &Owner) -> Result<()> {
         let query = "UPDATE operations SET process = ?2 WHERE id = ?1";
         self.write(|transaction| transaction.execute(query, params![id, owner.as_str()])).map(drop)
     }

@@ -8,7 +8,7 @@ use transcript::SessionName;
 use transcript::translate::Receipt;
 
 use super::Effects;
-use crate::registry::events::Happened;
+use crate::registry::events::UnrecordedEvent;
 use crate::registry::translations::record_receipt;
 use crate::registry::{Lineage, Profile, Registry, Result, SeedNote, SessionKey};
 
@@ -94,7 +94,7 @@ impl Registry {
                     now.as_millisecond()
                 ],
             )?;
-            let event = Happened { kind: "forked", agent: key.agent, id: &key.id, name: Some(name), parent: Some(parent) };
+            let event = UnrecordedEvent { kind: "forked", agent: key.agent, id: &key.id, name: Some(name), parent: Some(parent) };
             event.record(transaction, now)?;
             if *begins_alike {
                 transaction.execute(

@@ -11,12 +11,13 @@ use agents::Holder;
 use diagnostics::OrLog;
 use transcript::State;
 
-use super::PAUSE;
 use super::send::Target;
+use super::{ENDS_WITHIN, PAUSE};
 use crate::context::Context;
 use crate::ctx::Ctx;
 use crate::private;
 use crate::run::{Error, Result};
+use crate::sessions::refresh::refresh;
 use crate::sessions::session::Session;
 
 /// The workers that are about to send a message to a session.
@@ -100,10 +101,21 @@ pub(crate) fn is_headless(ctx: &Ctx, session: &Session) -> bool {
     arguments.is_some_and(|arguments| agents::about(session.view.agent).options.is_headless(&arguments))
 }
 
+/// Waits for the end of an agent that has answered without a terminal. Its tine may have been killed, so that nothing
+/// else waits for it. The agent of a chat in the workbench stays.
+pub(super) fn wait_for_end_of_headless(ctx: &Ctx, mut session: Session) -> Result<Session> {
+    let begun = Instant::now();
+    while session.live.is_some() && is_headless(ctx, &session) && begun.elapsed() < ENDS_WITHIN {
+        ctx.pause(PAUSE)?;
+        session = refresh(ctx, &session)?;
+    }
+    Ok(session)
+}
+
 fn lock_file(ctx: &Ctx, target: &Target) -> PathBuf {
     let name = match target {
         Target::Session(session) => format!("{}-{}", session.view.agent, session.view.id),
-        Target::Unbegun(name) => format!("name-{name}"),
+        Target::EmptySession(name) => format!("name-{name}"),
     };
     ctx.context().paths.cache.join("locks").join(name)
 }
@@ -118,7 +130,7 @@ pub(super) fn lock_for(ctx: &Ctx, target: &Target, timeout: Option<Duration>) ->
     };
     let queue = match target {
         Target::Session(session) => Some(Queue::of(ctx.context(), session)),
-        Target::Unbegun(_) => None,
+        Target::EmptySession(_) => None,
     };
     let begun = Instant::now();
     loop {

@@ -5,14 +5,13 @@
 //! `stat`.
 
 use std::collections::HashMap;
-use std::fs;
 use std::hash::BuildHasherDefault;
 use std::path::{Path, PathBuf};
 
 use agents::Adapter;
 use serde::{Deserialize, Serialize};
 
-use crate::search::query::words::Same;
+use crate::search::query::words::IdentityHasher;
 
 /// Subagents are not checked if their session was last written this long before the newest session: a day, in
 /// nanoseconds. No subagent works that long without a report to its session.
@@ -30,7 +29,7 @@ pub(crate) struct Subagent {
 }
 
 /// The subagents of sessions, by [`crate::sessions::catalog::file_key`].
-pub(crate) type Subagents = HashMap<u64, Vec<Subagent>, BuildHasherDefault<Same>>;
+pub(crate) type Subagents = HashMap<u64, Vec<Subagent>, BuildHasherDefault<IdentityHasher>>;
 
 /// What has become of a session's subagents since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,6 +70,6 @@ pub(crate) fn change(helpers: &[Subagent], modified: i64, newest: i64) -> Subage
 }
 
 fn stamp(path: &Path) -> Option<(u64, i64)> {
-    let stamp = agents::stamp(&fs::metadata(path).ok()?);
+    let stamp = agents::session_stamp(path).ok()?;
     Some((stamp.size, stamp.modified))
 }
