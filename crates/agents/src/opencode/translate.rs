@@ -122,18 +122,18 @@ impl Rows<'_> {
             MessageKind::User { text, pictures } => {
                 let id = self.prompt()?;
                 if !text.is_empty() {
-                    self.part(&id, json!({"type": "text", "text": text}))?;
+                    self.part(&id, &json!({"type": "text", "text": text}))?;
                 }
-                pictures.iter().enumerate().try_for_each(|(index, picture)| self.part(&id, file(picture, index)))
+                pictures.iter().enumerate().try_for_each(|(index, picture)| self.part(&id, &file(picture, index)))
             }
             MessageKind::Summary(text) => {
                 let id = self.prompt()?;
-                self.part(&id, json!({"type": "compaction", "auto": false}))?;
+                self.part(&id, &json!({"type": "compaction", "auto": false}))?;
                 self.time += 1;
                 let answer = self.assistant(
                     json!({"mode": "compaction", "agent": "compaction", "summary": true, "finish": "stop"}),
                 )?;
-                self.part(&answer, json!({"type": "text", "text": text}))
+                self.part(&answer, &json!({"type": "text", "text": text}))
             }
             MessageKind::Assistant { steps, .. } => {
                 self.answer = Some(steps);
@@ -176,20 +176,20 @@ impl Rows<'_> {
         let Some(steps) = self.answer.take() else { return Ok(()) };
         let reason = if results.is_empty() { "stop" } else { "tool-calls" };
         let id = self.assistant(json!({ "finish": reason }))?;
-        self.part(&id, json!({"type": "step-start"}))?;
+        self.part(&id, &json!({"type": "step-start"}))?;
         for step in steps {
             match step {
                 Step::Text(text) => {
                     let time = json!({"start": self.time, "end": self.time});
-                    self.part(&id, json!({"type": "text", "text": text, "time": time}))?;
+                    self.part(&id, &json!({"type": "text", "text": text, "time": time}))?;
                 }
                 Step::Call(call) => {
                     let state = self.state(&id, &call, results.iter().find(|result| result.id == call.id));
-                    self.part(&id, json!({"type": "tool", "tool": call.name, "callID": call.id, "state": state}))?;
+                    self.part(&id, &json!({"type": "tool", "tool": call.name, "callID": call.id, "state": state}))?;
                 }
             }
         }
-        self.part(&id, json!({"type": "step-finish", "reason": reason, "tokens": tokens(), "cost": 0}))
+        self.part(&id, &json!({"type": "step-finish", "reason": reason, "tokens": tokens(), "cost": 0}))
     }
 
     fn state(&mut self, message: &str, call: &ToolCall, result: Option<&CallResult>) -> Value {
@@ -228,7 +228,7 @@ impl Rows<'_> {
         self.row("message", row)
     }
 
-    fn part(&mut self, message: &str, data: Value) -> io::Result<()> {
+    fn part(&mut self, message: &str, data: &Value) -> io::Result<()> {
         let (session, time) = (&self.request.id, self.time);
         let row = json!({
             "id": self.id("prt"), "message_id": message, "session_id": session, "time_created": time, "time_updated": time,
