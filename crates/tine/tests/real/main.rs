@@ -20,4 +20,5 @@ mod pane_input;
 mod panes;
 mod qmd;
 mod setup;
+mod translate;
 mod workbench;
