@@ -121,11 +121,11 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: &'a str,
-        output: OutputContent<'a>,
+        output: ResultOutput<'a>,
     },
     CustomToolCallOutput {
         call_id: &'a str,
-        output: OutputContent<'a>,
+        output: ResultOutput<'a>,
     },
 }
 
@@ -139,7 +139,7 @@ enum Element<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum OutputContent<'a> {
+enum ResultOutput<'a> {
     Text(&'a str),
     Elements(Vec<Element<'a>>),
 }
@@ -223,11 +223,11 @@ impl Rollout<'_> {
         let called = self.calls.iter().position(|(id, _)| *id == result.id).map(|at| self.calls.swap_remove(at).1);
         let text = output_text(result);
         let output = match result.pictures.as_slice() {
-            [] if !is_mistaken_output(result) => OutputContent::Text(&text),
+            [] if !is_mistaken_output(result) => ResultOutput::Text(&text),
             pictures => {
                 let text = (!text.is_empty()).then_some(Element::InputText { text: &text });
                 let images = pictures.iter().map(|picture| image(&picture.media_type, &picture.data));
-                OutputContent::Elements(text.into_iter().chain(images).collect())
+                ResultOutput::Elements(text.into_iter().chain(images).collect())
             }
         };
         let call_id = result.id.as_str();

@@ -156,7 +156,11 @@ fn a_session_continues_in_every_other_agent() {
             }
             // A copy of what was translated is a session like any other.
             let name = format!("{from}-{to}-whole");
-            let again = tine(&sandbox, &world.project, &["fork", &name, &format!("{name}-again"), "--method", "copy", "--json"]);
+            let again = tine(
+                &sandbox,
+                &world.project,
+                &["fork", &name, &format!("{name}-again"), "--method", "copy", "--json"],
+            );
             assert!(again.contains("\"copy\""), "{again}");
         }
         assert_eq!(std::fs::read(file.as_str().expect("a path")).expect("the source"), before, "{from}");
