@@ -20,6 +20,7 @@ mod message;
 mod openai;
 mod reply;
 mod request;
+mod rules;
 mod server;
 mod shared;
 
@@ -33,6 +34,7 @@ use std::time::Duration;
 pub use message::{Block, Message};
 pub use reply::{Gate, Reply, Usage};
 pub use request::{Api, Kind, Request};
+pub use rules::broken_rule;
 pub use shared::Progress;
 
 use shared::Shared;
