@@ -2,7 +2,7 @@
 
 use transcript::Agent;
 
-use crate::adapter::{Adapter, Surroundings};
+use crate::adapter::{Adapter, AgentEnvironment};
 use crate::options::LaunchOptions;
 use crate::{claude, codex, gemini};
 
@@ -10,7 +10,7 @@ use crate::{claude, codex, gemini};
 #[derive(Debug)]
 pub struct About {
     /// Opens the agent's files.
-    pub(crate) open: fn(&Surroundings) -> Box<dyn Adapter>,
+    pub(crate) open: fn(&AgentEnvironment) -> Box<dyn Adapter>,
     /// The oldest version that tine is known to work with.
     pub oldest_version: &'static str,
     /// The agent's command line.

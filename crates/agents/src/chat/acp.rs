@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use transcript::{BlockKind, SessionId};
 
 use super::{
-    Action, AgentRequest, Always, Answer, Ask, ChatEvent, ChatOrder, ChatSession, ModelChoice, Offer, Prompt, Protocol,
-    Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
+    Action, AgentRequest, Always, Answer, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession, ModelChoice,
+    Prompt, Protocol, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
 };
 
 /// The version of the protocol.
@@ -46,7 +46,7 @@ pub(crate) struct AcpChat {
     growing: Option<(StreamPart, String)>,
     /// Calls that have begun, with their names.
     calls: HashMap<String, String>,
-    offer: Offer,
+    offer: ChatCapabilities,
 }
 
 /// What one of our requests was for.
@@ -73,7 +73,7 @@ impl AcpChat {
             asked: HashMap::new(),
             growing: None,
             calls: HashMap::new(),
-            offer: Offer::default(),
+            offer: ChatCapabilities::default(),
         }
     }
 

@@ -20,7 +20,7 @@ use super::scan::summary_of;
 use crate::copy::{Copied, CopyRequest, ReadBack};
 use crate::fields::Raw;
 use crate::files::{fingerprint, open_regular};
-use crate::follow::Growing;
+use crate::follow::FileGrowth;
 use crate::seal::Seal;
 
 /// How much of a long message is processed at once.
@@ -54,7 +54,7 @@ pub(super) fn copy(source: &Path, order: &CopyRequest, out: &mut dyn Write) -> i
 }
 
 /// Reads a copy back from `path`, where it may still be growing.
-pub(super) fn read_back(path: &Path, order: &CopyRequest, growing: Option<&Growing>) -> io::Result<ReadBack> {
+pub(super) fn read_back(path: &Path, order: &CopyRequest, growing: Option<&FileGrowth>) -> io::Result<ReadBack> {
     let history = History::of_copy(path, growing)?;
     let mut seal = Seal::default();
     let (mut file, mut buffer) = (File::open(path)?, Vec::new());

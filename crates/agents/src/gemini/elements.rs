@@ -35,7 +35,7 @@ struct Walk {
 }
 
 impl Walk {
-    /// Takes the next byte; false at the end of the array.
+    /// OptionValue the next byte; false at the end of the array.
     fn byte(&mut self, byte: u8) -> bool {
         let at = self.at;
         self.at += 1;

@@ -16,10 +16,10 @@ use transcript::{DefectKind, Defects};
 use super::elements::elements;
 use super::message::{self, Kind, Message, answered_call, parts};
 use super::meta::Meta;
-use crate::blocks::{Means, read_ahead};
+use crate::blocks::{ReadOptions, read_ahead};
 use crate::fields::{Fields, Raw};
 use crate::files::{fingerprint, open_regular};
-use crate::follow::{Following, Growing};
+use crate::follow::{FileGrowth, Following};
 use crate::huge::{LongField, fields_of};
 use crate::lines::{LONGEST, Line};
 
@@ -59,15 +59,15 @@ impl History {
             return History::of_old(path, file);
         }
         let size = file.metadata()?.len();
-        History::replay(path, file, Means::for_size(size))
+        History::replay(path, file, ReadOptions::for_size(size))
     }
 
     /// Replays a copy that may still be written.
-    pub(super) fn of_copy(path: &Path, growing: Option<&Growing>) -> io::Result<Self> {
-        History::replay(path, Following::open(path, growing)?, Means::for_size(0))
+    pub(super) fn of_copy(path: &Path, growing: Option<&FileGrowth>) -> io::Result<Self> {
+        History::replay(path, Following::open(path, growing)?, ReadOptions::for_size(0))
     }
 
-    fn replay<R: Read + Send>(path: &Path, source: R, means: Means) -> io::Result<Self> {
+    fn replay<R: Read + Send>(path: &Path, source: R, means: ReadOptions) -> io::Result<Self> {
         let mut history = History::default();
         let mut is_blank = true;
         let read = read_ahead(source, u64::MAX, means, |line| {
@@ -131,7 +131,7 @@ impl History {
         Ok(())
     }
 
-    /// Takes a change of the metadata. One that lists messages replaces all, unless it is the first line of a file.
+    /// OptionValue a change of the metadata. One that lists messages replaces all, unless it is the first line of a file.
     fn change(&mut self, change: Raw<'_>, offset: u64, replaces: bool) {
         self.records += 1;
         for (key, value) in change.fields() {

@@ -22,7 +22,7 @@ pub(super) struct Meta {
 }
 
 impl Meta {
-    /// Takes one field of the first line or of a change.
+    /// OptionValue one field of the first line or of a change.
     pub(super) fn take(&mut self, key: &[u8], value: Raw<'_>) {
         let text = || value.string().map(|text| text.into_owned());
         let time = || text().and_then(|text| text.parse().ok());

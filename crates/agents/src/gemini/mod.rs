@@ -29,11 +29,11 @@ use transcript::Agent;
 
 use self::home::Home;
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Gemini CLI.
 pub(crate) static ABOUT: About = About {
-    open: |surroundings| Box::new(Gemini::new(surroundings)),
+    open: |environment| Box::new(Gemini::new(environment)),
     oldest_version: "0.61.0",
     options: options::LAUNCH_OPTIONS,
     transcripts: "~/.gemini/tmp/PROJECT/chats",
@@ -68,9 +68,9 @@ pub struct Gemini {
 
 impl Gemini {
     /// Finds the folder: `.gemini` in `GEMINI_CLI_HOME`, else in the home directory.
-    pub fn new(surroundings: &Surroundings) -> Self {
-        let parent = surroundings.moved_home(Agent::Gemini).unwrap_or(&surroundings.home);
-        Gemini { home: Home::new(parent.join(".gemini")), proc: surroundings.proc.clone() }
+    pub fn new(environment: &AgentEnvironment) -> Self {
+        let parent = environment.moved_home(Agent::Gemini).unwrap_or(&environment.home);
+        Gemini { home: Home::new(parent.join(".gemini")), proc: environment.proc.clone() }
     }
 }
 

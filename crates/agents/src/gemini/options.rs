@@ -2,9 +2,9 @@
 
 use crate::options::Choice::{Directory, Fork, NewId, Resume};
 use crate::options::LaunchOptions;
+use crate::options::OptionValue::{MaybeValue, Nothing, Value, Values};
 use crate::options::Role::{File, Kept, Once, Session};
-use crate::options::Takes::{MaybeValue, Nothing, Value, Values};
-use crate::options::{Role, Takes};
+use crate::options::{OptionValue, Role};
 
 /// What tine has to know about it.
 pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
@@ -18,7 +18,7 @@ pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
 };
 
 /// Gemini CLI 0.61.0.
-const OPTIONS: &[(&str, Takes, Role)] = &[
+const OPTIONS: &[(&str, OptionValue, Role)] = &[
     ("-r --resume", MaybeValue, Session(Resume)),
     ("--session-file", Value, Session(Fork)),
     ("--session-id", Value, Session(NewId)),

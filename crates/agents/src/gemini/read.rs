@@ -270,7 +270,7 @@ impl GeminiBlocks {
         self.queue.push_back(Block { turn: self.turn, depth: self.depth, at, message, kind });
     }
 
-    /// Takes the blocks of a subagent that is being read.
+    /// OptionValue the blocks of a subagent that is being read.
     fn next_nested(&mut self) -> Option<Block> {
         let nested = self.nested.as_mut()?;
         let block = nested.next_block();

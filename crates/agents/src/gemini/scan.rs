@@ -55,7 +55,7 @@ pub(super) fn summary_of(path: &Path, place: &Path, history: &History) -> Summar
     summary
 }
 
-/// Takes the title from the first prompt, and the rest from the last answers.
+/// OptionValue the title from the first prompt, and the rest from the last answers.
 fn read_messages(file: &mut File, history: &History, summary: &mut Summary) {
     let mut buffer = Vec::new();
     let mut message = |entry: &Entry, see: &mut dyn FnMut(&Message<'_>)| {

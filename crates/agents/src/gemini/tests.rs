@@ -8,7 +8,7 @@ use testkit::build::{GeminiSession, Turn};
 use transcript::{Block, BlockKind, DefectKind, Summary};
 
 use super::Gemini;
-use crate::{Adapter, Surroundings, Transcripts};
+use crate::{Adapter, AgentEnvironment, Transcripts};
 
 const ID: &str = "1f3a2b4c-0000-4000-8000-000000000001";
 
@@ -20,7 +20,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let gemini = Gemini::new(&Surroundings { home: folder.path().to_owned(), ..Surroundings::default() });
+        let gemini = Gemini::new(&AgentEnvironment { home: folder.path().to_owned(), ..AgentEnvironment::default() });
         World { folder, gemini }
     }
 

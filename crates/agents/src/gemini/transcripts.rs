@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use transcript::{SessionId, Summary};
 
 use super::{Gemini, history, home, read, scan, subagents};
-use crate::{Blocks, Discovery, Known, Notes, Part, Raw, Transcripts};
+use crate::{Blocks, Discovery, Notes, Part, PlainScan, Raw, Transcripts};
 
 impl Transcripts for Gemini {
     fn home(&self) -> &Path {
@@ -33,7 +33,7 @@ impl Transcripts for Gemini {
         scan::scan(path)
     }
 
-    fn read_part(&self, path: &Path, part: &Part, _known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+    fn read_part(&self, path: &Path, part: &Part, _known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>> {
         Ok(Box::new(read::open(path, part)?))
     }
 

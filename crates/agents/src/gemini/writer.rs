@@ -9,7 +9,7 @@ use transcript::{SessionId, Summary};
 
 use super::home::{PROJECT_ROOT, root_of};
 use super::{Gemini, copy, subagents, title};
-use crate::{Copied, CopyRequest, Growing, Known, Program, ReadBack, SideFile, TitleChange, Writer};
+use crate::{Copied, CopyRequest, FileGrowth, PlainScan, Program, ReadBack, SideFile, TitleChange, Writer};
 
 impl Writer for Gemini {
     fn path_for(&self, id: &SessionId, cwd: &Path, now: Timestamp) -> PathBuf {
@@ -20,13 +20,13 @@ impl Writer for Gemini {
         &self,
         source: &Path,
         request: &CopyRequest,
-        _known: Option<&Known>,
+        _known: Option<&PlainScan>,
         out: &mut dyn io::Write,
     ) -> io::Result<Copied> {
         copy::copy(source, request, out)
     }
 
-    fn read_back(&self, path: &Path, _source: &Path, request: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
+    fn read_back(&self, path: &Path, _source: &Path, request: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
         copy::read_back(path, request, growing).unwrap_or_else(|error| ReadBack {
             summary: Summary::new(transcript::Agent::Gemini, request.id.clone(), request.target.clone()),
             bytes: 0,
