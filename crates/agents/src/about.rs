@@ -4,7 +4,8 @@ use transcript::Agent;
 
 use crate::adapter::{Adapter, AgentEnvironment};
 use crate::options::LaunchOptions;
-use crate::{claude, codex, gemini};
+use crate::storage::RowStorage;
+use crate::{claude, codex, gemini, opencode};
 
 /// The facts about an agent that hold on every machine.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct About {
     /// Whether the parent that a session names is always the direct one. Otherwise a fork of a fork may have inherited
     /// the name of an earlier ancestor.
     pub names_direct_parent: bool,
+    /// How its sessions are stored, if they are rows of a database and not files.
+    pub rows: Option<&'static RowStorage>,
 }
 
 /// The environment variables that concern an agent.
@@ -74,6 +77,7 @@ pub fn about(agent: Agent) -> &'static About {
     match agent {
         Agent::Claude => &claude::ABOUT,
         Agent::Codex => &codex::ABOUT,
+        Agent::OpenCode => &opencode::ABOUT,
         Agent::Gemini => &gemini::ABOUT,
     }
 }
@@ -108,6 +112,10 @@ mod tests {
         check("CODEX_THREAD_ID", true);
         check("CLAUDE_CONFIG_DIR", false);
         check("CODEX_HOME", false);
+        check("OPENCODE", true);
+        check("OPENCODE_PID", true);
+        check("OPENCODE_DB", false);
+        check("XDG_DATA_HOME", false);
         check("CLAUDE_CODE_TMPDIR", false);
         check("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", false);
         check("CLAUDE_CODE_MAX_OUTPUT_TOKENS", false);

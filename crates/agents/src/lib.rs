@@ -1,12 +1,13 @@
 //! Everything specific to one agent, in one folder each: where its sessions are, how they are read and written, how its
 //! program is started, and how to find out from outside whether it is idle or busy.
 //!
-//! An agent implements five traits, which together make it an [`Adapter`]:
+//! An agent implements six traits, which together make it an [`Adapter`]:
 //!
 //! | trait | what it covers |
 //! |---|---|
 //! | [`Transcripts`] | finding and reading sessions |
 //! | [`Writer`] | copies of sessions, titles, the agent's own lists |
+//! | [`Translation`] | another agent's conversation in the agent's format |
 //! | [`Launch`] | commands, options, ids, context windows |
 //! | [`LiveState`] | open sessions, screens, input |
 //! | [`Setup`] | hooks, the MCP server, plugins |
@@ -19,11 +20,13 @@ pub mod chat;
 pub mod claude;
 pub mod codex;
 pub mod gemini;
+pub mod opencode;
 
 mod launch;
 mod live;
 mod setup;
 mod transcripts;
+mod translate;
 mod writer;
 
 mod blocks;
@@ -40,6 +43,7 @@ mod program;
 mod rewrite;
 mod seal;
 mod share;
+mod storage;
 mod title;
 
 pub use about::{About, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
@@ -63,8 +67,16 @@ pub use setup::{
     BY_NAME, EditedHooks, HookEntry, HookEvent, HookMoves, HookSwitch, HookTrust, Plugin, PluginFiles, PluginTraces,
     Problem, Scope, SeenHook, SeenHooks, ServerEntry, Setup, TextEdit,
 };
+pub use storage::{
+    RowStorage, beside, check_readable, digest_of_rows, folder_of, is_session, is_there, remove_rows, rename,
+    rows_hold_all_of, session_stamp, sync_session,
+};
 pub use title::{TitleChange, TitleMark};
 pub use transcripts::{
-    Blocks, Branch, Client, Discovery, Notes, Part, PlainScan, SessionFile, Stamp, Transcripts, TurnStart,
+    Blocks, Branch, Client, Discovery, Notes, Part, PlainScan, PromptCache, SessionFile, Stamp, Transcripts, TurnStart,
+};
+pub use translate::{
+    Messages, Translation, TranslationOptions, TranslationRequest, TranslationSurvey, Written, compare_translation,
+    survey_translation, write_translation,
 };
 pub use writer::Writer;

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use transcript::{Block, Defects, ParentPointer, SessionId, Summary, TokenUse};
 
@@ -20,6 +21,15 @@ pub enum Client {
     Headless,
     /// A program that talks to the agent's server.
     Program,
+}
+
+/// The provider's cache of what an agent sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptCache {
+    /// How long it is kept after its last use.
+    pub kept_for: Duration,
+    /// Whether a fork in another directory begins with the same instructions, and so can use it.
+    pub across_directories: bool,
 }
 
 /// An agent's session files, read from outside.
@@ -52,6 +62,10 @@ pub trait Transcripts {
     /// Lists the branches of a session that are not its history, newest first. Each costs a pass over the whole file.
     fn branches(&self, _path: &Path) -> io::Result<Vec<Branch>> {
         Ok(Vec::new())
+    }
+    /// How long the provider keeps a session's history in its cache, if a fork can use it.
+    fn prompt_cache(&self, _path: &Path, _version: Option<&str>) -> Option<PromptCache> {
+        None
     }
     /// Lists the ids and transcripts of subagents in separate files. They may grow while the session's own transcript
     /// does not.

@@ -5,8 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-pub(crate) use agents::sync_folder;
-use diagnostics::OrLog;
+pub(crate) use agents::{rename, sync_folder};
 
 /// Creates a folder that only its owner can read, and its parents.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
@@ -41,17 +40,6 @@ pub(crate) fn open_file(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
-}
-
-/// Renames a file or a folder, and returns when the new name is on the disk. The contents must be there already.
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)?;
-    // It has its new name now, so an error here must not look as if it had not.
-    let folders = [to.parent(), from.parent().filter(|folder| Some(*folder) != to.parent())];
-    for folder in folders.into_iter().flatten() {
-        sync_folder(folder).or_log(format_args!("sync {}", folder.display()));
-    }
-    Ok(())
 }
 
 /// Copies a file, and returns when the copy is on the disk.

@@ -75,6 +75,11 @@ impl Sandbox {
         self.home().join(".codex")
     }
 
+    /// OpenCode's folder for data.
+    pub fn opencode_data(&self) -> PathBuf {
+        self.root().join("data/opencode")
+    }
+
     /// Temporary files of the programs that run in it.
     pub fn tmp(&self) -> PathBuf {
         self.root().join("tmp")

@@ -105,7 +105,7 @@ fn turn_candidates(spec: &str) -> Vec<CompletionCandidate> {
     let session = selection.session;
     let first = session.view.turns.saturating_sub(MOST as u32) + 1;
     let mut prompts = vec![String::new(); (session.view.turns + 1 - first) as usize];
-    let is_short = std::fs::metadata(&session.view.path).is_ok_and(|metadata| metadata.len() <= LARGEST_READ);
+    let is_short = engine::session_stamp(&session.view.path).is_ok_and(|stamp| stamp.size <= LARGEST_READ);
     if let Some(mut blocks) = is_short.then(|| tine.read(&session, None, SeedText::Folded).ok()).flatten() {
         while let Some(block) = blocks.next_block() {
             let at = block.turn.checked_sub(first).map(|at| at as usize);

@@ -182,7 +182,7 @@ impl AcpChat {
         self.is_running = false;
         let mut received = Received { events: self.grown().into_iter().collect(), lines: Vec::new() };
         received.events.extend(self.asked.drain().map(|(id, _)| ChatEvent::Withdrawn(id)));
-        received.events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: None }));
+        received.events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: None, windows: Vec::new() }));
         self.next_prompt(&mut received);
         received
     }
@@ -333,6 +333,10 @@ impl AcpChat {
 }
 
 impl Protocol for AcpChat {
+    fn is_attended(&self) -> bool {
+        self.order.is_attended
+    }
+
     fn arguments(&self) -> Vec<String> {
         let mut words = self.order.options.clone();
         for (option, value) in [(self.agent.model, &self.order.model), (self.agent.mode, &self.order.mode)] {

@@ -29,6 +29,7 @@ mod summaries;
 mod title;
 mod tool_result;
 mod transcripts;
+mod translate;
 mod windows;
 mod words;
 mod writer;
@@ -79,6 +80,7 @@ pub(crate) static ABOUT: About = About {
     },
     // `--fork-session` of a fork keeps the pointer of the fork.
     names_direct_parent: false,
+    rows: None,
 };
 
 /// Claude Code's files.

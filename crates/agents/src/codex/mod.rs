@@ -15,12 +15,14 @@ mod options;
 mod read;
 mod record;
 mod scan;
+mod settings;
 pub(crate) mod setup;
 mod source;
 mod subagents;
 mod title;
 mod tools;
 mod transcripts;
+mod translate;
 mod trust;
 mod turns;
 mod windows;
@@ -62,6 +64,7 @@ pub(crate) static ABOUT: About = About {
     mcp: McpMeta { session: &["threadId", "sessionId"], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: true },
     names_direct_parent: true,
+    rows: None,
 };
 
 /// Codex's files.

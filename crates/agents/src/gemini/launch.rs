@@ -73,8 +73,8 @@ impl Launch for Gemini {
         reply
     }
 
-    fn chat(&self, order: ChatOrder) -> Box<dyn Protocol> {
-        Box::new(AcpChat::new(&GEMINI, order))
+    fn chat(&self, _program: &Program, order: ChatOrder) -> Result<Box<dyn Protocol>, ProgramError> {
+        Ok(Box::new(AcpChat::new(&GEMINI, order)))
     }
 
     fn context_window(&self, model: Option<&str>, _version: Option<&str>) -> u64 {

@@ -17,6 +17,7 @@ mod sha256;
 mod subagents;
 mod title;
 mod transcripts;
+mod translate;
 mod windows;
 mod writer;
 
@@ -33,7 +34,7 @@ use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Gemini CLI.
 pub(crate) static ABOUT: About = About {
-    open: |environment| Box::new(Gemini::new(environment)),
+    open: |surroundings| Box::new(Gemini::new(surroundings)),
     oldest_version: "0.61.0",
     options: options::LAUNCH_OPTIONS,
     transcripts: "~/.gemini/tmp/PROJECT/chats",
@@ -57,6 +58,7 @@ pub(crate) static ABOUT: About = About {
     mcp: McpMeta { session: &[], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: false },
     names_direct_parent: true,
+    rows: None,
 };
 
 /// Gemini CLI's files.
@@ -68,9 +70,9 @@ pub struct Gemini {
 
 impl Gemini {
     /// Finds the folder: `.gemini` in `GEMINI_CLI_HOME`, else in the home directory.
-    pub fn new(environment: &AgentEnvironment) -> Self {
-        let parent = environment.moved_home(Agent::Gemini).unwrap_or(&environment.home);
-        Gemini { home: Home::new(parent.join(".gemini")), proc: environment.proc.clone() }
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
+        let parent = surroundings.moved_home(Agent::Gemini).unwrap_or(&surroundings.home);
+        Gemini { home: Home::new(parent.join(".gemini")), proc: surroundings.proc.clone() }
     }
 }
 

@@ -10,7 +10,7 @@ use agents::{Adapter, CopyRequest, SideFile, write_copy};
 use jiff::Timestamp;
 use transcript::{Agent, DefectKind, Summary};
 
-use super::Plan;
+use super::{Method, Plan};
 use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::fork::{Error, Result};
@@ -25,10 +25,9 @@ use crate::workspace::directory;
 pub(super) fn prepare(ctx: &Ctx, adapter: &dyn Adapter, plan: &Plan, files: &Files) -> Result<()> {
     let failed = |source: io::Error| FileError::Write { path: plan.target.clone(), source };
     let unreadable = |source| FileError::Read { path: plan.source.path.clone(), source };
-    fs::File::open(&plan.source.path).map_err(unreadable)?;
+    agents::check_readable(&plan.source.path).map_err(unreadable)?;
     let order = order(plan, ctx.context().clock.now());
-    let folder = plan.target.parent().unwrap_or(Path::new("."));
-    private::create_folder(folder).map_err(failed)?;
+    private::create_folder(agents::folder_of(&plan.target)).map_err(failed)?;
     let file = private::open_file(&files.transcript).map_err(failed)?;
     let copy = (files.transcript.as_path(), &file);
     let (copied, found) = write_copy(adapter, &plan.source.path, &order, plan.known.as_ref(), copy).map_err(failed)?;
@@ -55,10 +54,10 @@ pub(super) fn made_session(ctx: &Ctx, agent: Agent, files: &Files, path: &Path) 
     if let Err(error) = ctx.adapter(agent).add_to_index(path, &summary) {
         ctx.warn(format!("the fork was not added to the agent's own session list: {error}"));
     }
-    let metadata = fs::metadata(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    let stamp = agents::session_stamp(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
     let registry = ctx.registry();
     let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
-    Ok(knowledge.session(Entry::fresh(summary, agents::stamp(&metadata))))
+    Ok(knowledge.session(Entry::fresh(summary, stamp)))
 }
 
 fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
@@ -91,15 +90,22 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn of(ctx: &Ctx, plan: &Plan) -> Self {
-        let folder = plan.target.parent().unwrap_or(Path::new("."));
         Files {
             // Neither agents nor tine take a file of such a name for a session.
-            transcript: folder.join(format!(".{}.tine-new", plan.id)),
+            transcript: agents::beside(&plan.target, &format!(".{}.tine-new", plan.id)),
             target: plan.target.clone(),
-            beside: ctx.adapter(plan.agent).side_files(&plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
+            beside: match plan.method {
+                Method::Translate => Vec::new(),
+                _ => ctx.adapter(plan.agent).side_files(&plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
+            },
             brought: RefCell::default(),
             summary: RefCell::default(),
         }
+    }
+
+    /// Where the transcript is prepared.
+    pub(super) fn transcript(&self) -> &Path {
+        &self.transcript
     }
 
     /// Every name that is the fork's alone and under which something may be there before it is complete.
@@ -113,7 +119,7 @@ impl Files {
 
     /// Folders that are not there yet and will be made for it, the deepest first.
     pub(super) fn missing_folders(&self) -> Vec<PathBuf> {
-        let places = self.beside.iter().flat_map(|piece| [&piece.place, &piece.prepared]).chain([&self.target]);
+        let places = self.beside.iter().flat_map(|piece| [&piece.place, &piece.prepared]).chain([&self.transcript]);
         let above = places.flat_map(|place| place.ancestors().skip(1).take_while(|folder| !folder.exists()));
         let mut missing: Vec<PathBuf> = above.map(Path::to_owned).collect();
         missing.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
@@ -145,7 +151,7 @@ impl Files {
     /// Gives everything its final name, the transcript last: the agent sees the fork from then on.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let failed = |source: io::Error| FileError::Write { path: self.target.clone(), source };
-        let mut placed = vec![self.target.as_path()];
+        let mut placed = vec![self.transcript.as_path()];
         for piece in self.beside.iter().filter(|piece| piece.prepared.exists()) {
             placed.push(&piece.place);
             if move_into_place(piece).map_err(failed)? && piece.shared {

@@ -55,7 +55,7 @@ impl Evidence {
                 Runner::Agent { words, .. } => adapter.forked_session(words),
                 Runner::Daemon | Runner::Unknown => None,
             },
-            existed: path.is_file(),
+            existed: agents::is_session(path),
             terminal: match (&caller.runner, &payload.cwd) {
                 (Runner::Daemon, Some(cwd)) if payload.source.as_deref() == Some("clear") => {
                     adapter.variable_of_only_terminal(cwd, NAME_VARIABLE)

@@ -117,7 +117,7 @@ impl Recording<'_> {
         Ok(match (exact, sessions.len()) {
             (Some(index), _) => Some(sessions.swap_remove(index)),
             // A transcript that is no longer at its path has been moved; if it is still there, this is another session.
-            (None, 1) if id != self.id.as_str() || !Path::new(&sessions[0].path).is_file() => sessions.pop(),
+            (None, 1) if id != self.id.as_str() || !agents::is_session(Path::new(&sessions[0].path)) => sessions.pop(),
             // Among several, the relative is the one in the same project.
             (None, _) if id != self.id.as_str() => {
                 let near = sessions.iter().position(|session| Path::new(&session.path).parent() == self.path.parent());

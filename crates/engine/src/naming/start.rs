@@ -63,7 +63,7 @@ pub(crate) fn plan_start_in(
     let name = match name {
         Some(name) => {
             // The user probably wants to resume it.
-            if ctx.registry().named(&name)?.is_some_and(|row| row.key.path.exists()) {
+            if ctx.registry().named(&name)?.is_some_and(|row| agents::is_there(&row.key.path)) {
                 return Err(Error::AlreadyStarted(name));
             }
             free_names::check_name(ctx, &name)?;

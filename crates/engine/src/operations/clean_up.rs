@@ -13,6 +13,7 @@ use crate::context::MARK;
 use crate::ctx::Ctx;
 use crate::operations::delete;
 use crate::operations::free_names;
+use crate::operations::restored;
 use crate::operations::undo;
 use crate::operations::unstarted;
 use crate::operations::{Error, Result};
@@ -87,6 +88,11 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
             delete::restore(ctx, *id, deletion)?;
             None
         }
+        // Nor did an interrupted restoration.
+        Effects::Restore(restoration) => {
+            restored::put_back(ctx, restoration, false)?;
+            None
+        }
         // Nor did an interrupted rename.
         Effects::Adopt(_) | Effects::Rename(_) => {
             free_names::name_back(ctx, &operation)?;
@@ -134,7 +140,9 @@ fn remove_cut_off(
 /// Removes everything that an operation created, if possible, and fails if something is left.
 pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     for path in &created.files {
-        directory::remove_tree(path).or_log(format_args!("remove {}", path.display()));
+        let removed =
+            agents::remove_rows(path).map(|is_done| if is_done { Ok(()) } else { directory::remove_tree(path) });
+        removed.and_then(|removed| removed).or_log(format_args!("remove {}", path.display()));
     }
     let removed = match &created.workspace {
         Some(CreatedWorkspace::Worktree(worktree)) => ctx.git().and_then(|git| git.remove(worktree)),
@@ -146,7 +154,7 @@ pub(crate) fn remove_created(ctx: &Ctx, created: &Created) -> Result<()> {
     };
     clear_away(ctx, created);
     removed?;
-    let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+    let is_there = |path: &&PathBuf| agents::is_there(path);
     created.files.iter().find(is_there).map_or(Ok(()), |left| Err(workspace::Error::StillThere(left.clone()).into()))
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspa
         false => adapter.own_files(&view.id, &view.path),
     };
     for (id, path) in &previous {
-        belongings.extend(adapter.own_files(id, path).into_iter().filter(|path| path.exists()));
+        belongings.extend(adapter.own_files(id, path).into_iter().filter(|path| agents::is_there(path)));
     }
     let (parts, branch) =
         workspace.map(|own| leftovers::parts_of_workspace(ctx, own, session)).transpose()?.unwrap_or_default();
@@ -106,7 +106,7 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspa
 /// Refuses to restore what is no longer in the trash, or whose path is taken. What has been restored already is
 /// neither: an earlier attempt may have failed half-way.
 pub(crate) fn check_restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> Result<()> {
-    let is_there = |path: &Path| path.symlink_metadata().is_ok();
+    let is_there = |path: &Path| agents::is_there(path);
     let moved = &deletion.moved;
     if let Some(taken) = moved.iter().find(|moved| is_there(&moved.from) && is_there(&moved.to)) {
         return Err(Error::ThereAgain { id: operation, path: taken.from.clone() });
@@ -165,10 +165,10 @@ fn transcripts_before_clear(ctx: &Ctx, session: &Session) -> Result<Vec<(Session
     let live = ctx.adapter(session.view.agent).live();
     let previous = ctx.registry().previous_ids(&session.key())?;
     let is_left = |id: &SessionId, path: &Path, since: i64| {
-        let modified = fs::metadata(path).map(|metadata| agents::stamp(&metadata).modified / 1_000_000);
+        let modified = agents::session_stamp(path).map(|stamp| stamp.modified / 1_000_000);
         live.sessions.contains_key(id) || modified.is_ok_and(|modified| modified > since + WRITTEN_AFTER_CLEAR)
     };
-    let there = previous.into_iter().filter(|(_, path, _)| path.exists());
+    let there = previous.into_iter().filter(|(_, path, _)| agents::is_there(path));
     Ok(there.filter(|(id, path, since)| !is_left(id, path, *since)).map(|(id, path, _)| (id, path)).collect())
 }
 
@@ -238,13 +238,13 @@ fn unfinished(path: &Path) -> PathBuf {
 /// touched; their folders may even be read-only.
 fn restore_files(id: i64, moved: &[Moved]) -> Result<()> {
     for Moved { from, to } in moved.iter().rev() {
-        for part in [unfinished(from), unfinished(to)] {
+        for part in [unfinished(from), unfinished(to)].into_iter().filter(|part| agents::is_there(part)) {
             directory::remove_tree(&part).or_log(format_args!("remove {}", part.display()));
         }
         if to.symlink_metadata().is_err() {
             continue;
         }
-        if from.symlink_metadata().is_ok() {
+        if agents::is_there(from) {
             if !holds_all_of(from, to) {
                 return Err(Error::ThereAgain { id, path: from.clone() });
             }
@@ -252,7 +252,7 @@ fn restore_files(id: i64, moved: &[Moved]) -> Result<()> {
             continue;
         }
         let failed = |source| FileError::Write { path: from.clone(), source };
-        private::create_folder(from.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+        private::create_folder(agents::folder_of(from)).map_err(failed)?;
         relocate(to, from)?;
     }
     Ok(())
@@ -260,6 +260,9 @@ fn restore_files(id: i64, moved: &[Moved]) -> Result<()> {
 
 /// Whether one file or folder contains at least what another contains, by names and sizes: agents only append.
 fn holds_all_of(whole: &Path, part: &Path) -> bool {
+    if let Some(holds) = agents::rows_hold_all_of(whole, part) {
+        return holds.unwrap_or(false);
+    }
     let (Ok(of_whole), Ok(of_part)) = (fs::symlink_metadata(whole), fs::symlink_metadata(part)) else {
         return false;
     };

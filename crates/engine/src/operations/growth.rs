@@ -18,7 +18,7 @@ use crate::workspace::directory;
 /// records of its own; only the conversation counts.
 pub(crate) fn has_grown(ctx: &Ctx, fork: &Forking) -> bool {
     let Forking { created, fingerprint, .. } = fork;
-    let Some(transcript) = created.transcript().filter(|path| path.exists()) else {
+    let Some(transcript) = created.transcript().filter(|path| agents::is_there(path)) else {
         return false;
     };
     let beside = created.session.as_ref().zip(fingerprint.beside.as_ref());

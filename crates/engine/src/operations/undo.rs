@@ -17,6 +17,7 @@ use crate::operations::clean_up;
 use crate::operations::delete;
 use crate::operations::free_names;
 use crate::operations::growth;
+use crate::operations::restored;
 use crate::operations::{Error, Result};
 use crate::private;
 use crate::registry;
@@ -127,6 +128,10 @@ fn check_and_plan<'a>(
             free_names::check_name_back(ctx, operation)?;
             Vec::new()
         }
+        Effects::Restore(restoration) => {
+            restored::check_put_back(operation.id, restoration, force)?;
+            Vec::new()
+        }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {
             exclude_later(ctx, later, operation)?;
             check_undo(ctx, operation, force)?;
@@ -209,7 +214,7 @@ pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {}
-        Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => {}
+        Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) | Effects::Restore(_) => {}
     }
     reverse(ctx, &mut operation)?;
     Ok(format!("finished the interrupted undo of `{what}`"))
@@ -220,6 +225,10 @@ fn reverse(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
     match &operation.effects {
         Effects::Delete(deletion) => delete::restore(ctx, operation.id, deletion)?,
         Effects::Adopt(_) | Effects::Rename(_) => free_names::name_back(ctx, operation)?,
+        Effects::Restore(restoration) => {
+            let force = operation.state.undoing().is_some_and(|undoing| undoing.force);
+            restored::put_back(ctx, restoration, force)?;
+        }
         Effects::Fork(Forking { created, .. })
         | Effects::Clone(Cloning { created, .. })
         | Effects::Worktree(created) => {
@@ -281,7 +290,8 @@ pub(crate) fn session_files(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Vec
 fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
     let mut away = created.files.clone();
     // Files that the agent has added next to it since are removed too.
-    if let (Some(id), Some(transcript)) = (&created.session, created.transcript().filter(|path| path.exists())) {
+    if let (Some(id), Some(transcript)) = (&created.session, created.transcript().filter(|path| agents::is_there(path)))
+    {
         away.extend(session_files(ctx, id, transcript).into_iter().filter(|path| !created.files.contains(path)));
     }
     let is_ours = match &created.workspace {
@@ -293,9 +303,9 @@ fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
     };
     away.extend(created.workspace.as_ref().filter(|_| is_ours).map(|workspace| workspace.path().to_owned()));
     let mut aside: Vec<Moved> = Vec::new();
-    for from in away.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
+    for from in away.into_iter().filter(|path| agents::is_there(path)) {
         let is_free = |to: &PathBuf| to.symlink_metadata().is_err() && aside.iter().all(|moved| moved.to != *to);
-        let names = (1..).map(|number: u32| from.with_file_name(format!(".tine-undo-{operation}-{number}")));
+        let names = (1..).map(|number: u32| agents::beside(&from, &format!(".tine-undo-{operation}-{number}")));
         aside.extend(names.into_iter().find(is_free).map(|to| Moved { from, to }));
     }
     aside
@@ -432,7 +442,7 @@ fn rename_aside(moved: &mut Moved) -> Result<()> {
 fn move_back(aside: &[Moved]) -> Result<()> {
     for Moved { from, to } in aside.iter().filter(|moved| moved.to.symlink_metadata().is_ok() && moved.to != moved.from)
     {
-        if from.symlink_metadata().is_ok() {
+        if agents::is_there(from) {
             return Err(workspace::Error::InTheWay(from.clone()).into());
         }
         private::rename(to, from).map_err(|source| FileError::Write { path: from.clone(), source })?;

@@ -3,7 +3,6 @@
 //! Everything that waits for a session calls this several times a second, so its cost must not grow with the number of
 //! sessions. A transcript is read again only if it has changed.
 
-use std::fs;
 use std::io::ErrorKind;
 
 use crate::advice::FileError;
@@ -16,13 +15,12 @@ use crate::sessions::{Error, Result};
 /// The current state of a session.
 pub(crate) fn refresh(ctx: &Ctx, session: &Session) -> Result<Session> {
     let path = &session.view.path;
-    let metadata = match fs::metadata(path) {
-        Ok(metadata) => metadata,
+    let stamp = match agents::session_stamp(path) {
+        Ok(stamp) => stamp,
         // `/cd` moves a transcript while it is open, and a fork that has not started gets one when it starts.
         Err(error) if error.kind() == ErrorKind::NotFound => return find_moved(ctx, session),
         Err(source) => return Err(FileError::Read { path: path.clone(), source }.into()),
     };
-    let stamp = agents::stamp(&metadata);
     let knowledge = Knowledge::of_one(ctx, session)?;
     if stamp == session.stamp || session.view.unstarted {
         return Ok(knowledge.with_state_now(session));
@@ -48,7 +46,7 @@ fn find_moved(ctx: &Ctx, session: &Session) -> Result<Session> {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::fs::OpenOptions;
+    use std::fs::{self, OpenOptions};
     use std::io::Write;
     use std::mem::MaybeUninit;
     use std::path::Path;

@@ -174,7 +174,7 @@ fn unlisted(ctx: &Ctx, word: &str) -> Result<Option<Session>> {
     match row {
         None => Ok(None),
         Some(row) if row.is_unbegun => Err(Error::EmptySession(name)),
-        Some(row) if row.key.path.is_file() => survey::outside_session(ctx, &row.key.path).map(Some),
+        Some(row) if agents::is_session(&row.key.path) => survey::outside_session(ctx, &row.key.path).map(Some),
         Some(row) => Err(Error::TranscriptGone { name, path: row.key.path }),
     }
 }

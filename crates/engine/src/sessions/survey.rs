@@ -166,14 +166,13 @@ pub(crate) fn last_used(ctx: &Ctx) -> Result<Option<SessionKey>> {
 /// A session file in a folder that is not the agent's.
 pub(crate) fn outside_session(ctx: &Ctx, path: &Path) -> Result<Session> {
     let unreadable = |source| FileError::Read { path: path.to_owned(), source };
-    let metadata = std::fs::metadata(path).map_err(unreadable)?;
-    if !metadata.is_file() {
+    let stamp = agents::session_stamp(path).map_err(unreadable)?;
+    if !agents::is_session(path) {
         return Err(Error::NotASession(path.to_owned()));
     }
-    std::fs::File::open(path).map_err(unreadable)?;
+    agents::check_readable(path).map_err(unreadable)?;
     let agent = agents::agent_of_file(ctx.adapters(), path).ok_or_else(|| Error::NotASession(path.to_owned()))?;
     let summary = ctx.adapter(agent).scan(path);
-    let stamp = agents::stamp(&metadata);
     let registry = ctx.registry.borrow();
     let knowledge = Knowledge::new(&registry, HashMap::new(), HashMap::new())?;
     Ok(knowledge.session(crate::sessions::catalog::Entry::fresh(summary, stamp)))
@@ -189,7 +188,7 @@ fn follow(ctx: &Ctx, catalog: &crate::sessions::catalog::Catalog) -> registry::R
         let mut same = catalog.with_id(key.agent, &key.id).map(|entry| &entry.summary.path);
         if let (Some(only), None) = (same.next(), same.next())
             && *only != key.path
-            && !key.path.exists()
+            && !agents::is_there(&key.path)
         {
             ctx.registry.borrow_mut().in_a_hurry(|registry| registry.move_session(key, only))?;
         }

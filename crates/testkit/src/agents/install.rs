@@ -79,6 +79,7 @@ fn find(directory: &Path, agent: &str, version: &str) -> Option<PathBuf> {
     }
     match agent {
         "claude" => Some(package.join("claude")),
+        "opencode" => Some(package.join("bin/opencode")).filter(|binary| binary.is_file()),
         _ => vendored(&package, agent),
     }
 }

@@ -21,11 +21,14 @@ pub struct Fingerprint {
 
 /// Size and time of a transcript.
 pub(crate) fn stamp_of(path: &Path) -> Option<(u64, i64)> {
-    fs::metadata(path).ok().map(|metadata| (metadata.len(), agents::stamp(&metadata).modified))
+    agents::session_stamp(path).ok().map(|stamp| (stamp.size, stamp.modified))
 }
 
 /// A digest of a transcript's content. A long one is not read: no fork should take longer by it.
 pub(crate) fn content_of(path: &Path) -> Option<String> {
+    if let Some(digest) = agents::digest_of_rows(path, READ_AGAIN) {
+        return digest.ok().flatten().map(|digest| format!("{digest:016x}"));
+    }
     let is_short = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= READ_AGAIN);
     let content = is_short.then(|| fs::read(path).ok()).flatten()?;
     Some(format!("{:016x}", xxhash_rust::xxh3::xxh3_64(&content)))

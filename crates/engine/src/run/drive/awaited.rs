@@ -61,6 +61,6 @@ impl<'a> OpeningSession<'a> {
             return Ok(false);
         };
         let row = ctx.registry().named(name)?;
-        Ok(row.is_some_and(|row| row.key.path.is_file()))
+        Ok(row.is_some_and(|row| agents::is_session(&row.key.path)))
     }
 }

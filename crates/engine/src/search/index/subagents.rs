@@ -5,7 +5,6 @@
 //! `stat`.
 
 use std::collections::HashMap;
-use std::fs;
 use std::hash::BuildHasherDefault;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +70,6 @@ pub(crate) fn change(helpers: &[Subagent], modified: i64, newest: i64) -> Subage
 }
 
 fn stamp(path: &Path) -> Option<(u64, i64)> {
-    let stamp = agents::stamp(&fs::metadata(path).ok()?);
+    let stamp = agents::session_stamp(path).ok()?;
     Some((stamp.size, stamp.modified))
 }
