@@ -16,7 +16,7 @@ pub mod sandbox;
 pub mod stand_in;
 pub mod tmux;
 
-pub use agents::{ClaudeDriver, CodexDriver};
+pub use agents::{ClaudeDriver, CodexDriver, GeminiDriver};
 pub use mcp::McpClient;
 pub use model::{Gate, Model, Reply};
 pub use sandbox::Sandbox;
