@@ -47,7 +47,7 @@ mod share;
 mod storage;
 mod title;
 
-pub use about::{About, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
+pub use about::{About, Feature, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
 pub use acts::{Act, Change, FileAct, Hunk, Ran, Replacement, Sight, Touch};
 pub use adapter::{Adapter, AgentEnvironment, agent_of_file, all, open};
 pub use copy::{Copied, CopyRequest, ReadBack, SideFile};

@@ -99,6 +99,7 @@ pub enum BlockKind {
 
 /// What sort of notice it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
     /// The user interrupted the agent.

@@ -79,6 +79,7 @@ pub(crate) static ABOUT: About = About {
         keeps_times: true,
         may_refer_to_source: false,
     },
+    limits: &[],
     // `--fork-session` of a fork keeps the pointer of the fork.
     names_direct_parent: false,
     rows: None,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use agents::ProgramError;
 use transcript::{Agent, State};
 
-use crate::advice::{Advice, Cancelled, FileError, in_words, lift};
+use crate::advice::{Advice, Cancelled, FileError, in_words, wraps};
 use crate::{code, config, naming, operations, program, registry, run, sessions, workspace};
 
 /// The result of anything about forks.
@@ -110,19 +110,19 @@ pub enum Error {
     },
     /// The caller no longer waits.
     #[error(transparent)]
-    Cancelled(#[from] Cancelled),
+    Cancelled(Cancelled),
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -143,13 +143,7 @@ pub enum Error {
     Naming(naming::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
-lift!(operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions);
-lift!(code as Code, passes File, Config, Workspace, Registry);
-lift!(run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions);
-lift!(naming as Naming, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run);
+wraps!(Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Code, Run, Naming);
 
 impl From<ProgramError> for Error {
     fn from(error: ProgramError) -> Self {
@@ -225,17 +219,7 @@ impl Error {
                 Advice::new(kind, format!("{hint}its transcript was kept; `tine resume {fork}` retries"))
             }
             Error::StartFailed { source, .. } => source.advice(),
-            Error::Cancelled(error) => error.advice(),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
-            Error::Operations(error) => error.advice(),
-            Error::Code(error) => error.advice(),
-            Error::Run(error) => error.advice(),
-            Error::Naming(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

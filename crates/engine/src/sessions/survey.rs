@@ -13,11 +13,12 @@ use crate::registry;
 use crate::registry::RegistryProblem;
 use crate::registry::SessionKey;
 use crate::sessions::catalog::Progress;
+use crate::sessions::listing::{Listing, handles_of};
 use crate::sessions::marks::Marked;
 use crate::sessions::project::Project;
 use crate::sessions::resolve::Selection;
 use crate::sessions::seeded::{FoldedSeed, UnstartedBlocks};
-use crate::sessions::session::{Knowledge, Listing, Session};
+use crate::sessions::session::{Knowledge, Session};
 use crate::sessions::settle;
 use crate::sessions::{Error, Result};
 
@@ -46,8 +47,7 @@ pub(crate) fn listing(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Re
             && filter.agent.is_none_or(|agent| agent == entry.agent())
             && project.as_ref().is_none_or(in_project)
     };
-    let shown = catalog.entries.iter().filter(|entry| entry.is_shown());
-    let handles = crate::sessions::session::handles(shown.map(|entry| &entry.summary.id));
+    let handles = handles_of(catalog.entries.iter().filter(|entry| entry.is_shown()));
     let mut entries = catalog.entries;
     entries.retain(asked);
     Ok(Listing::new(entries, knowledge, handles))

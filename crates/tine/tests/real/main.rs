@@ -21,4 +21,5 @@ mod pane_input;
 mod panes;
 mod qmd;
 mod setup;
+mod translate;
 mod workbench;
