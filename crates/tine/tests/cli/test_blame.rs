@@ -29,7 +29,7 @@ fn lines_have_the_turn_that_wrote_them() {
 
     let line = world.run(["blame", &format!("{}:1", file.display())]);
     assert!(line.out.starts_with("one\n") && line.out.contains("turn 1"), "{}", line.out);
-    assert!(line.out.contains(&"tine fork 77777777@1") && !line.out.contains('\u{1b}'), "{}", line.out);
+    assert!(line.out.contains("tine fork 77777777@1") && !line.out.contains('\u{1b}'), "{}", line.out);
     assert!(world.run(["blame", &format!("{}:3", file.display())]).out.contains("no session recorded this line"));
     let missing = world.run(["blame", &format!("{}:9", file.display())]);
     assert_eq!((missing.code, missing.err.contains("has no line 9")), (1, true), "{missing:?}");
