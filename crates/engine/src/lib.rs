@@ -37,6 +37,7 @@ mod workspace;
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope, Stamp, session_stamp};
+pub use code::blame::{Blame, BlamedLine, LineAuthor};
 pub use code::diff::{ChangedFile, CodeDiff, DiffForm, DiffView};
 pub use code::error::Error as CodeError;
 pub use code::restore::{PlannedFile, RestoreChange, RestorePlan, RestoreView};
@@ -56,9 +57,10 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
-    CacheOutlook, CacheState, EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree,
-    Part, Plan, PlannedSession, Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, TranslationPlan,
-    Where, WindowSource, WorkerOutcome, Workspace, WorkspaceKind, WorkspaceView,
+    CacheOutlook, CacheState, CodeChoice, CodeFile, CodeView, EmptyClone, ForkParent, ForkSession, ForkView, Forked,
+    Method, NewWorker, NewWorktree, Part, Plan, PlannedCode, PlannedSession, Preparation, Request, SeedNote, SeedPlan,
+    SpawnView, StartedWorker, TranslationPlan, Where, WindowSource, WorkerOutcome, Workspace, WorkspaceKind,
+    WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use naming::adopt::AdoptedView;

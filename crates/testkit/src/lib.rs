@@ -17,7 +17,7 @@ pub mod schema;
 pub mod stand_in;
 pub mod tmux;
 
-pub use agents::{ClaudeDriver, CodexDriver};
+pub use agents::{ClaudeDriver, CodexDriver, GeminiDriver};
 pub use mcp::McpClient;
 pub use model::{Gate, Model, Reply};
 pub use sandbox::Sandbox;

@@ -110,6 +110,8 @@ pub enum NoticeKind {
     Command,
     /// A part of the record that could not be read or is too large to show.
     Unreadable,
+    /// The files that the turn changed, with added and removed lines.
+    Files,
     /// Anything else from the agent.
     Info,
 }

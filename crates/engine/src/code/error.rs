@@ -24,6 +24,9 @@ pub enum Error {
         /// The turn.
         turn: u32,
     },
+    /// A file could not be made what it was.
+    #[error("cannot restore `{}`", one_line(&.0.to_string_lossy()))]
+    NotRestored(std::path::PathBuf),
     /// The repository that a snapshot was taken in is gone.
     #[error("repository {} not found", .0.display())]
     NoRepository(PathBuf),
@@ -81,6 +84,9 @@ impl Error {
                 "no_code",
                 "`snapshots.enabled = true` in the configuration file records the code of future turns",
             ),
+            Error::NotRestored(_) => {
+                Advice::new("not_restored", "`--code now` or `--code none` begins with the files as they are now")
+            }
             Error::NoRepository(_) => Advice::new("no_repository", "if you moved it, run the command there"),
             Error::ObjectGone(_) => Advice::new("object_gone", "run `git fsck` in the repository"),
             Error::OtherRepository { .. } => {
@@ -97,6 +103,7 @@ impl Error {
 #[cfg(test)]
 pub(crate) fn samples() -> Vec<Error> {
     crate::advice::samples![
+        NotRestored("src/auth.rs".into()),
         UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into()),
         NoRepository("/work/app".into()),
         ObjectGone("4b825dc642cb6eb9a060e54bf8d69288fbee4904".into()),

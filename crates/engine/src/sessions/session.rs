@@ -332,7 +332,7 @@ impl Knowledge {
         }
         // An agent without a state file reports by its hooks that it is waiting. Once it writes again, it no longer is.
         let asked = self.asks.get(&(facts.agent, facts.id.clone()));
-        if state == State::Busy && asked.is_some_and(|asked| *asked >= written - JUST_BEFORE) {
+        if matches!(state, State::Busy | State::Idle) && asked.is_some_and(|asked| *asked >= written - JUST_BEFORE) {
             state = State::Waiting;
         }
         let since = live.as_ref().and_then(|live| live.since);

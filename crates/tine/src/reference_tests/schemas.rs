@@ -17,6 +17,7 @@ fn schema_of<T: JsonSchema>() -> String {
 fn every_json_output_has_a_schema() {
     let schemas = [
         ("adopt", schema_of::<Vec<engine::AdoptedView<'static>>>()),
+        ("blame", schema_of::<engine::Blame>()),
         ("clone", schema_of::<engine::ForkView>()),
         ("diff", schema_of::<engine::DiffView>()),
         ("doctor", schema_of::<engine::Report>()),

@@ -1,8 +1,10 @@
 //! The command line, in a hermetic home. The tests of a command are in `test_<command>.rs`, and in `test_<command>_<topic>.rs`
 //! where there are many; a file without `test_` has a topic that several commands share.
 
+mod edits;
 mod json;
 mod test_adopt;
+mod test_blame;
 mod test_clone;
 mod test_completions;
 mod test_config;
@@ -15,6 +17,7 @@ mod test_export;
 mod test_focus;
 mod test_fork;
 mod test_fork_carry;
+mod test_fork_code;
 mod test_fork_confirm;
 mod test_fork_metadata;
 mod test_fork_methods;
