@@ -57,13 +57,8 @@ pub enum Feature {
 
 impl Feature {
     /// Every feature, in the order in which they are listed.
-    pub const ALL: [Feature; 5] = [
-        Feature::NativeFork,
-        Feature::ChosenId,
-        Feature::ReportedState,
-        Feature::ProjectHooks,
-        Feature::Plugin,
-    ];
+    pub const ALL: [Feature; 5] =
+        [Feature::NativeFork, Feature::ChosenId, Feature::ReportedState, Feature::ProjectHooks, Feature::Plugin];
 
     /// What it is, for a table.
     pub fn describe(self) -> &'static str {

@@ -117,7 +117,8 @@ impl<'a> Message<'a> {
     /// Whether it calls tools. While they run, nothing but an answer without words shows it.
     pub(super) fn calls_tools(&self) -> bool {
         let is_call = |part: Raw<'_>| part.get(b"functionCall").is_some();
-        self.kind == Kind::Answer && (self.calls.elements().next().is_some() || parts(self.content).any(is_call) || self.content.0 == b"\"\"")
+        self.kind == Kind::Answer
+            && (self.calls.elements().next().is_some() || parts(self.content).any(is_call) || self.content.0 == b"\"\"")
     }
 }
 
