@@ -18,7 +18,7 @@ pub(super) struct Message<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) enum Meaning {
     /// A prompt of the user, which starts a turn.
-    Prompt(Prompt),
+    Prompt(StoredPrompt),
     /// Text that the client added as a message of the user.
     Injected,
     /// A request to summarise the history.
@@ -33,7 +33,7 @@ pub(super) enum Meaning {
 
 /// A prompt.
 #[derive(Debug, PartialEq)]
-pub(super) struct Prompt {
+pub(super) struct StoredPrompt {
     /// The words.
     pub text: String,
     /// The same in a session and in all of its forks: the agent's own fork gives messages other ids, but keeps their
@@ -59,7 +59,7 @@ impl<'a> Message<'a> {
     fn meaning_of_user(&self) -> Meaning {
         let (mut text, mut says_something) = (String::new(), self.parts.is_empty());
         for part in self.parts {
-            let part = Part::of(part);
+            let part = MessagePart::of(part);
             match part.kind().as_str() {
                 "compaction" => return Meaning::CompactionRequest,
                 "text" if !part.is_of_client() => {
@@ -79,7 +79,7 @@ impl<'a> Message<'a> {
         }
         let created = self.data.get(b"time").and_then(|time| time.get(b"created")).map(|time| time.0);
         let key = fingerprint(&[created.unwrap_or_default(), b"\0", text.as_bytes()].concat());
-        Meaning::Prompt(Prompt { text, key })
+        Meaning::Prompt(StoredPrompt { text, key })
     }
 
     /// A text of its data.
@@ -137,13 +137,13 @@ impl<'a> Message<'a> {
 
 /// A part of a message.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct MessagePart<'a> {
     data: Raw<'a>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> MessagePart<'a> {
     pub(super) fn of(row: &'a Row) -> Self {
-        Part { data: Raw(row.data().as_bytes()) }
+        MessagePart { data: Raw(row.data().as_bytes()) }
     }
 
     pub(super) fn kind(&self) -> String {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, TokenUse};
 
-use super::message::{Meaning, Message, Part, time_of};
+use super::message::{Meaning, Message, MessagePart, time_of};
 use super::row::Row;
 use super::source::Source;
 use crate::fields::Raw;
@@ -88,7 +88,7 @@ impl OpenCodeBlocks {
             Meaning::CompactionRequest => {}
             Meaning::Summary => {
                 self.tokens = message.tokens().or(self.tokens);
-                let parts = parts.iter().map(Part::of).filter(|part| part.kind() == "text");
+                let parts = parts.iter().map(MessagePart::of).filter(|part| part.kind() == "text");
                 let texts: Vec<String> = parts.filter_map(|part| part.text(b"text")).collect();
                 self.push(&message, message.created(), BlockKind::Compaction { summary: texts.join("\n\n") });
                 self.error(&message);
@@ -97,7 +97,7 @@ impl OpenCodeBlocks {
                 self.tokens = message.tokens().or(self.tokens);
                 let model = message.text(b"modelID");
                 for part in parts {
-                    self.part(&message, &Part::of(part), model.as_ref());
+                    self.part(&message, &MessagePart::of(part), model.as_ref());
                 }
                 self.error(&message);
             }
@@ -111,7 +111,7 @@ impl OpenCodeBlocks {
 
     /// What else a message of the user contains.
     fn beside_prompt(&mut self, message: &Message<'_>) {
-        for part in message.parts.iter().map(Part::of) {
+        for part in message.parts.iter().map(MessagePart::of) {
             match part.kind().as_str() {
                 "text" if part.is_of_client() => {
                     let text = part.text(b"text").unwrap_or_default();
@@ -123,7 +123,7 @@ impl OpenCodeBlocks {
         }
     }
 
-    fn part(&mut self, message: &Message<'_>, part: &Part<'_>, model: Option<&String>) {
+    fn part(&mut self, message: &Message<'_>, part: &MessagePart<'_>, model: Option<&String>) {
         let begun = part.get(b"time").and_then(|time| time.get(b"start")).and_then(time_of);
         let at = begun.or(message.created());
         match part.kind().as_str() {
@@ -149,7 +149,7 @@ impl OpenCodeBlocks {
         }
     }
 
-    fn tool(&mut self, message: &Message<'_>, part: &Part<'_>, at: Option<Timestamp>) {
+    fn tool(&mut self, message: &Message<'_>, part: &MessagePart<'_>, at: Option<Timestamp>) {
         let id = part.text(b"callID").unwrap_or_default();
         let name = part.text(b"tool").unwrap_or_default();
         let state = part.get(b"state");
