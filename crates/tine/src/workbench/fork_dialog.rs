@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::{Method, Plan, Request, TurnSummary, Where};
+use engine::{CodeChoice, Method, Plan, Request, TurnSummary, Where};
 use transcript::{Agent, SessionName};
 
 use super::event::ErrorText;
@@ -159,7 +159,13 @@ impl ForkDialog {
                     _ => Where::Directory(PathBuf::new()),
                 };
             }
-            ForkField::Changes => self.request.carry = !self.request.carry,
+            ForkField::Changes => {
+                self.request.code = match self.request.code {
+                    CodeChoice::Auto | CodeChoice::Then => CodeChoice::Now,
+                    CodeChoice::Now => CodeChoice::None,
+                    CodeChoice::None => CodeChoice::Auto,
+                };
+            }
             ForkField::Model | ForkField::Name | ForkField::Path => {}
         }
     }
