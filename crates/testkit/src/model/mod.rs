@@ -15,6 +15,7 @@
 //! ```
 
 mod anthropic;
+mod generate_content;
 mod http;
 mod message;
 mod openai;

@@ -4,6 +4,7 @@
 
 mod chat;
 mod claude;
+mod code_then;
 mod codex;
 mod conversation;
 mod fork;
