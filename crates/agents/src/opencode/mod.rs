@@ -40,10 +40,10 @@ pub(crate) static ABOUT: About = About {
     transcripts: "~/.local/share/opencode/opencode.db",
     variables: Variables {
         locations: &[
+            "XDG_DATA_HOME",
             "OPENCODE_DB",
             "OPENCODE_CONFIG",
             "OPENCODE_CONFIG_DIR",
-            "XDG_DATA_HOME",
             "XDG_CONFIG_HOME",
             "XDG_STATE_HOME",
             "XDG_CACHE_HOME",

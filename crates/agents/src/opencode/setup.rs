@@ -84,6 +84,20 @@ impl Setup for OpenCode {
         HookSwitch { path: self.server_file(), key: "plugin", is_off: |_| Ok(false) }
     }
 
+    /// It waits for npm at each start if there is a plugin, until this package is there.
+    fn hook_caution(&self) -> Option<String> {
+        const PACKAGE: &str = "@opencode-ai/plugin";
+        let lock = std::fs::read_to_string(self.home.config.join("package-lock.json")).unwrap_or_default();
+        let is_installed = self.home.config.join("node_modules").is_dir() && lock.contains(PACKAGE);
+        let folder = self.home.config.display();
+        (!is_installed).then(|| {
+            format!(
+                "OpenCode installs {PACKAGE} from npm into {folder} when it next starts; without a network, each start takes \
+                 up to two minutes"
+            )
+        })
+    }
+
     fn server_file(&self) -> PathBuf {
         if let Some(file) = &self.home.config_file {
             return file.clone();

@@ -181,7 +181,7 @@ impl Error {
             Error::Unreadable { .. } => Advice::without_hint("unreadable"),
             Error::NotASession(_) => {
                 let folders: Vec<&str> = Agent::ALL.into_iter().map(|agent| agents::about(agent).transcripts).collect();
-                Advice::new("not_a_session", format!("transcripts are the .jsonl files in {}", folders.join(" and ")))
+                Advice::new("not_a_session", format!("sessions are kept in {}", folders.join(", ")))
             }
             Error::Unbegun(name) => Advice::new("unbegun", format!("`tine delete {name}` frees the name")),
             Error::TranscriptGone { name, .. } => Advice::new(
