@@ -7,7 +7,7 @@ use std::process::Command;
 use testkit::build::{ClaudeSession, big_claude_session, big_codex_session};
 
 use crate::Bench;
-use crate::measure::{Taken, best, once, report, report_memory};
+use crate::measure::{Measurement, best, once, report, report_memory};
 use crate::show;
 
 const CLAUDE: &str = ".claude/projects/-home-me-app/11111111-1111-4111-8111-111111111111.jsonl";
@@ -25,7 +25,7 @@ pub(crate) fn run(bench: &Bench) {
         command
     };
     let forked = |spec: &str, arguments: &[&str], runs: usize| {
-        let mut taken: Option<Taken> = None;
+        let mut taken: Option<Measurement> = None;
         for _ in 0..runs {
             let mut words = vec!["fork", spec, "--yes"];
             words.extend(arguments);
@@ -56,9 +56,10 @@ pub(crate) fn run(bench: &Bench) {
     report("fork of a small session", fork.time, "git + cp + sync", floor.time, Some(3.0));
     let tree = repository.with_file_name("tree");
     // In turns, because a disk that is still busy with the files of the last run slows down whoever comes next.
-    let (mut floor, mut fork): (Option<Taken>, Option<Taken>) = (None, None);
-    let quicker =
-        |known: Option<Taken>, run: Taken| known.map_or(run, |known| if run.time < known.time { run } else { known });
+    let (mut floor, mut fork): (Option<Measurement>, Option<Measurement>) = (None, None);
+    let quicker = |known: Option<Measurement>, run: Measurement| {
+        known.map_or(run, |known| if run.time < known.time { run } else { known })
+    };
     for _ in 0..3 {
         let mut add = Command::new("git");
         add.arg("-C").arg(&repository).args(["worktree", "add", "--quiet", "-b", "floor"]).arg(&tree);
@@ -113,7 +114,7 @@ fn long_session(bench: &Bench, agent: &str, megabytes: u64) {
         let _ = fs::remove_dir_all(home.join(".cache"));
         unseen.push(fork());
     }
-    let time = |runs: &[Taken]| runs.iter().map(|run| run.time).min().unwrap_or_default();
+    let time = |runs: &[Measurement]| runs.iter().map(|run| run.time).min().unwrap_or_default();
     let memory = seen.iter().chain(&unseen).map(|run| run.memory).max().unwrap_or_default();
     let what = format!("fork of {megabytes} MB, {agent}");
     report(&what, time(&seen), "cp + sync", time(&floor), Some(1.5));

@@ -94,7 +94,7 @@ fn cutting() {
 fn searching(bench: &Bench) {
     let path = file(bench);
     let vectors: Vec<Vector> = (0..1000).map(vector).collect();
-    let mut writer = VectorWriter::anew(&path).expect("a writer");
+    let mut writer = VectorWriter::create_or_replace(&path).expect("a writer");
     let begun = Instant::now();
     for batch in 0..VECTORS / 1000 {
         let keyed =

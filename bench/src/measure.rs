@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// What one run took.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct Measurement {
     /// From start to end.
     pub time: Duration,
     /// Until the first byte of output.
@@ -17,7 +17,7 @@ pub(crate) struct Taken {
 }
 
 /// Runs a command to its end, reading its output as a pipe's reader would.
-pub(crate) fn once(command: &mut Command) -> Taken {
+pub(crate) fn once(command: &mut Command) -> Measurement {
     let begun = Instant::now();
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command");
@@ -37,13 +37,13 @@ pub(crate) fn once(command: &mut Command) -> Taken {
     let status = child.wait().expect("the end");
     let time = begun.elapsed();
     assert!(status.success(), "{command:?} failed: {status}");
-    Taken { time, first: first.unwrap_or(time), memory }
+    Measurement { time, first: first.unwrap_or(time), memory }
 }
 
 /// The best of several runs; memory is the worst of them.
-pub(crate) fn best(runs: usize, mut command: impl FnMut() -> Command) -> Taken {
-    let taken: Vec<Taken> = (0..runs).map(|_| once(&mut command())).collect();
-    Taken {
+pub(crate) fn best(runs: usize, mut command: impl FnMut() -> Command) -> Measurement {
+    let taken: Vec<Measurement> = (0..runs).map(|_| once(&mut command())).collect();
+    Measurement {
         time: taken.iter().map(|run| run.time).min().unwrap_or_default(),
         first: taken.iter().map(|run| run.first).min().unwrap_or_default(),
         memory: taken.iter().map(|run| run.memory).max().unwrap_or_default(),
@@ -55,9 +55,10 @@ pub(crate) fn in_turns(
     runs: usize,
     mut floor: impl FnMut() -> Command,
     mut command: impl FnMut() -> Command,
-) -> (Taken, Taken) {
-    let taken: Vec<(Taken, Taken)> = (0..runs).map(|_| (once(&mut floor()), once(&mut command()))).collect();
-    let best = |of: fn(&(Taken, Taken)) -> Taken| Taken {
+) -> (Measurement, Measurement) {
+    let taken: Vec<(Measurement, Measurement)> =
+        (0..runs).map(|_| (once(&mut floor()), once(&mut command()))).collect();
+    let best = |of: fn(&(Measurement, Measurement)) -> Measurement| Measurement {
         time: taken.iter().map(|pair| of(pair).time).min().unwrap_or_default(),
         first: taken.iter().map(|pair| of(pair).first).min().unwrap_or_default(),
         memory: taken.iter().map(|pair| of(pair).memory).max().unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use transcript::Agent;
 
-use crate::adapter::{Adapter, Surroundings};
+use crate::adapter::{Adapter, AgentEnvironment};
 use crate::options::LaunchOptions;
 use crate::storage::RowStorage;
 use crate::{claude, codex, opencode};
@@ -11,7 +11,7 @@ use crate::{claude, codex, opencode};
 #[derive(Debug)]
 pub struct About {
     /// Opens the agent's files.
-    pub(crate) open: fn(&Surroundings) -> Box<dyn Adapter>,
+    pub(crate) open: fn(&AgentEnvironment) -> Box<dyn Adapter>,
     /// The oldest version that tine is known to work with.
     pub oldest_version: &'static str,
     /// The agent's command line.

@@ -22,7 +22,7 @@ pub trait Adapter: Transcripts + Writer + Launch + LiveState + Setup + Send + Sy
 
 /// What decides where agents keep their files; filled by the binary.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct AgentEnvironment {
     /// The home directory.
     pub home: PathBuf,
     /// Where to look up processes and locks; `/proc` on Linux.
@@ -31,7 +31,7 @@ pub struct Surroundings {
     pub variables: BTreeMap<&'static str, PathBuf>,
 }
 
-impl Surroundings {
+impl AgentEnvironment {
     /// The value of the first of an agent's location variables, which moves its home.
     pub fn moved_home(&self, agent: Agent) -> Option<&PathBuf> {
         self.variables.get(about(agent).variables.locations.first()?)
@@ -39,7 +39,7 @@ impl Surroundings {
 }
 
 /// Opens every agent that tine supports.
-pub fn all(surroundings: &Surroundings) -> Vec<Box<dyn Adapter>> {
+pub fn all(surroundings: &AgentEnvironment) -> Vec<Box<dyn Adapter>> {
     Agent::ALL.into_iter().map(|agent| open(agent, surroundings)).collect()
 }
 
@@ -61,6 +61,6 @@ pub fn agent_of_file(adapters: &[Box<dyn Adapter>], path: &Path) -> Option<Agent
 }
 
 /// Opens one agent.
-pub fn open(agent: Agent, surroundings: &Surroundings) -> Box<dyn Adapter> {
+pub fn open(agent: Agent, surroundings: &AgentEnvironment) -> Box<dyn Adapter> {
     (about(agent).open)(surroundings)
 }

@@ -19,7 +19,7 @@ const AHEAD: usize = 2;
 
 /// How a file is read: on how many threads, and in blocks of which size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Means {
+pub(crate) struct ReadOptions {
     pub threads: usize,
     /// How many bytes to read at a time.
     pub block: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Means {
     pub longest: usize,
 }
 
-impl Means {
+impl ReadOptions {
     /// What is right for a file of `size` bytes.
     pub(crate) fn for_size(size: u64) -> Self {
         let threads = match size {
@@ -35,7 +35,7 @@ impl Means {
             _ => thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_THREADS)),
         };
         // A block should stay in a core's own cache until it has been processed.
-        Means { threads, block: 256 << 10, longest: LONGEST }
+        ReadOptions { threads, block: 256 << 10, longest: LONGEST }
     }
 }
 
@@ -44,7 +44,7 @@ impl Means {
 pub(crate) fn read_ahead<R: Read + Send>(
     source: R,
     limit: u64,
-    means: Means,
+    means: ReadOptions,
     mut see: impl FnMut(&Line<'_>) -> io::Result<ControlFlow<()>>,
 ) -> io::Result<()> {
     if means.threads < 2 {
@@ -74,7 +74,7 @@ pub(crate) fn read_ahead<R: Read + Send>(
                     let Ok(mut block) = seen.recv() else {
                         return Ok(());
                     };
-                    reader.give_back(&mut block);
+                    reader.recycle(&mut block);
                     free.push(block);
                 }
             }
@@ -125,7 +125,7 @@ impl Block {
 /// Cuts a file into blocks.
 pub(crate) struct BlockReader<R> {
     source: R,
-    means: Means,
+    means: ReadOptions,
     /// The buffer of the last large block.
     large: Vec<u8>,
     /// The beginning of a line whose end was not read yet.
@@ -141,7 +141,7 @@ pub(crate) struct BlockReader<R> {
 
 impl<R: Read> BlockReader<R> {
     /// Reads `source` from its beginning up to the offset `limit`.
-    pub(crate) fn new(source: R, limit: u64, means: Means) -> Self {
+    pub(crate) fn new(source: R, limit: u64, means: ReadOptions) -> Self {
         BlockReader {
             source,
             means,
@@ -166,7 +166,7 @@ impl<R: Read> BlockReader<R> {
     }
 
     /// Recycles a processed block.
-    pub(crate) fn give_back(&mut self, block: &mut Block) {
+    pub(crate) fn recycle(&mut self, block: &mut Block) {
         if self.is_large(block) {
             self.large = std::mem::take(&mut block.buffer);
         }
@@ -274,32 +274,36 @@ impl<R: Read> BlockReader<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::share::look_at_all;
+    use crate::share::map_in_parallel;
     use proptest::prelude::*;
 
-    type Told = (u64, u64, Option<Vec<u8>>, bool);
+    type LineFacts = (u64, u64, Option<Vec<u8>>, bool);
 
-    fn told(line: Line<'_>) -> Told {
+    fn line_facts(line: Line<'_>) -> LineFacts {
         (line.offset, line.len, line.bytes.map(<[u8]>::to_vec), line.terminated)
     }
 
-    fn one_by_one(bytes: &[u8], limit: u64, longest: usize) -> Vec<Told> {
+    fn one_by_one(bytes: &[u8], limit: u64, longest: usize) -> Vec<LineFacts> {
         let mut lines = LineReader::new(bytes, 0, Some(limit)).with_longest(longest);
         let mut all = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
-            all.push(told(line));
+            all.push(line_facts(line));
         }
         all
     }
 
     /// All lines, by whom they may be read.
-    fn in_blocks<R: Read + Send>(source: impl Fn() -> R, limit: u64, means: Means) -> [(Vec<Told>, io::Result<()>); 2] {
+    fn in_blocks<R: Read + Send>(
+        source: impl Fn() -> R,
+        limit: u64,
+        means: ReadOptions,
+    ) -> [(Vec<LineFacts>, io::Result<()>); 2] {
         let mut shared = Vec::new();
-        let look = |block: &Block| block.lines().map(told).collect::<Vec<_>>();
-        let shared_result = look_at_all(source(), limit, means, look, |lines| shared.extend(lines));
+        let look = |block: &Block| block.lines().map(line_facts).collect::<Vec<_>>();
+        let shared_result = map_in_parallel(source(), limit, means, look, |lines| shared.extend(lines));
         let mut ahead = Vec::new();
         let ahead_result = read_ahead(source(), limit, means, |line| {
-            ahead.push(told(*line));
+            ahead.push(line_facts(*line));
             Ok(ControlFlow::Continue(()))
         });
         [(shared, shared_result), (ahead, ahead_result)]
@@ -311,7 +315,7 @@ mod tests {
         for end in 0..=text.len() {
             for block in 1..=end + 1 {
                 for (threads, longest) in [(1, 1000), (3, 1000), (2, block), (2, block + 3)] {
-                    let means = Means { threads, block, longest };
+                    let means = ReadOptions { threads, block, longest };
                     for (lines, result) in in_blocks(|| &text[..], end as u64, means) {
                         assert_eq!(lines, one_by_one(text, end as u64, longest), "{means:?} up to {end}");
                         result.unwrap();
@@ -334,10 +338,10 @@ mod tests {
                         _ => Ok(ControlFlow::Continue(())),
                     }
                 };
-                read_ahead(&text[..], u64::MAX, Means { threads, block, longest }, see).unwrap();
+                read_ahead(&text[..], u64::MAX, ReadOptions { threads, block, longest }, see).unwrap();
                 assert_eq!(seen, 10);
                 let failing = |_: &Line<'_>| Err(io::Error::other("full"));
-                read_ahead(&text[..], u64::MAX, Means { threads, block, longest }, failing).unwrap_err();
+                read_ahead(&text[..], u64::MAX, ReadOptions { threads, block, longest }, failing).unwrap_err();
             }
         }
     }
@@ -360,7 +364,7 @@ mod tests {
     #[test]
     fn what_was_read_before_an_error_is_looked_at() {
         for threads in [1, 2] {
-            let means = Means { threads, block: 8, longest: 20 };
+            let means = ReadOptions { threads, block: 8, longest: 20 };
             let check = |text: &[u8], whole: &[u8]| {
                 for (lines, result) in in_blocks(|| Breaks(text), u64::MAX, means) {
                     assert_eq!(lines, one_by_one(whole, u64::MAX, 20));
@@ -382,7 +386,7 @@ mod tests {
         ) {
             let longest = block + more;
             let expected = one_by_one(&bytes, u64::MAX, longest);
-            for (lines, result) in in_blocks(|| &bytes[..], u64::MAX, Means { threads, block, longest }) {
+            for (lines, result) in in_blocks(|| &bytes[..], u64::MAX, ReadOptions { threads, block, longest }) {
                 prop_assert!(result.is_ok());
                 prop_assert_eq!(&lines, &expected);
             }

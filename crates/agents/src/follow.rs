@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::copy::{Copied, CopyRequest, ReadBack};
-use crate::{Adapter, Known};
+use crate::{Adapter, PlainScan};
 
 /// Bytes to write before flushing starts.
 const FLUSHED_AT_ONCE: u64 = 64 << 20;
@@ -31,10 +31,10 @@ pub fn write_copy(
     adapter: &dyn Adapter,
     source: &Path,
     order: &CopyRequest,
-    known: Option<&Known>,
+    known: Option<&PlainScan>,
     (path, file): (&Path, &File),
 ) -> io::Result<(Copied, ReadBack)> {
-    let growing = Growing::default();
+    let growing = FileGrowth::default();
     let growing = &growing;
     thread::scope(|scope| {
         // Wakes the reader on every exit path.
@@ -68,22 +68,22 @@ fn flush(file: &File, flushes: &Receiver<()>) -> io::Result<()> {
 /// Writes blocks whole or in four pieces, whichever is currently faster. A virtual machine returns large allocations to
 /// its host first, and getting them back takes many times as long as writing to them.
 #[derive(Default)]
-struct Pen {
+struct AdaptiveWriter {
     written: u32,
     /// The times of the last trials: whole, and in pieces.
     took: [Duration; 2],
 }
 
-impl Pen {
+impl AdaptiveWriter {
     /// How many blocks are written in the faster way, including trials.
     const ROUND: u32 = 128;
     /// How many blocks are written in each way to compare them.
     const TRIAL: u32 = 4;
 
     fn write(&mut self, mut file: &File, block: &[u8]) -> io::Result<()> {
-        let place = self.written % Pen::ROUND;
+        let place = self.written % AdaptiveWriter::ROUND;
         self.written = self.written.wrapping_add(1);
-        let trial = (place / Pen::TRIAL) as usize;
+        let trial = (place / AdaptiveWriter::TRIAL) as usize;
         let in_pieces = match trial {
             0 | 1 => trial == 1,
             _ => self.took[1] < self.took[0],
@@ -93,7 +93,7 @@ impl Pen {
             file.write_all(piece)?;
         }
         if let Some(took) = self.took.get_mut(trial) {
-            *took = begun.elapsed() + if place.is_multiple_of(Pen::TRIAL) { Duration::ZERO } else { *took };
+            *took = begun.elapsed() + if place.is_multiple_of(AdaptiveWriter::TRIAL) { Duration::ZERO } else { *took };
         }
         Ok(())
     }
@@ -103,15 +103,15 @@ impl Pen {
 struct Outbox<'a> {
     block: Vec<u8>,
     file: &'a File,
-    growing: &'a Growing,
+    growing: &'a FileGrowth,
     to_flush: Sender<()>,
     untold: u64,
     unflushed: u64,
-    pen: Pen,
+    pen: AdaptiveWriter,
 }
 
 impl<'a> Outbox<'a> {
-    fn new(file: &'a File, growing: &'a Growing, to_flush: Sender<()>) -> Self {
+    fn new(file: &'a File, growing: &'a FileGrowth, to_flush: Sender<()>) -> Self {
         Outbox {
             block: Vec::with_capacity(BLOCK),
             file,
@@ -119,7 +119,7 @@ impl<'a> Outbox<'a> {
             to_flush,
             untold: 0,
             unflushed: 0,
-            pen: Pen::default(),
+            pen: AdaptiveWriter::default(),
         }
     }
 
@@ -128,7 +128,7 @@ impl<'a> Outbox<'a> {
         self.untold += block.len() as u64;
         self.unflushed += block.len() as u64;
         if self.untold >= TOLD_AT_ONCE {
-            self.tell();
+            self.report_growth();
         }
         if self.unflushed >= FLUSHED_AT_ONCE {
             self.unflushed = 0;
@@ -146,7 +146,7 @@ impl<'a> Outbox<'a> {
         Ok(())
     }
 
-    fn tell(&mut self) {
+    fn report_growth(&mut self) {
         self.growing.grow(std::mem::take(&mut self.untold));
     }
 }
@@ -168,26 +168,26 @@ impl Write for Outbox<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.put_gathered()?;
-        self.tell();
+        self.report_growth();
         Ok(())
     }
 }
 
 /// The progress of writing a file.
 #[derive(Debug, Default)]
-pub struct Growing {
-    state: Mutex<Grown>,
+pub struct FileGrowth {
+    state: Mutex<GrowthState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-struct Grown {
+struct GrowthState {
     written: u64,
     ended: bool,
 }
 
-impl Growing {
-    fn state(&self) -> MutexGuard<'_, Grown> {
+impl FileGrowth {
+    fn state(&self) -> MutexGuard<'_, GrowthState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -198,13 +198,13 @@ impl Growing {
 
     /// Waits until more than `size` bytes are written, or until the end.
     fn wait_for_more(&self, size: u64) {
-        let waiting = |state: &mut Grown| state.written <= size && !state.ended;
+        let waiting = |state: &mut GrowthState| state.written <= size && !state.ended;
         drop(self.changed.wait_while(self.state(), waiting));
     }
 }
 
 /// Marks the end of writing, whatever the reason.
-struct Ends<'a>(&'a Growing);
+struct Ends<'a>(&'a FileGrowth);
 
 impl Drop for Ends<'_> {
     fn drop(&mut self) {
@@ -216,13 +216,13 @@ impl Drop for Ends<'_> {
 /// Reads a file that is still being written, up to its final end.
 pub(crate) struct Following<'a> {
     file: File,
-    growing: Option<&'a Growing>,
+    growing: Option<&'a FileGrowth>,
     read: u64,
 }
 
 impl<'a> Following<'a> {
     /// Opens `path`; without a writer, it is an ordinary file.
-    pub(crate) fn open(path: &Path, growing: Option<&'a Growing>) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, growing: Option<&'a FileGrowth>) -> io::Result<Self> {
         Ok(Following { file: File::open(path)?, growing, read: 0 })
     }
 }

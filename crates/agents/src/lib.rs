@@ -44,16 +44,16 @@ mod storage;
 mod title;
 
 pub use about::{About, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
-pub use adapter::{Adapter, Surroundings, agent_of_file, all, open};
+pub use adapter::{Adapter, AgentEnvironment, agent_of_file, all, open};
 pub use copy::{Copied, CopyRequest, ReadBack, SideFile};
 pub use fields::{Elements, Fields, Raw};
 pub use files::{stamp, sync_folder};
-pub use follow::{Growing, write_copy};
+pub use follow::{FileGrowth, write_copy};
 pub use ids::time_in_id;
 pub use launch::Launch;
 pub use lines::{Line, LineReader};
 pub use live::{ExitKey, Holder, Live, LiveSession, LiveState, Screen};
-pub use options::{Choice, Chosen, Given, GivenOption, LaunchOptions, Role, Takes};
+pub use options::{Choice, Chosen, Given, GivenOption, LaunchOptions, OptionValue, Role};
 pub use process::{
     Runner, Terminal, arguments_of, directory_of, has_word, is_below, is_still, process_start, processes_in,
     processes_marked, processes_with, runner, tty_of, variable_of, written_files,
@@ -70,6 +70,6 @@ pub use storage::{
 };
 pub use title::{TitleChange, TitleMark};
 pub use transcripts::{
-    Blocks, Branch, Client, Discovery, Known, Notes, Part, SessionFile, Stamp, Transcripts, TurnStart,
+    Blocks, Branch, Client, Discovery, Notes, Part, PlainScan, SessionFile, Stamp, Transcripts, TurnStart,
 };
 pub use writer::Writer;

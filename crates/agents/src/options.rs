@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, Copy)]
 pub struct LaunchOptions {
     /// Every option: its spellings, its values, its role.
-    pub(crate) options: &'static [(&'static str, Takes, Role)],
+    pub(crate) options: &'static [(&'static str, OptionValue, Role)],
     /// Commands that choose a session, which follows them.
     pub(crate) commands: &'static [(&'static str, Choice)],
     /// Options for a headless run.
@@ -25,7 +25,7 @@ pub struct LaunchOptions {
 
 /// What follows an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum OptionValue {
     /// Nothing.
     Nothing,
     /// A value, always.
@@ -105,12 +105,12 @@ pub struct GivenOption {
     pub role: Role,
 }
 
+use OptionValue::{MaybeValue, Nothing, Value, Values};
 use Role::{File, FileOf, Kept, Once, Session};
-use Takes::{MaybeValue, Nothing, Value, Values};
 
 impl LaunchOptions {
     /// What follows an option, and its role.
-    pub fn find(&self, flag: &str) -> Option<(Takes, Role)> {
+    pub fn find(&self, flag: &str) -> Option<(OptionValue, Role)> {
         let found = self.options.iter().find(|(spellings, ..)| spellings.split(' ').any(|spelling| spelling == flag));
         found.map(|(_, takes, role)| (*takes, *role))
     }

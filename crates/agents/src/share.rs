@@ -10,14 +10,14 @@ use std::io::{self, Read};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use crate::blocks::{Block, BlockReader, Means};
+use crate::blocks::{Block, BlockReader, ReadOptions};
 
 /// Calls `look` for all blocks of lines of `source` before the offset `limit`, and passes the results to `take` in file
 /// order. If the source becomes unreadable, all lines before that are processed, and the error is returned.
-pub(crate) fn look_at_all<R, F>(
+pub(crate) fn map_in_parallel<R, F>(
     source: R,
     limit: u64,
-    means: Means,
+    means: ReadOptions,
     look: impl Fn(&Block) -> F + Sync,
     mut take: impl FnMut(F),
 ) -> io::Result<()>
@@ -119,7 +119,7 @@ impl<R: Read, F> Desk<R, F> {
         reading.next += 1;
         let found = if reading.reader.is_large(block) {
             let found = look(block);
-            reading.reader.give_back(block);
+            reading.reader.recycle(block);
             found
         } else {
             drop(reading);
@@ -183,6 +183,6 @@ mod tests {
             assert_eq!(thread::current().id(), caller);
         };
         let text = b"a\n".repeat(10_000);
-        let _ = look_at_all(&text[..], u64::MAX, Means { threads: 2, block: 2, longest: 9 }, look, |()| {});
+        let _ = map_in_parallel(&text[..], u64::MAX, ReadOptions { threads: 2, block: 2, longest: 9 }, look, |()| {});
     }
 }

@@ -44,11 +44,11 @@ pub trait Transcripts {
     }
     /// Reads the conversation block by block, up to and including turn `until`. Without the result of an earlier scan, it
     /// scans the file first.
-    fn read(&self, path: &Path, until: Option<u32>, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+    fn read(&self, path: &Path, until: Option<u32>, known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>> {
         self.read_part(path, &Part { until, ..Part::default() }, known)
     }
     /// Like [`Transcripts::read`], for a part of the conversation.
-    fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>>;
+    fn read_part(&self, path: &Path, part: &Part, known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>>;
     /// Lists the branches of a session that are not its history, newest first. Each costs a pass over the whole file.
     fn branches(&self, _path: &Path) -> io::Result<Vec<Branch>> {
         Ok(Vec::new())
@@ -116,7 +116,7 @@ pub struct TurnStart {
 
 /// What a scan found out about a file whose records are all active and in order. It saves a second scan.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct PlainScan {
     /// [`Summary::plain`].
     pub size: u64,
     /// The defects of the file.
@@ -125,11 +125,11 @@ pub struct Known {
     pub layout: Option<Arc<Vec<u8>>>,
 }
 
-impl Known {
+impl PlainScan {
     /// Takes it from a summary, if the file qualifies.
     pub fn of(summary: &Summary) -> Option<Self> {
         let Summary { plain, defects, layout, .. } = summary;
-        plain.map(|size| Known { size, defects: defects.clone(), layout: layout.clone() })
+        plain.map(|size| PlainScan { size, defects: defects.clone(), layout: layout.clone() })
     }
 }
 

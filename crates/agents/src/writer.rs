@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use transcript::{SessionId, Summary};
 
 use crate::copy::{Copied, CopyRequest, ReadBack, SideFile};
-use crate::follow::Growing;
+use crate::follow::FileGrowth;
 use crate::program::{Program, ProgramError};
 use crate::title::TitleChange;
-use crate::transcripts::Known;
+use crate::transcripts::PlainScan;
 
 /// How sessions are written in an agent's own format.
 pub trait Writer {
@@ -22,11 +22,11 @@ pub trait Writer {
         &self,
         source: &Path,
         request: &CopyRequest,
-        known: Option<&Known>,
+        known: Option<&PlainScan>,
         out: &mut dyn io::Write,
     ) -> io::Result<Copied>;
     /// Reads a copy of `source` back from `path` in one pass, possibly while it is still being written.
-    fn read_back(&self, path: &Path, source: &Path, request: &CopyRequest, growing: Option<&Growing>) -> ReadBack;
+    fn read_back(&self, path: &Path, source: &Path, request: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack;
     /// Lists the files of a session besides its transcript that can be copied. Works from paths alone.
     fn side_files(&self, _source: &Path, _request: &CopyRequest) -> Vec<SideFile> {
         Vec::new()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agents::claude::Claude;
 use agents::codex::Codex;
-use agents::{Adapter, CopyRequest, Known, Surroundings, Transcripts, write_copy};
+use agents::{Adapter, AgentEnvironment, CopyRequest, PlainScan, Transcripts, write_copy};
 use proptest::prelude::*;
 use serde_json::json;
 use testkit::build::{ClaudeSession, CodexSession, Dialect, Turn};
@@ -46,7 +46,7 @@ fn copied(adapter: &dyn Adapter, source: &Path, turns: Option<u32>) -> PathBuf {
     let order = CopyRequest { relink: has_gaps(adapter, source), ..order(adapter, turns) };
     let target = order.target.clone();
     fs::create_dir_all(target.parent().unwrap()).unwrap();
-    let write = |known: Option<&Known>| {
+    let write = |known: Option<&PlainScan>| {
         let file = fs::File::create(&target).unwrap();
         let (copied, found) = write_copy(adapter, source, &order, known, (&target, &file)).unwrap();
         assert_eq!(copied.compare(&found, &order), Ok(()));
@@ -58,8 +58,8 @@ fn copied(adapter: &dyn Adapter, source: &Path, turns: Option<u32>) -> PathBuf {
     };
     let bytes = write(None);
     let summary = adapter.scan(source);
-    if let Some(known) = Known::of(&summary) {
-        assert_eq!(write(Some(&Known { layout: None, ..known.clone() })), bytes);
+    if let Some(known) = PlainScan::of(&summary) {
+        assert_eq!(write(Some(&PlainScan { layout: None, ..known.clone() })), bytes);
         assert_eq!(write(Some(&known)), bytes, "with what was noted of its lines");
     }
     for piece in adapter.side_files(source, &order) {
@@ -108,11 +108,11 @@ fn turn(kind: u8, number: usize) -> impl FnOnce(Turn) -> Turn {
 }
 
 fn claude(home: &Path) -> Claude {
-    Claude::new(&Surroundings { home: home.to_owned(), ..Surroundings::default() })
+    Claude::new(&AgentEnvironment { home: home.to_owned(), ..AgentEnvironment::default() })
 }
 
 fn codex(home: &Path) -> Codex {
-    Codex::new(&Surroundings { home: home.to_owned(), ..Surroundings::default() })
+    Codex::new(&AgentEnvironment { home: home.to_owned(), ..AgentEnvironment::default() })
 }
 
 proptest! {
@@ -503,12 +503,12 @@ fn odd_lines_are_copied_alike_however_they_were_found() {
     // Somebody is still writing.
     content.push_str("{\"type\":\"user\",\"uuid\":\"cut");
     fs::write(&source, &content).unwrap();
-    let known = Known::of(&adapter.scan(&source)).unwrap();
+    let known = PlainScan::of(&adapter.scan(&source)).unwrap();
     let whole = fs::read(copied(&adapter, &source, None)).unwrap();
     // What was appended since is not part of it, whenever its lines are found.
     fs::write(&source, content + " on\"}\n{}\n").unwrap();
     let order = order(&adapter, None);
-    for known in [Known { layout: None, ..known.clone() }, known] {
+    for known in [PlainScan { layout: None, ..known.clone() }, known] {
         let file = fs::File::create(&order.target).unwrap();
         write_copy(&adapter, &source, &order, Some(&known), (&order.target, &file)).unwrap();
         assert!(fs::read(&order.target).unwrap() == whole);
@@ -522,11 +522,11 @@ fn a_file_that_changed_since_its_lines_were_noted_is_taken_apart() {
     let adapter = claude(home.path());
     let session = ClaudeSession::new(SOURCE).cwd("/home/me/app").turn(turn(1, 1)).turn(turn(2, 2));
     let source = session.write(adapter.home());
-    let known = Known::of(&adapter.scan(&source)).unwrap();
+    let known = PlainScan::of(&adapter.scan(&source)).unwrap();
     let content = fs::read_to_string(&source).unwrap();
     let order = order(&adapter, None);
     fs::create_dir_all(order.target.parent().unwrap()).unwrap();
-    let write = |known: &Known| {
+    let write = |known: &PlainScan| {
         let file = fs::File::create(&order.target).unwrap();
         let written = write_copy(&adapter, &source, &order, Some(known), (&order.target, &file));
         let is_right = written.is_ok_and(|(copied, found)| copied.compare(&found, &order).is_ok());
@@ -537,8 +537,8 @@ fn a_file_that_changed_since_its_lines_were_noted_is_taken_apart() {
     for changed in [shorter.as_str(), &moved, &content[..content.len() / 2], ""] {
         fs::write(&source, changed).unwrap();
         let size = changed.len() as u64;
-        let taken_apart = write(&Known { size, layout: None, ..known.clone() });
-        assert_eq!(write(&Known { size, ..known.clone() }), taken_apart, "{changed}");
+        let taken_apart = write(&PlainScan { size, layout: None, ..known.clone() });
+        assert_eq!(write(&PlainScan { size, ..known.clone() }), taken_apart, "{changed}");
     }
     fs::write(&source, content.replace("\"uuid\"", "\"UUID\"")).unwrap();
     assert_eq!(write(&known), None);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use agents::opencode::OpenCode;
-use agents::{Adapter, CopyRequest, Launch, Surroundings, Transcripts, write_copy};
+use agents::{Adapter, AgentEnvironment, CopyRequest, Launch, Transcripts, write_copy};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use serde_json::json;
@@ -22,7 +22,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let surroundings = Surroundings { home: folder.path().to_owned(), ..Surroundings::default() };
+        let surroundings = AgentEnvironment { home: folder.path().to_owned(), ..AgentEnvironment::default() };
         World { opencode: OpenCode::new(&surroundings), folder }
     }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use agents::claude::Claude;
 use agents::codex::Codex;
-use agents::{Adapter, Blocks, Known, Surroundings, Transcripts};
+use agents::{Adapter, AgentEnvironment, Blocks, PlainScan, Transcripts};
 use serde_json::json;
 use testkit::build::{ClaudeSession, CodexSession, Turn};
 use transcript::Block;
@@ -21,7 +21,7 @@ fn reads_the_same(adapter: &dyn Adapter, path: &Path) -> bool {
     let summary = adapter.scan(path);
     let scanned = all(adapter.read(path, None, None).unwrap());
     assert_eq!(scanned.iter().map(|block| block.turn).max().unwrap_or(0), summary.turns);
-    let Some(known) = Known::of(&summary) else {
+    let Some(known) = PlainScan::of(&summary) else {
         return false;
     };
     assert_eq!(all(adapter.read(path, None, Some(&known)).unwrap()), scanned);
@@ -48,7 +48,7 @@ fn rich(turn: Turn) -> Turn {
 #[test]
 fn claude_code() {
     let home = tempfile::tempdir().unwrap();
-    let adapter = Claude::new(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
+    let adapter = Claude::new(&AgentEnvironment { home: home.path().to_owned(), ..AgentEnvironment::default() });
     let plain = |session: ClaudeSession| reads_the_same(&adapter, &session.write(adapter.home()));
     let start = || ClaudeSession::new(ID).cwd("/p").turn(rich).turn(|turn| turn.prompt("again").text("yes"));
     assert!(plain(start()));
@@ -60,7 +60,7 @@ fn claude_code() {
 #[test]
 fn codex() {
     let home = tempfile::tempdir().unwrap();
-    let adapter = Codex::new(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
+    let adapter = Codex::new(&AgentEnvironment { home: home.path().to_owned(), ..AgentEnvironment::default() });
     let plain = |session: &CodexSession| reads_the_same(&adapter, &session.write(adapter.home()));
     let tools = |turn: Turn| turn.prompt("look").tool("exec_command", json!({"cmd": "ls"}), "a\nb").text("seen");
     let start = CodexSession::new(THREAD).cwd("/p").turn(tools);

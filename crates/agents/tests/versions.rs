@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use agents::claude::Claude;
 use agents::codex::Codex;
-use agents::{Adapter, CopyRequest, Known, Surroundings, write_copy};
+use agents::{Adapter, AgentEnvironment, CopyRequest, PlainScan, write_copy};
 use testkit::build::versions::{OldSession, every};
 use transcript::{Block, BlockKind, DefectKind, SessionId};
 
@@ -13,7 +13,7 @@ const COPY: &str = "019a9000-0000-7000-8000-000000000001";
 
 /// The session on disk, and the adapter that reads it.
 fn written(session: &OldSession, home: &Path) -> (Box<dyn Adapter>, PathBuf) {
-    let surroundings = Surroundings { home: home.to_owned(), ..Surroundings::default() };
+    let surroundings = AgentEnvironment { home: home.to_owned(), ..AgentEnvironment::default() };
     let adapter: Box<dyn Adapter> = match session.agent {
         "claude" => Box::new(Claude::new(&surroundings)),
         _ => Box::new(Codex::new(&surroundings)),
@@ -22,7 +22,7 @@ fn written(session: &OldSession, home: &Path) -> (Box<dyn Adapter>, PathBuf) {
     (adapter, path)
 }
 
-fn read(adapter: &dyn Adapter, path: &Path, until: Option<u32>, known: Option<&Known>) -> Vec<Block> {
+fn read(adapter: &dyn Adapter, path: &Path, until: Option<u32>, known: Option<&PlainScan>) -> Vec<Block> {
     let mut blocks = adapter.read(path, until, known).unwrap();
     std::iter::from_fn(|| blocks.next_block()).collect()
 }
@@ -69,7 +69,7 @@ fn every_dialect_is_read() {
         let expected: Vec<(String, String)> =
             session.turns.iter().map(|(prompt, answer)| ((*prompt).to_owned(), (*answer).to_owned())).collect();
         assert_eq!(turns(&blocks), expected, "{what}");
-        if let Some(known) = Known::of(&summary) {
+        if let Some(known) = PlainScan::of(&summary) {
             assert_eq!(read(&*adapter, &path, None, Some(&known)), blocks, "{what}");
         }
     }
@@ -98,7 +98,7 @@ fn every_dialect_is_copied_at_every_turn() {
                 now,
             };
             fs::create_dir_all(order.target.parent().unwrap()).unwrap();
-            for known in [None, Known::of(&summary)] {
+            for known in [None, PlainScan::of(&summary)] {
                 let file = fs::File::create(&order.target).unwrap();
                 let (copied, found) =
                     write_copy(&*adapter, &path, &order, known.as_ref(), (&order.target, &file)).unwrap();

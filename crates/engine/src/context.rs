@@ -4,14 +4,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use agents::{Cancel, Surroundings};
+use agents::{AgentEnvironment, Cancel};
 use jiff::Timestamp;
 
 /// The world around one run of tine.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// Where agents keep their files.
-    pub surroundings: Surroundings,
+    pub surroundings: AgentEnvironment,
     /// Where tine keeps its own.
     pub paths: Paths,
     /// The path of this program, which agents should call.

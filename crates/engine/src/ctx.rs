@@ -10,7 +10,7 @@ use crate::advice::Cancelled;
 use crate::config::{self, Config};
 use crate::context::Context;
 use crate::registry;
-use crate::registry::{Registry, RegistryTrouble};
+use crate::registry::{Registry, RegistryProblem};
 use crate::workspace;
 use crate::workspace::git::Git;
 
@@ -99,7 +99,7 @@ impl Ctx {
     /// Continues with what is readable if the registry turns out to be damaged. Any other error is only reported: the
     /// next run writes what is missing.
     pub(crate) fn do_without_registry(&self, error: &registry::Error) -> registry::Result<()> {
-        if matches!(error, registry::Error::Unusable { trouble: RegistryTrouble::Damaged, .. })
+        if matches!(error, registry::Error::Unusable { trouble: RegistryProblem::Damaged, .. })
             && self.registry().is_kept()
         {
             self.warn(changes_nothing(error));

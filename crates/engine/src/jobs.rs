@@ -11,7 +11,7 @@ use crate::naming::start;
 use crate::naming::{Error, Result};
 use crate::reported::ReportedError;
 use crate::run;
-use crate::run::drive::awaited::Awaited;
+use crate::run::drive::awaited::OpeningSession;
 use crate::run::drive::send::{self, Target, check_message};
 use crate::run::drive::{OpenAt, PAUSE, TAKEN_UP_WITHIN, has_begun};
 use crate::run::place::Place;
@@ -52,10 +52,10 @@ pub(crate) fn start_in_background(
 
 fn wait_until_started(ctx: &Ctx, name: &SessionName, worker: &mut Worker) -> Result<Session> {
     let begun = Instant::now();
-    let mut awaited = Awaited::new(None, Some(name));
+    let mut awaited = OpeningSession::new(None, Some(name));
     while begun.elapsed() < TAKEN_UP_WITHIN {
         let outcome = worker.outcome();
-        if let Some(session) = awaited.look(ctx, || Ok(None))?.filter(|session| has_begun(session, 0)) {
+        if let Some(session) = awaited.refresh(ctx, || Ok(None))?.filter(|session| has_begun(session, 0)) {
             return Ok(session.clone());
         }
         match outcome {

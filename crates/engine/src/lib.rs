@@ -65,8 +65,8 @@ pub use operations::delete::DeletionPlan;
 pub use operations::error::Error as OperationsError;
 pub use operations::leftovers::OwnWorkspace;
 pub use program::error::Error as AgentProgramError;
-pub use registry::error::{Error as RegistryError, RegistryTrouble};
-pub use registry::events::{EventParent, HeardEvent};
+pub use registry::error::{Error as RegistryError, RegistryProblem};
+pub use registry::events::{EventParent, SessionEvent};
 pub use registry::operations::{
     DeletedBranch, Effect, Effects, LogEntry, Operation, OperationState, UnreadableOperation,
 };
@@ -86,16 +86,16 @@ pub use run::status::{StartedSession, Status, StatusSession};
 pub use run::view::{AnswerView, OverviewView, ReadText, ReadView, SentView, TargetView};
 pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
-pub use search::error::{Error as SearchError, IndexTrouble};
+pub use search::error::{Error as SearchError, IndexProblem};
 #[cfg(feature = "semantic")]
 pub use search::index::embeddings::vectors::path as vectors_file;
 pub use search::index::upkeep::{IndexPart, IndexRequest, IndexView};
 pub use search::smart::{CanFork, Choice, Intent, Refusal, Suggestions};
 pub use search::{
-    Answer, Asking, BriefSession, BriefSuggestions, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError,
-    FILTERS, Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchView,
-    SmartForkView, Snippet, SuggestionsView, VectorStatus, distrust_index, is_panic_caught, query_time, rounded,
-    without_line,
+    Answer, BriefSession, BriefSuggestions, Correction, DEFAULT_COLLECTION, EMBEDDING, Engine, EngineError, FILTERS,
+    Found, Grounds, IndexProgress, IndexStatus, Limits, Missing, Now, Query, RECENT, ResultView, SearchRequest,
+    SearchView, SmartForkView, Snippet, SuggestionsView, VectorStatus, is_panic_caught, query_time,
+    require_index_check, rounded, without_line,
 };
 pub use sessions::branches::BranchView;
 pub use sessions::catalog::{Progress, Quiet};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use agents::Surroundings;
+use agents::AgentEnvironment;
 
 use crate::Tine;
 use crate::context::{Clock, Context, Environment, Paths};
@@ -32,7 +32,7 @@ impl World {
         let root = self.root.path().canonicalize().expect("a path");
         let path = std::env::var_os("PATH").unwrap_or_default();
         Tine::open(Context {
-            surroundings: Surroundings { home: root.clone(), ..Surroundings::default() },
+            surroundings: AgentEnvironment { home: root.clone(), ..AgentEnvironment::default() },
             paths: Paths {
                 config: root.join("config.toml"),
                 registry: root.join("registry.db"),

@@ -136,7 +136,7 @@ impl Tine {
 
     /// Searches sessions. Updates the index first, for a few seconds at most, and rebuilds it if it is damaged. If a
     /// phrase is not found, searches for its words and adds a notice.
-    pub fn search(&self, asking: Asking<'_>) -> Result<Answer> {
+    pub fn search(&self, asking: SearchRequest<'_>) -> Result<Answer> {
         Ok(crate::search::request::search(&self.ctx, asking)?)
     }
 
@@ -203,7 +203,7 @@ impl Tine {
     }
 
     /// The events after a position, oldest first; the next call continues after them.
-    pub fn events(&self, cursor: &mut EventCursor) -> Result<Vec<HeardEvent>> {
+    pub fn events(&self, cursor: &mut EventCursor) -> Result<Vec<SessionEvent>> {
         Ok(crate::run::events::events(&self.ctx, cursor)?)
     }
 

@@ -118,7 +118,7 @@ fn only_the_owner_can_read_it() {
     let folder = Folder::with(1);
     let mode = |path: &Path| fs::metadata(path).expect("a file").permissions().mode() & 0o777;
     assert_eq!(mode(&folder.path()), 0o600);
-    drop(when_free(|| VectorWriter::anew(&folder.path())).expect("a writer"));
+    drop(when_free(|| VectorWriter::create_or_replace(&folder.path())).expect("a writer"));
     assert_eq!(mode(&folder.path()), 0o600);
 }
 
@@ -127,7 +127,7 @@ fn one_writer_at_a_time() {
     let folder = Folder::with(3);
     let writer = when_free(|| VectorWriter::open(&folder.path())).expect("a writer");
     assert!(matches!(VectorWriter::open(&folder.path()), Err(Error::Busy(_))));
-    assert!(matches!(VectorWriter::anew(&folder.path()), Err(Error::Busy(_))));
+    assert!(matches!(VectorWriter::create_or_replace(&folder.path()), Err(Error::Busy(_))));
     assert_eq!(documents(&folder.path()), [0, 1, 2]);
     drop(writer);
     when_free(|| VectorWriter::open(&folder.path())).expect("free again");
@@ -162,7 +162,7 @@ fn a_file_that_is_cut_off_gives_what_is_left_and_says_so() {
         let refused = when_free(|| VectorWriter::open(&folder.path()));
         assert!(refused.is_err_and(|error| error.calls_for_rebuild()), "{length}");
     }
-    let mut writer = when_free(|| VectorWriter::anew(&folder.path())).expect("begun anew");
+    let mut writer = when_free(|| VectorWriter::create_or_replace(&folder.path())).expect("begun anew");
     append(&mut writer, 8..9);
     assert_eq!(documents(&folder.path()), [8]);
 }

@@ -1,4 +1,4 @@
-//! The one reader of the environment. Everybody else gets a [`Context`] or a [`Surface`].
+//! The one reader of the environment. Everybody else gets a [`Context`] or a [`Streams`].
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use agents::{Cancel, Surroundings};
+use agents::{AgentEnvironment, Cancel};
 use diagnostics::LevelFilter;
 use diagnostics::OrLog;
 use engine::{Clock, Context, Paths};
@@ -53,7 +53,7 @@ pub(crate) fn context() -> Result<Context, Failure> {
     };
     let proc = Path::new("/proc/self/stat").exists().then(|| PathBuf::from("/proc"));
     let variables = agents::location_variables().filter_map(|name| Some((name, path(name)?))).collect();
-    let surroundings = Surroundings { home, proc, variables };
+    let surroundings = AgentEnvironment { home, proc, variables };
     let search_path = env::var_os("PATH").map(|list| env::split_paths(&list).collect()).unwrap_or_default();
     let clock = match env::var("TINE_NOW").ok().and_then(|time| time.parse().ok()) {
         Some(time) => Clock::Fixed(time),
@@ -103,7 +103,7 @@ pub(crate) fn stand_somewhere() {
 
 /// How output reaches the user.
 #[derive(Debug, Clone)]
-pub(crate) struct Surface {
+pub(crate) struct Streams {
     /// Whether questions can be asked: standard input and standard error are terminals.
     pub is_interactive: bool,
     /// Whether standard output is a terminal.
@@ -119,7 +119,7 @@ pub(crate) struct Surface {
 }
 
 /// Looks at the terminal.
-pub(crate) fn surface(choice: ColorChoice) -> Surface {
+pub(crate) fn surface(choice: ColorChoice) -> Streams {
     let is_terminal = io::stdout().is_terminal();
     let columns = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|columns| *columns > 0);
     let measured = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
@@ -130,7 +130,7 @@ pub(crate) fn surface(choice: ColorChoice) -> Surface {
         ColorChoice::Auto if no_color() => false,
         ColorChoice::Auto => is_set("CLICOLOR_FORCE") || (is_terminal && !dumb),
     };
-    Surface {
+    Streams {
         is_interactive: io::stdin().is_terminal() && io::stderr().is_terminal(),
         is_terminal,
         color,

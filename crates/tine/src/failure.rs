@@ -40,18 +40,20 @@ pub(crate) enum Failure {
     },
     /// An error with results that programs still need.
     #[error("{failure}")]
-    Told {
+    WithOutput {
         /// The error.
         failure: Box<Failure>,
         /// The results next to the error.
-        told: Value,
+        output: Value,
     },
 }
 
 /// What was selected: a session, or one without messages, which selecting reports as an error.
 pub(crate) fn target(selected: Result<Session, Failure>) -> Result<Target, Failure> {
     match selected {
-        Err(Failure::Engine(engine::Error::Sessions(SessionsError::Unbegun(name)))) => Ok(Target::Unbegun(name)),
+        Err(Failure::Engine(engine::Error::Sessions(SessionsError::EmptySession(name)))) => {
+            Ok(Target::EmptySession(name))
+        }
         selected => Ok(selected?.into()),
     }
 }
@@ -84,21 +86,21 @@ impl From<Failure> for Refusal {
 
 impl Failure {
     /// Adds results that programs still need. If output can't be written, they are left out.
-    pub(crate) fn beside(self, told: &Value) -> Failure {
+    pub(crate) fn with_output(self, output: &Value) -> Failure {
         match self {
-            Failure::Output(_) | Failure::Told { .. } => self,
-            failure => Failure::Told { failure: Box::new(failure), told: told.clone() },
+            Failure::Output(_) | Failure::WithOutput { .. } => self,
+            failure => Failure::WithOutput { failure: Box::new(failure), output: output.clone() },
         }
     }
 
     /// The JSON for programs.
     pub(crate) fn as_json(&self) -> Value {
-        let mut told = match self {
-            Failure::Told { told, .. } => told.clone(),
+        let mut output = match self {
+            Failure::WithOutput { output, .. } => output.clone(),
             _ => json!({}),
         };
-        told["error"] = json!({ "kind": self.kind(), "message": self.to_string(), "hint": self.hint() });
-        told
+        output["error"] = json!({ "kind": self.kind(), "message": self.to_string(), "hint": self.hint() });
+        output
     }
 
     pub(crate) fn kind(&self) -> &'static str {
@@ -106,7 +108,7 @@ impl Failure {
             Failure::Engine(error) => error.kind(),
             Failure::Output(_) => "output",
             Failure::Other { kind, .. } => kind,
-            Failure::Told { failure, .. } => failure.kind(),
+            Failure::WithOutput { failure, .. } => failure.kind(),
         }
     }
 
@@ -115,7 +117,7 @@ impl Failure {
             Failure::Engine(error) => error.hint(),
             Failure::Output(_) => None,
             Failure::Other { hint, .. } => hint.clone(),
-            Failure::Told { failure, .. } => failure.hint(),
+            Failure::WithOutput { failure, .. } => failure.hint(),
         }
     }
 
@@ -129,8 +131,8 @@ impl Failure {
         // If standard output cannot be written, the error would be lost there.
         let as_json = as_json && !matches!(self, Failure::Output(_));
         match as_json {
-            true => tell_programs(&self.as_json()),
-            false => tell_people(&self.to_string(), self.hint().as_deref()),
+            true => print_json(&self.as_json()),
+            false => print_error(&self.to_string(), self.hint().as_deref()),
         }
         ExitCode::from(USER)
     }
@@ -145,8 +147,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     }
     let failure = crate::usage::failure(error);
     match crate::environment::arguments_ask_for_json() {
-        true => tell_programs(&failure.as_json()),
-        false => tell_people(&failure.to_string(), failure.hint().as_deref()),
+        true => print_json(&failure.as_json()),
+        false => print_error(&failure.to_string(), failure.hint().as_deref()),
     }
     ExitCode::from(USAGE)
 }
@@ -164,18 +166,18 @@ pub(crate) fn report_panics() {
             .or_log("write to standard error");
         writeln!(stderr, "hint: please report this with the command that you ran; location: {place}")
             .or_log("write to standard error");
-        if engine::distrust_index() {
+        if engine::require_index_check() {
             writeln!(stderr, "hint: try again; tine checks the search index first").or_log("write to standard error");
         }
         std::process::exit(BUG);
     }));
 }
 
-fn tell_programs(value: &Value) {
+fn print_json(value: &Value) {
     writeln!(io::stdout().lock(), "{}", to_json_line(value)).or_log("write to standard output");
 }
 
-fn tell_people(message: &str, hint: Option<&str>) {
+fn print_error(message: &str, hint: Option<&str>) {
     let mut stderr = io::stderr().lock();
     let paint = Paint(crate::environment::errors_have_color());
     writeln!(stderr, "{} {}", paint.bad("error:"), text::clean(message)).or_log("write to standard error");

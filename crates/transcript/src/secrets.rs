@@ -207,17 +207,17 @@ fn expression(number: usize) -> &'static Regex {
 }
 
 /// Texts of which every match contains one, ignoring the case of names.
-struct Signs {
+struct RequiredTexts {
     all: AhoCorasick,
     /// Which shape each of them is a sign of.
     shapes: Vec<usize>,
 }
 
-static SIGNS: LazyLock<[Signs; 2]> = LazyLock::new(|| {
+static SIGNS: LazyLock<[RequiredTexts; 2]> = LazyLock::new(|| {
     let signs = |shapes: &[Shape], first: usize, any_case: bool| {
         let all = shapes.iter().flat_map(|shape| shape.signs);
         let numbers = (first..).zip(shapes).flat_map(|(number, shape)| shape.signs.iter().map(move |_| number));
-        Signs {
+        RequiredTexts {
             all: AhoCorasick::builder().ascii_case_insensitive(any_case).build(all).expect("there are few"),
             shapes: numbers.collect(),
         }
@@ -226,9 +226,9 @@ static SIGNS: LazyLock<[Signs; 2]> = LazyLock::new(|| {
 });
 
 /// The shapes that a text may have, by their signs.
-fn suspected(text: &str) -> Shapes {
+fn possible_shapes(text: &str) -> Shapes {
     let [looks, names] = &*SIGNS;
-    let shape = |signs: &Signs, sign: aho_corasick::Match| 1 << signs.shapes[sign.pattern().as_usize()];
+    let shape = |signs: &RequiredTexts, sign: aho_corasick::Match| 1 << signs.shapes[sign.pattern().as_usize()];
     let is_followed =
         |sign: &aho_corasick::Match| is_followed(&text.as_bytes()[sign.range()], &text.as_bytes()[sign.end()..]);
     let named = names.all.find_overlapping_iter(text).filter(is_followed);
@@ -279,10 +279,12 @@ pub fn mask(text: &str) -> (Cow<'_, str>, usize) {
 
 fn mask_plain(text: &str) -> (Cow<'_, str>, usize) {
     let mut count = 0;
-    let suspects = suspected(text);
+    let suspects = possible_shapes(text);
     let masked = match replace(text, suspects & LOOK, |_| true, &mut count) {
         Cow::Borrowed(text) => replace(text, suspects & !LOOK, is_random, &mut count),
-        Cow::Owned(text) => Cow::Owned(replace(&text, suspected(&text) & !LOOK, is_random, &mut count).into_owned()),
+        Cow::Owned(text) => {
+            Cow::Owned(replace(&text, possible_shapes(&text) & !LOOK, is_random, &mut count).into_owned())
+        }
     };
     (masked, count)
 }

@@ -116,7 +116,7 @@ impl SeedSizes {
         // The last turn alone is too large: its oldest calls are left out, then messages are shortened.
         self.leave_out_calls(&mut fit, limit);
         self.shorten_words(&mut fit, limit);
-        self.tell(&mut fit);
+        self.note_omissions(&mut fit);
         fit
     }
 
@@ -189,7 +189,7 @@ impl SeedSizes {
     }
 
     /// Says what was shortened and left out, by what there is in the end.
-    fn tell(&self, fit: &mut Fit) {
+    fn note_omissions(&self, fit: &mut Fit) {
         if fit.first_turn > 1 {
             fit.shortened.push(format!("{} left out", span(1, fit.first_turn - 1)));
         }

@@ -51,7 +51,7 @@ pub enum ChatSession {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChatEvent {
     /// The agent is ready, and this is what it offers.
-    Ready(Offer),
+    Ready(ChatCapabilities),
     /// The session that the following events belong to. `/clear` and the like change it.
     Session {
         /// Its id.
@@ -129,7 +129,7 @@ pub enum StreamPart {
 
 /// What an agent offers in a chat.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Offer {
+pub struct ChatCapabilities {
     /// The slash commands that it understands.
     pub commands: Vec<SlashCommand>,
     /// The models to choose from.

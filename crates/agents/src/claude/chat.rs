@@ -10,8 +10,9 @@ use serde_json::{Map, Value, json};
 use transcript::{BlockKind, NoticeKind, SessionId};
 
 use crate::chat::{
-    Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatEvent, ChatOrder, ChatSession, ContextUse,
-    ModelChoice, Offer, Prompt, Protocol, Question, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
+    Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession,
+    ContextUse, ModelChoice, Prompt, Protocol, Question, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome,
+    string,
 };
 
 /// The permission modes that can be chosen while it runs. The one that skips all permissions can only be requested at
@@ -455,7 +456,7 @@ fn rule_label(rule: &Value) -> Option<String> {
     }
 }
 
-fn offer(response: &Value) -> Offer {
+fn offer(response: &Value) -> ChatCapabilities {
     let list = |name: &str| response[name].as_array().cloned().unwrap_or_default();
     let command = |command: &Value| SlashCommand {
         name: string(&command["name"]),
@@ -463,7 +464,7 @@ fn offer(response: &Value) -> Offer {
         argument: string(&command["argumentHint"]),
     };
     let model = |model: &Value| ModelChoice { value: string(&model["value"]), name: string(&model["displayName"]) };
-    Offer {
+    ChatCapabilities {
         commands: list("commands").iter().map(command).collect(),
         models: list("models").iter().map(model).collect(),
         modes: MODES.to_vec(),

@@ -19,10 +19,10 @@ use super::layout::{Chain, LineUse, Parts};
 use super::long_record::LongRecord;
 use super::record::Record;
 use super::scan::{Watch, layout_of, scan_copy};
-use crate::Known;
+use crate::PlainScan;
 use crate::copy::{Copied, CopyRequest, ReadBack};
 use crate::fields::{Fields, Raw};
-use crate::follow::Growing;
+use crate::follow::FileGrowth;
 use crate::huge::LongField;
 use crate::lines::{Line, LineReader};
 use crate::rewrite::{Change, Rewrite, Text, string};
@@ -31,7 +31,7 @@ use crate::rewrite::{Change, Rewrite, Text, string};
 pub(super) fn copy(
     source: &Path,
     order: &CopyRequest,
-    known: Option<&Known>,
+    known: Option<&PlainScan>,
     out: &mut dyn Write,
 ) -> io::Result<Copied> {
     let mut kept = Kept::of(source, order, known);
@@ -97,7 +97,7 @@ pub(super) fn copy(
 }
 
 /// Reads a copy back from `path`, where it may still be growing.
-pub(super) fn read_back(path: &Path, source: &Path, order: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
+pub(super) fn read_back(path: &Path, source: &Path, order: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
     let summary = Summary::new(Agent::Claude, order.id.clone(), order.target.clone());
     let records = Records::new(Rewrite::checking(values(order), marks(source, &order.target)), order.relink);
     let mut check = Check { records, path, fault: None };
@@ -199,7 +199,7 @@ impl<'a> Records<'a> {
             }
         }
         if let (true, true, Some(value)) = (self.relink, is_chain, record.parent_value) {
-            self.mend(value);
+            self.set_parent(value);
             self.rewrite.replace(line, value, PARENT);
             if let Some(change) = self.rewrite.changes.last_mut() {
                 change.sealed = true;
@@ -257,7 +257,7 @@ impl<'a> Records<'a> {
     }
 
     /// Gives the next record the parent that it should have, or the one that it has.
-    fn mend(&mut self, own: Raw<'_>) {
+    fn set_parent(&mut self, own: Raw<'_>) {
         self.rewrite.values[PARENT] = self.parent.take().unwrap_or_else(|| own.0.to_vec());
     }
 
@@ -294,7 +294,7 @@ impl<'a> Records<'a> {
             let (new, lead) = match field.key.as_slice() {
                 b"sessionId" => (ID, 0),
                 b"parentUuid" if is_chain && self.relink && is_last(&long.fields, field) => {
-                    self.mend(Raw(field.value.as_deref().unwrap_or(b"null")));
+                    self.set_parent(Raw(field.value.as_deref().unwrap_or(b"null")));
                     sealed = true;
                     (PARENT, 0)
                 }

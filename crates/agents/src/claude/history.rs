@@ -36,7 +36,7 @@ pub(super) struct History {
 
 /// The result of following the links of a file.
 #[derive(Debug, Default)]
-pub(super) struct Worked {
+pub(super) struct ResolvedHistory {
     pub history: History,
     /// Records whose parent is not in the file, in file order.
     pub broken: Vec<Broken>,
@@ -245,18 +245,18 @@ impl HistoryBuilder {
 
     /// Determines the active history. `locate` makes a second pass over the file for the given ids and is called only
     /// if needed.
-    pub(super) fn finish(mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> Worked {
+    pub(super) fn finish(mut self, locate: impl FnOnce(&HashSet<u64>) -> HashMap<u64, u32>) -> ResolvedHistory {
         if self.count == 0 {
-            return Worked::default();
+            return ResolvedHistory::default();
         }
         let broken = self.settle(locate);
         // The first record starts the history, whatever it names: a fork's parent may not have been copied.
         let bent = self.jumps.iter().any(|(child, parent)| *child > 0 || matches!(parent, Parent::At(_)));
         if !bent && !self.is_chosen {
             let history = History { whole: true, ..History::default() };
-            return Worked { history, broken, ..Worked::default() };
+            return ResolvedHistory { history, broken, ..ResolvedHistory::default() };
         }
-        let said_below = self.said_below();
+        let said_below = self.records_with_text_below();
         let mut tip = self.last_tip(&said_below);
         let mut walk = self.walk(tip);
         let leaf = self.leaf.and_then(|leaf| leaf.at);
@@ -272,11 +272,17 @@ impl HistoryBuilder {
         let branches = self.branches(&walk, &said_below);
         let spans = if walk.is_ordered() { Vec::new() } else { walk.spans };
         let whole = spans.is_empty() && (0..self.count).all(|index| walk.active.get(index));
-        Worked { history: History { active: walk.active, whole, spans }, broken, lost_roots, branches, tip_differs }
+        ResolvedHistory {
+            history: History { active: walk.active, whole, spans },
+            broken,
+            lost_roots,
+            branches,
+            tip_differs,
+        }
     }
 
     /// The records with text below them.
-    fn said_below(&self) -> Bits {
+    fn records_with_text_below(&self) -> Bits {
         let mut below = Bits::default();
         for index in (0..self.count).filter(|index| self.talks.get(*index)) {
             let mut above = self.parent_of(index);

@@ -10,7 +10,7 @@ fn history(file: &str) -> String {
 }
 
 /// The ids of the active history, in order, and everything else that was found.
-fn worked(file: &str) -> (String, Worked) {
+fn worked(file: &str) -> (String, ResolvedHistory) {
     let key = |id: &str| crate::files::fingerprint(id.as_bytes());
     let mut builder = HistoryBuilder::default();
     let mut ids: Vec<&str> = Vec::new();
@@ -178,7 +178,7 @@ fn a_parent_far_away_is_found_by_a_second_pass() {
         builder.push(Link { key: key(index), parent, ..Link::default() });
     }
     builder.push(Link { key: key(total), parent: Some(key(3)), ..Link::default() });
-    let Worked { history, broken, .. } = builder.finish(|wanted| {
+    let ResolvedHistory { history, broken, .. } = builder.finish(|wanted| {
         assert_eq!(wanted, &HashSet::from([key(3)]));
         HashMap::from([(key(3), 3)])
     });

@@ -16,7 +16,7 @@ pub(super) fn is_kept(path: &Path) -> bool {
 }
 
 /// Adds the session at `path`.
-pub(super) fn enlist(path: &Path, summary: &Summary) -> io::Result<()> {
+pub(super) fn list_session(path: &Path, summary: &Summary) -> io::Result<()> {
     change(path, |entries| {
         if entries.iter().any(|entry| entry["sessionId"] == json!(summary.id)) {
             return false;
@@ -41,7 +41,7 @@ pub(super) fn enlist(path: &Path, summary: &Summary) -> io::Result<()> {
 }
 
 /// Takes the session at `path` out again.
-pub(super) fn delist(id: &SessionId, path: &Path) -> io::Result<()> {
+pub(super) fn unlist_session(id: &SessionId, path: &Path) -> io::Result<()> {
     change(path, |entries| {
         let before = entries.len();
         entries.retain(|entry| entry["sessionId"] != json!(id));

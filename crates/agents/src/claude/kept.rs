@@ -9,7 +9,7 @@ use super::order::Order;
 use super::record::{Kind, Record, UserPart, key_of};
 use super::scan::{Scan, scan};
 use super::sidechains::Sidechains;
-use crate::Known;
+use crate::PlainScan;
 use crate::copy::CopyRequest;
 use crate::fields::Raw;
 use crate::lines::Line;
@@ -25,18 +25,18 @@ pub(super) struct Kept {
     /// The last chain record that was read.
     pub last: u32,
     pub links: Links,
-    elsewhere: Elsewhere,
+    elsewhere: OtherBranchCalls,
 }
 
 /// The sidechains inside the file that calls on other branches started.
 #[derive(Default)]
-struct Elsewhere {
+struct OtherBranchCalls {
     calls: Sidechains,
     /// Their records.
     records: HashSet<u64>,
 }
 
-impl Elsewhere {
+impl OtherBranchCalls {
     /// Notes a record of a sidechain; whether it is of such a one.
     fn pass(&mut self, record: &Record<'_>) -> bool {
         let begins = self.calls.pass(record, 0);
@@ -102,7 +102,7 @@ pub(super) enum Inclusion {
 }
 
 impl Kept {
-    pub(super) fn of(source: &Path, order: &CopyRequest, known: Option<&Known>) -> Self {
+    pub(super) fn of(source: &Path, order: &CopyRequest, known: Option<&PlainScan>) -> Self {
         if let Some(known) = known.filter(|_| order.tip.is_none()) {
             let rule = Rule::Plain { turns: order.turns };
             return Kept {
@@ -112,7 +112,7 @@ impl Kept {
                 past_cut: false,
                 last: 0,
                 links: Links::default(),
-                elsewhere: Elsewhere::default(),
+                elsewhere: OtherBranchCalls::default(),
             };
         }
         let scan = scan(source, order.source_id.clone(), order.tip);
@@ -123,7 +123,7 @@ impl Kept {
         let links = if order.relink { Links::of(&scan.broken) } else { Links::default() };
         let order = Order::new(scan.history.spans());
         let rule = Rule::Scanned { scan: Box::new(scan), cut, index: 0, order };
-        Kept { end, turn_keys, rule, past_cut: false, last: 0, links, elsewhere: Elsewhere::default() }
+        Kept { end, turn_keys, rule, past_cut: false, last: 0, links, elsewhere: OtherBranchCalls::default() }
     }
 
     /// The next record that had to wait and need not any longer.

@@ -170,7 +170,7 @@ fn send(
 
 /// How a conversation in print mode ended.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
-struct Told {
+struct PrintResult {
     #[serde(default)]
     result: String,
     #[serde(default)]
@@ -182,7 +182,7 @@ struct Told {
 
 /// The result in the output: all of it or, with verbose output, the last of several events, in an array or on separate
 /// lines.
-fn result_of(told: &str) -> Option<Told> {
+fn result_of(told: &str) -> Option<PrintResult> {
     let values = serde_json::Deserializer::from_str(told).into_iter::<Value>().map_while(Result::ok);
     let events = values.flat_map(|value| match value {
         Value::Array(events) => events,
@@ -191,8 +191,8 @@ fn result_of(told: &str) -> Option<Told> {
     let result = events.filter(|event| event["type"] == "result" || event["result"].is_string()).last();
     let result = result?;
     let windows = windows_in(&result["modelUsage"]);
-    let told: Told = serde_json::from_value(result).ok()?;
-    Some(Told { windows, ..told })
+    let told: PrintResult = serde_json::from_value(result).ok()?;
+    Some(PrintResult { windows, ..told })
 }
 
 /// The context windows that a result names, by model. Nothing else of Claude Code names them.
@@ -371,7 +371,8 @@ mod tests {
     fn a_result_is_found_in_every_shape() {
         let result = r#"{"type":"result","is_error":false,"result":"done","session_id":"x"}"#;
         let event = r#"{"type":"system","subtype":"init","session_id":"x"}"#;
-        let expected = Told { result: "done".into(), is_error: false, session_id: "x".into(), windows: Vec::new() };
+        let expected =
+            PrintResult { result: "done".into(), is_error: false, session_id: "x".into(), windows: Vec::new() };
         for told in [result.to_owned(), format!("[{event},{result}]\n"), format!("{event}\n{result}\n")] {
             assert_eq!(result_of(&told).as_ref(), Some(&expected), "{told}");
         }

@@ -39,7 +39,7 @@ pub use home::{project_folder, side_folder};
 use transcript::Agent;
 
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Claude Code.
 pub(crate) static ABOUT: About = About {
@@ -94,7 +94,7 @@ pub struct Claude {
 
 impl Claude {
     /// Finds the configuration folder: `CLAUDE_CONFIG_DIR`, else `~/.claude`.
-    pub fn new(surroundings: &Surroundings) -> Self {
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
         let moved = surroundings.moved_home(Agent::Claude);
         let config = moved.cloned().unwrap_or_else(|| surroundings.home.join(".claude"));
         let servers = moved.unwrap_or(&surroundings.home).join(".claude.json");

@@ -2,9 +2,9 @@
 
 use crate::options::Choice::{Fetch, Fork, Name, NewId, Newest, Resume, Rewind};
 use crate::options::LaunchOptions;
+use crate::options::OptionValue::{MaybeValue, Nothing, Value, Values};
 use crate::options::Role::{File, Kept, Once, Session};
-use crate::options::Takes::{MaybeValue, Nothing, Value, Values};
-use crate::options::{Role, Takes};
+use crate::options::{OptionValue, Role};
 
 /// What tine has to know about it.
 pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
@@ -22,7 +22,7 @@ pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
 };
 
 /// Claude Code 2.1.197 and 2.1.325, and those that their help does not show.
-const OPTIONS: &[(&str, Takes, Role)] = &[
+const OPTIONS: &[(&str, OptionValue, Role)] = &[
     ("--session-id", Value, Session(NewId)),
     ("-r --resume", MaybeValue, Session(Resume)),
     ("-c --continue", Nothing, Session(Newest)),

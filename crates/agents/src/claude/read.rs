@@ -22,7 +22,7 @@ use super::words::{prompt_text, string};
 use crate::fields::Raw;
 use crate::files::open_regular;
 use crate::lines::LineReader;
-use crate::{Blocks, Known, Part, TurnStart};
+use crate::{Blocks, Part, PlainScan, TurnStart};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -34,7 +34,7 @@ const FILLER: &str = "No response requested.";
 pub(super) struct ClaudeBlocks {
     path: PathBuf,
     lines: LineReader<File>,
-    history: Which,
+    history: RecordFilter,
     index: u32,
     order: Order<Piece>,
     /// The next record that opens a turn, as a position in the scan's prompts.
@@ -88,7 +88,7 @@ impl Piece {
 }
 
 /// Which records count.
-enum Which {
+enum RecordFilter {
     /// Those of the active history.
     Active(Box<Scan>),
     /// Every chain record: the history is the file.
@@ -103,21 +103,21 @@ impl ClaudeBlocks {
     /// Reads a session.
     pub(super) fn session(path: &Path, scan: Scan, part: &Part) -> io::Result<Self> {
         let lines = LineReader::open(path, 0, Some(scan.size))?;
-        let defects = met_so_far(&scan.summary.defects);
+        let defects = defects_of_scan(&scan.summary.defects);
         let order = Order::new(scan.history.spans());
-        let history = Which::Active(Box::new(scan));
+        let history = RecordFilter::Active(Box::new(scan));
         let (until, prose_only, with_media) = (part.until, part.prose_only, part.media);
         let new = Self::new(path, lines, history, Subagents::of(path));
         Ok(ClaudeBlocks { order, until, prose_only, with_media, defects, ..new })
     }
 
     /// Reads a session whose history is its file.
-    pub(super) fn plain(path: &Path, known: &Known, part: &Part) -> io::Result<Self> {
+    pub(super) fn plain(path: &Path, known: &PlainScan, part: &Part) -> io::Result<Self> {
         let lines = LineReader::open(path, part.from.map_or(0, |from| from.offset), Some(known.size))?;
-        let defects = met_so_far(&known.defects);
+        let defects = defects_of_scan(&known.defects);
         let turn = part.from.map_or(0, |from| from.turn.saturating_sub(1));
         let (until, prose_only, with_media) = (part.until, part.prose_only, part.media);
-        let new = Self::new(path, lines, Which::Chain, Subagents::of(path));
+        let new = Self::new(path, lines, RecordFilter::Chain, Subagents::of(path));
         Ok(ClaudeBlocks { turn, until, prose_only, with_media, defects, ..new })
     }
 
@@ -125,7 +125,7 @@ impl ClaudeBlocks {
     fn subagent(path: &Path, parent: &ClaudeBlocks) -> io::Result<Self> {
         let lines = LineReader::new(open_regular(path)?, 0, None);
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
-        let new = Self::new(path, lines, Which::Sidechain, parent.subagents.clone());
+        let new = Self::new(path, lines, RecordFilter::Sidechain, parent.subagents.clone());
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
     }
 
@@ -133,11 +133,11 @@ impl ClaudeBlocks {
     fn sidechain(root: &Root, parent: &ClaudeBlocks) -> io::Result<Self> {
         let lines = LineReader::open(&parent.path, root.offset, Some(parent.end))?;
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
-        let new = Self::new(&parent.path, lines, Which::Inline(HashSet::new()), parent.subagents.clone());
+        let new = Self::new(&parent.path, lines, RecordFilter::Inline(HashSet::new()), parent.subagents.clone());
         Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
     }
 
-    fn new(path: &Path, lines: LineReader<File>, history: Which, subagents: Subagents) -> Self {
+    fn new(path: &Path, lines: LineReader<File>, history: RecordFilter, subagents: Subagents) -> Self {
         ClaudeBlocks {
             path: path.to_owned(),
             lines,
@@ -226,7 +226,7 @@ impl ClaudeBlocks {
             if !self.emit(index, &piece) {
                 return false;
             }
-            if self.turn != turn && matches!(self.history, Which::Chain) {
+            if self.turn != turn && matches!(self.history, RecordFilter::Chain) {
                 self.began = Some(TurnStart { turn: self.turn, offset });
             }
         }
@@ -258,12 +258,12 @@ impl ClaudeBlocks {
 
     fn opens_turn(&mut self, index: u32, record: &Record<'_>) -> bool {
         match &self.history {
-            Which::Active(scan) => {
+            RecordFilter::Active(scan) => {
                 let opens = scan.prompts.get(self.next_prompt) == Some(&index);
                 self.next_prompt += usize::from(opens);
                 opens
             }
-            Which::Chain | Which::Sidechain | Which::Inline(_) => {
+            RecordFilter::Chain | RecordFilter::Sidechain | RecordFilter::Inline(_) => {
                 record.kind == Kind::User && record.user_part() == UserPart::Prompt
             }
         }
@@ -383,7 +383,7 @@ impl ClaudeBlocks {
         let found = self.subagents.started_by(call, agent).or_else(|| {
             // The result of a call that was interrupted doesn't name the subagent.
             let task = task.as_ref().filter(|_| agent.is_none())?;
-            self.subagents.asked(task.prompt, task.at, &self.shown)
+            self.subagents.subagent_with_prompt(task.prompt, task.at, &self.shown)
         });
         if let Some(found) = found {
             if self.shown_early.contains(&found.id) {
@@ -572,24 +572,24 @@ impl Blocks for ClaudeBlocks {
 }
 
 /// What a scan met, without what is met again while reading.
-fn met_so_far(defects: &Defects) -> Defects {
+fn defects_of_scan(defects: &Defects) -> Defects {
     let mut defects = defects.clone();
     defects.forget(DefectKind::MissingSubagent);
     defects
 }
 
 /// Counts a chain record and returns whether it is part of the history.
-fn takes(history: &mut Which, index: &mut u32, record: &Record<'_>) -> bool {
+fn takes(history: &mut RecordFilter, index: &mut u32, record: &Record<'_>) -> bool {
     match history {
-        Which::Sidechain => record.uuid.is_some(),
-        Which::Inline(members) => match record.uuid.filter(|_| record.sidechain) {
+        RecordFilter::Sidechain => record.uuid.is_some(),
+        RecordFilter::Inline(members) => match record.uuid.filter(|_| record.sidechain) {
             Some(uuid) if members.is_empty() || record.parent.is_some_and(|parent| members.contains(&parent)) => {
                 members.insert(uuid)
             }
             _ => false,
         },
-        Which::Chain => record.is_chain(),
-        Which::Active(scan) => {
+        RecordFilter::Chain => record.is_chain(),
+        RecordFilter::Active(scan) => {
             if !record.is_chain() {
                 return false;
             }

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use transcript::{Agent, DefectKind, ParentPointer, ParentSource, SessionId, Summary, text};
 
 use super::facts::{ChainRecord, Facts, Step};
-use super::history::{Broken, History, HistoryBuilder, Link, Worked};
+use super::history::{Broken, History, HistoryBuilder, Link, ResolvedHistory};
 use super::home;
 use super::layout::Layout;
 use super::long_record::{LongRecord, huge_record};
@@ -19,12 +19,12 @@ use super::record::{Kind, Record, UserPart, is_common};
 use super::subagents::{self, Subagents};
 use super::summaries;
 use super::words::string;
-use crate::blocks::{Block, Means};
+use crate::blocks::{Block, ReadOptions};
 use crate::fields::Raw;
 use crate::files::open_regular;
-use crate::follow::{Following, Growing};
+use crate::follow::{FileGrowth, Following};
 use crate::lines::{Line, LineReader};
-use crate::share::look_at_all;
+use crate::share::map_in_parallel;
 
 /// How many of the latest messages are remembered, to find the last one of the active history among them.
 const TAIL: usize = 512;
@@ -61,10 +61,10 @@ impl Watch for () {}
 
 /// Reads the transcript at `path` once. The history ends with the record `tip`, or where the client would continue.
 pub(super) fn scan(path: &Path, id: SessionId, tip: Option<u64>) -> Scan {
-    scan_with(path, id, tip, Means::for_size)
+    scan_with(path, id, tip, ReadOptions::for_size)
 }
 
-fn scan_with(path: &Path, id: SessionId, tip: Option<u64>, means: impl FnOnce(u64) -> Means) -> Scan {
+fn scan_with(path: &Path, id: SessionId, tip: Option<u64>, means: impl FnOnce(u64) -> ReadOptions) -> Scan {
     let summary = Summary::new(Agent::Claude, id, path.to_owned());
     let opened = open_regular(path).and_then(|file| Ok((file.metadata()?.len(), file)));
     let Ok((size, file)) = opened else {
@@ -85,18 +85,18 @@ fn scan_with(path: &Path, id: SessionId, tip: Option<u64>, means: impl FnOnce(u6
 
 /// The layout of the lines of a plain file, if it is so long that scanning on all cores pays off before a copy.
 pub(super) fn layout_of(path: &Path, size: u64) -> Option<Vec<u8>> {
-    let means = Means::for_size(size);
+    let means = ReadOptions::for_size(size);
     if means.threads == 1 {
         return None;
     }
     let mut layout = Layout::default();
     let look = |block: &Block| Facts::of(path, block).layout.unwrap_or_default();
-    look_at_all(File::open(path).ok()?, size, means, look, |next| layout.append(&next)).ok()?;
+    map_in_parallel(File::open(path).ok()?, size, means, look, |next| layout.append(&next)).ok()?;
     Some(layout.finish())
 }
 
 /// Reads a copy that is being written to `path` and will belong to `summary.path`, showing `watch` all of its records.
-pub(super) fn scan_copy(path: &Path, growing: Option<&Growing>, summary: Summary, watch: &mut impl Watch) -> Scan {
+pub(super) fn scan_copy(path: &Path, growing: Option<&FileGrowth>, summary: Summary, watch: &mut impl Watch) -> Scan {
     let Ok(file) = Following::open(path, growing) else {
         return unreadable(summary);
     };
@@ -233,9 +233,9 @@ impl Pass {
     }
 
     /// Reads all lines on several threads.
-    fn run_side_by_side(&mut self, path: &Path, file: File, size: u64, means: Means) {
+    fn run_side_by_side(&mut self, path: &Path, file: File, size: u64, means: ReadOptions) {
         let look = |block: &Block| Facts::of(path, block);
-        if look_at_all(file, size, means, look, |facts| self.take(facts)).is_err() {
+        if map_in_parallel(file, size, means, look, |facts| self.take(facts)).is_err() {
             self.summary.defects.add(DefectKind::Unreadable);
         }
         self.end();
@@ -378,7 +378,7 @@ impl Pass {
         summary.version = utf8(&self.version);
         let may_have_title = summary.version.as_deref().is_some_and(summaries::are_written_by);
         let latest = if may_have_title { builder.latest() } else { Vec::new() };
-        let Worked { history, broken, branches, lost_roots, tip_differs } =
+        let ResolvedHistory { history, broken, branches, lost_roots, tip_differs } =
             builder.finish(|wanted| locate(path, size, wanted).unwrap_or_default());
         summary.disordered = !history.spans().is_empty();
         summary.tip_differs = tip_differs;

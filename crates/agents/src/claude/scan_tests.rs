@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::lines::LONGEST;
 
-const SIMPLE: Means = Means { threads: 1, block: 1, longest: LONGEST };
+const SIMPLE: ReadOptions = ReadOptions { threads: 1, block: 1, longest: LONGEST };
 
 fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -20,18 +20,18 @@ fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn scanned(path: &Path, means: Means) -> Scan {
+fn scanned(path: &Path, means: ReadOptions) -> Scan {
     scan_with(path, SessionId::new("11111111-1111-4111-8111-111111111111").unwrap(), None, |_| means)
 }
 
 /// Scans in blocks of all these sizes and returns what each scan found.
 fn check(path: &Path, longest: usize, blocks: impl IntoIterator<Item = usize>) -> Scan {
-    let simple = scanned(path, Means { longest, ..SIMPLE });
+    let simple = scanned(path, ReadOptions { longest, ..SIMPLE });
     for block in blocks {
-        let means = Means { threads: 2 + block % 3, block, longest: longest.max(block) };
+        let means = ReadOptions { threads: 2 + block % 3, block, longest: longest.max(block) };
         let expected = match means.longest == longest {
             true => &simple,
-            false => &scanned(path, Means { longest: means.longest, ..SIMPLE }),
+            false => &scanned(path, ReadOptions { longest: means.longest, ..SIMPLE }),
         };
         assert_eq!(scanned(path, means), *expected, "{means:?}");
     }

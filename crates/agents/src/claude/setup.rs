@@ -58,7 +58,7 @@ impl Setup for Claude {
     }
 
     fn refused_line(&self, text: &str) -> Option<usize> {
-        jsonc::first_liberty(text)
+        jsonc::first_json_extension(text)
     }
 
     fn hook_switch(&self, hook_file: &Path) -> HookSwitch {

@@ -35,12 +35,12 @@ pub(super) struct Subagents {
     side: PathBuf,
     by_call: Rc<HashMap<String, Subagent>>,
     /// Those of which no meta file tells, once one was requested.
-    untold: Rc<OnceCell<Vec<Untold>>>,
+    untold: Rc<OnceCell<Vec<UnlinkedSubagent>>>,
 }
 
 /// A subagent without a meta file.
 #[derive(Debug)]
-struct Untold {
+struct UnlinkedSubagent {
     id: String,
     path: PathBuf,
     /// The [`fingerprint`] of its prompt.
@@ -48,11 +48,11 @@ struct Untold {
     began: Option<Timestamp>,
 }
 
-impl Untold {
-    fn read(path: PathBuf) -> Option<Untold> {
+impl UnlinkedSubagent {
+    fn read(path: PathBuf) -> Option<UnlinkedSubagent> {
         let id = path.file_name()?.to_str()?.strip_prefix("agent-")?.strip_suffix(".jsonl")?.to_owned();
         let first = First::read(&path)?;
-        Some(Untold { id, prompt: fingerprint(first.prompt.as_bytes()), began: first.at, path })
+        Some(UnlinkedSubagent { id, prompt: fingerprint(first.prompt.as_bytes()), began: first.at, path })
     }
 }
 
@@ -172,23 +172,28 @@ impl Subagents {
 
     /// A subagent that was asked the same as in a call, and of which neither a meta file nor a result tells: the first since
     /// the call, else the last before. `shown` are those of other calls.
-    pub(super) fn asked(&self, prompt: u64, since: Option<Timestamp>, shown: &HashSet<String>) -> Option<Subagent> {
-        let all = self.untold.get_or_init(|| self.find_untold()).iter();
+    pub(super) fn subagent_with_prompt(
+        &self,
+        prompt: u64,
+        since: Option<Timestamp>,
+        shown: &HashSet<String>,
+    ) -> Option<Subagent> {
+        let all = self.untold.get_or_init(|| self.find_unlinked()).iter();
         let mut same = all.filter(|untold| untold.prompt == prompt && !shown.contains(&untold.id));
-        let is_later = |untold: &&Untold| untold.began.zip(since).is_none_or(|(began, since)| began >= since);
+        let is_later = |untold: &&UnlinkedSubagent| untold.began.zip(since).is_none_or(|(began, since)| began >= since);
         let found = same.clone().find(is_later).or_else(|| same.next_back())?;
         Some(Subagent { id: found.id.clone(), role: None, description: None, path: found.path.clone() })
     }
 
     /// Searches for subagents without a meta file, next to the session's file and in its side folder.
-    fn find_untold(&self) -> Vec<Untold> {
+    fn find_unlinked(&self) -> Vec<UnlinkedSubagent> {
         let name = self.transcript.file_name().unwrap_or_default().to_string_lossy();
         let session = home::session_id_of_name(&name);
         let beside = session.into_iter().flat_map(|session| files_beside_of(&session, &self.transcript));
         let told: HashSet<&Path> = self.by_call.values().map(|told| told.path.as_path()).collect();
         let within = transcripts(&self.transcript).into_iter().map(|(_, path)| path);
         let paths = beside.chain(within).filter(|path| !told.contains(path.as_path()));
-        let mut found: Vec<Untold> = paths.filter_map(Untold::read).collect();
+        let mut found: Vec<UnlinkedSubagent> = paths.filter_map(UnlinkedSubagent::read).collect();
         found.sort_by(|a, b| a.began.cmp(&b.began).then_with(|| a.id.cmp(&b.id)));
         found
     }

@@ -35,7 +35,7 @@ impl Summaries {
     }
 
     /// Takes in the titles in the beginning of a file, which may have got them after its folder was read.
-    pub(super) fn learn(&self, path: &Path) {
+    pub(super) fn add_titles_of(&self, path: &Path) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, titles)) = path.parent().and_then(|folder| known.get_mut(folder)) {
             read_beginning(path, Arc::make_mut(titles));

@@ -21,9 +21,9 @@ struct Lab {
 impl Lab {
     fn new(lines: &[Value]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let adapter = Claude::new(&Surroundings {
+        let adapter = Claude::new(&AgentEnvironment {
             variables: [("CLAUDE_CONFIG_DIR", folder.path().to_owned())].into(),
-            ..Surroundings::default()
+            ..AgentEnvironment::default()
         });
         let path = folder.path().join("projects/-w-app/11111111-1111-4111-8111-111111111111.jsonl");
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -435,7 +435,7 @@ fn turns_with_ids_that_are_no_uuids_are_told_apart_by_what_was_said() {
 }
 
 /// A sidechain record in the session file.
-fn aside(mut record: Value) -> Value {
+fn sidechain_record(mut record: Value) -> Value {
     record["isSidechain"] = json!(true);
     record
 }
@@ -449,7 +449,8 @@ fn a_sidechain_without_a_result_is_read() {
     let interrupted = "[Request interrupted by user for tool use]";
     let check = |lines: &[Value], expected: &[&str]| assert_eq!(Lab::new(lines).shown(), expected);
     let asked = [user("a", None, json!("first")), answer("b", "a", "m1", task("c1", "look"))];
-    let looks = [aside(user("x", None, json!("look"))), aside(answer("y", "x", "m2", text("seen")))];
+    let looks =
+        [sidechain_record(user("x", None, json!("look"))), sidechain_record(answer("y", "x", "m2", text("seen")))];
     let begun = [&asked[..], &looks].concat();
     // The file ends while the subagent works.
     check(&begun, &["1. first", "call c1", "subagent x", "  1. look", "  seen"]);
@@ -463,7 +464,7 @@ fn a_sidechain_without_a_result_is_read() {
     // It belongs to a branch that was given up.
     let given_up = [user("c", Some("a"), json!("second")), answer("d", "c", "m3", text("no"))];
     check(&[&begun[..], &given_up].concat(), &["1. first", "2. second", "no"]);
-    let again = [answer("c", "a", "m3", task("c2", "look")), aside(user("u", None, json!("look")))];
+    let again = [answer("c", "a", "m3", task("c2", "look")), sidechain_record(user("u", None, json!("look")))];
     check(&[&begun[..], &again].concat(), &["1. first", "call c2", "subagent u", "  1. look"]);
 }
 
@@ -485,7 +486,7 @@ fn an_interrupted_subagent_beside_the_session_is_the_one_that_was_asked_then() {
     ]);
     for (id, began, session) in [("2b", 2, "1"), ("1a", 7, "1"), ("0c", 1, "2")] {
         let session = "11111111-1111-4111-8111-111111111111".replace('1', session);
-        let mut line = second(aside(user(id, None, json!("look"))), began);
+        let mut line = second(sidechain_record(user(id, None, json!("look"))), began);
         line["sessionId"] = json!(session);
         fs::write(lab.path.with_file_name(format!("agent-{id}.jsonl")), format!("{line}\n")).unwrap();
     }

@@ -9,7 +9,7 @@ use transcript::{SessionId, Summary};
 use super::home;
 use super::{Claude, notes, read, record, scan, subagents, summaries};
 use crate::files::{head_of, is_commit, open_regular};
-use crate::{Blocks, Branch, Discovery, Known, Notes, Part, Raw, Transcripts, Writer};
+use crate::{Blocks, Branch, Discovery, Notes, Part, PlainScan, Raw, Transcripts, Writer};
 
 impl Transcripts for Claude {
     fn home(&self) -> &Path {
@@ -31,7 +31,7 @@ impl Transcripts for Claude {
     fn scan(&self, path: &Path) -> Summary {
         let scan::Scan { mut summary, latest, .. } = Self::scan_file(path, None);
         if summary.titles_of_others != 0 {
-            self.summaries.learn(path);
+            self.summaries.add_titles_of(path);
         }
         if summary.agent_title.is_none() && !latest.is_empty() {
             summary.agent_title = self.summaries.title(path, &latest);
@@ -43,7 +43,7 @@ impl Transcripts for Claude {
         summary.version.as_deref().is_some_and(summaries::are_written_by)
     }
 
-    fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+    fn read_part(&self, path: &Path, part: &Part, known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>> {
         // A missing or unreadable file is an error here, because this session was requested.
         open_regular(path)?;
         Ok(Box::new(match known {

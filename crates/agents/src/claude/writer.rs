@@ -8,7 +8,7 @@ use transcript::{SessionId, Summary};
 
 use super::home::{project_folder, side_folder};
 use super::{Claude, copy, index, side, subagents, title};
-use crate::{Copied, CopyRequest, Growing, Known, Program, ReadBack, SideFile, TitleChange, Writer};
+use crate::{Copied, CopyRequest, FileGrowth, PlainScan, Program, ReadBack, SideFile, TitleChange, Writer};
 
 impl Writer for Claude {
     fn path_for(&self, id: &SessionId, cwd: &Path, _now: Timestamp) -> PathBuf {
@@ -19,13 +19,13 @@ impl Writer for Claude {
         &self,
         source: &Path,
         request: &CopyRequest,
-        known: Option<&Known>,
+        known: Option<&PlainScan>,
         out: &mut dyn io::Write,
     ) -> io::Result<Copied> {
         copy::copy(source, request, known, out)
     }
 
-    fn read_back(&self, path: &Path, source: &Path, request: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
+    fn read_back(&self, path: &Path, source: &Path, request: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
         copy::read_back(path, source, request, growing)
     }
 
@@ -85,10 +85,10 @@ impl Writer for Claude {
     }
 
     fn add_to_index(&self, path: &Path, summary: &Summary) -> io::Result<()> {
-        index::enlist(path, summary)
+        index::list_session(path, summary)
     }
 
     fn remove_from_index(&self, id: &SessionId, path: &Path) -> io::Result<()> {
-        index::delist(id, path)
+        index::unlist_session(id, path)
     }
 }

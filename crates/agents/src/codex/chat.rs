@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use transcript::{BlockKind, NoticeKind, SessionId};
 
 use crate::chat::{
-    Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatEvent, ChatOrder, ChatSession, ContextUse,
-    ModelChoice, Offer, Prompt, Protocol, Question, Received, StreamPart, TurnEnd, TurnOutcome, string,
+    Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession,
+    ContextUse, ModelChoice, Prompt, Protocol, Question, Received, StreamPart, TurnEnd, TurnOutcome, string,
 };
 
 /// The permission modes, as Codex's own screen offers them: what it asks for, and what commands may touch.
@@ -35,7 +35,7 @@ pub(crate) struct CodexChat {
     asked: HashMap<String, Value>,
     /// Settings for the next turn.
     overrides: Map<String, Value>,
-    offer: Offer,
+    offer: ChatCapabilities,
     /// Whether a turn has ended, so that the thread has a file and can be named.
     has_answered: bool,
 }
@@ -62,7 +62,7 @@ impl CodexChat {
             asked: HashMap::new(),
             overrides: Map::new(),
             has_answered: false,
-            offer: Offer { modes: MODES.map(|mode| mode.0).to_vec(), ..Offer::default() },
+            offer: ChatCapabilities { modes: MODES.map(|mode| mode.0).to_vec(), ..ChatCapabilities::default() },
         }
     }
 

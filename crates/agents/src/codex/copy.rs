@@ -18,11 +18,11 @@ use super::record::{Kind, Record};
 use super::scan::{Watch, scan, scan_copy};
 use super::source::{Source, beginning_of_line, is_compressed};
 use super::turns::{Place, Step, Turns};
-use crate::Known;
-use crate::blocks::{Means, read_ahead};
+use crate::PlainScan;
+use crate::blocks::{ReadOptions, read_ahead};
 use crate::copy::{Copied, CopyRequest, ReadBack};
 use crate::fields::{Raw, walk};
-use crate::follow::Growing;
+use crate::follow::FileGrowth;
 use crate::huge::fields_of;
 use crate::lines::Line;
 use crate::rewrite::{Change, Rewrite, Text, string};
@@ -32,7 +32,7 @@ pub(super) fn copy(
     home: &Home,
     source: &Path,
     order: &CopyRequest,
-    known: Option<&Known>,
+    known: Option<&PlainScan>,
     out: &mut dyn io::Write,
 ) -> io::Result<Copied> {
     let history = History::of(home, source, known);
@@ -57,7 +57,7 @@ pub(super) fn copy(
             break;
         }
         // Another thread is only worth its overhead if a file must be decompressed.
-        let means = Means::for_size(if is_compressed(path) { *end } else { 0 });
+        let means = ReadOptions::for_size(if is_compressed(path) { *end } else { 0 });
         read_ahead(Source::open(path)?, *end, means, |line| {
             let place = Place { segment, offset: line.offset };
             if cut.is_some_and(|cut| place >= cut) {
@@ -77,7 +77,7 @@ pub(super) fn copy(
 }
 
 /// Reads a copy back from `path`, where it may still be growing.
-pub(super) fn read_back(home: &Home, path: &Path, order: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
+pub(super) fn read_back(home: &Home, path: &Path, order: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
     let rewrite = Rewrite::checking(values(order), None);
     let mut check = Check { order, path, rewrite, knows_world: false, is_first: true, end: 0, fault: None };
     let scan = scan_copy(home, (path, &order.target), growing, &mut check);
@@ -106,7 +106,7 @@ struct History {
 }
 
 impl History {
-    fn of(home: &Home, source: &Path, known: Option<&Known>) -> Self {
+    fn of(home: &Home, source: &Path, known: Option<&PlainScan>) -> Self {
         if let Some(known) = known {
             return History { files: vec![(source.to_owned(), known.size)], taken_back: Vec::new(), turns: None };
         }
@@ -140,7 +140,7 @@ fn cut_after(history: &History, turns: u32) -> io::Result<Place> {
             let Some(record) = line.bytes.or(huge.as_deref()).and_then(Record::of) else {
                 continue;
             };
-            counted.see(&record, place, &mut steps);
+            counted.add_record(&record, place, &mut steps);
             if let Some(next) = next(&mut steps) {
                 return Ok(next);
             }
@@ -209,7 +209,7 @@ impl Copier<'_> {
         self.rewrite.own_line(line.as_bytes());
         if let Some(record) = Record::of(line.as_bytes()) {
             self.turns.helper = Meta::of(&record).helper.is_some();
-            self.turns.see(&record, Place::default(), &mut self.steps);
+            self.turns.add_record(&record, Place::default(), &mut self.steps);
         }
         Ok(())
     }
@@ -231,9 +231,9 @@ impl Copier<'_> {
         let threads = &self.threads;
         let names_thread = |value: Raw<'_>| value.string().is_some_and(|id| threads.contains(id.as_ref()));
         self.knows_world |= record.kind == Kind::WorldState;
-        let part = Taken { path, line, kind: record.kind, knows_world: self.knows_world };
+        let part = SplitRecord { path, line, kind: record.kind, knows_world: self.knows_world };
         if take(&mut self.rewrite, &part, names_thread)? {
-            self.turns.see(&record, Place { segment: 0, offset: line.offset }, &mut self.steps);
+            self.turns.add_record(&record, Place { segment: 0, offset: line.offset }, &mut self.steps);
             self.note_turns();
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Copier<'_> {
 }
 
 /// A record that is being split.
-struct Taken<'a> {
+struct SplitRecord<'a> {
     path: &'a Path,
     line: &'a Line<'a>,
     kind: Kind,
@@ -258,7 +258,7 @@ struct Taken<'a> {
     knows_world: bool,
 }
 
-impl Taken<'_> {
+impl SplitRecord<'_> {
     /// Which of the copy's own values takes the place of a payload's field.
     fn new_value(&self, key: &[u8], value: Raw<'_>, is_own: impl Fn(Raw<'_>) -> bool) -> Option<usize> {
         match (self.kind, key) {
@@ -272,8 +272,8 @@ impl Taken<'_> {
 
 /// Splits a record, when the copy is written and when it is read back: ids of the thread itself, selected by `is_own`,
 /// and directories are replaced. Returns false for a damaged line.
-fn take(rewrite: &mut Rewrite<'_>, taken: &Taken<'_>, is_own: impl Fn(Raw<'_>) -> bool) -> io::Result<bool> {
-    let Taken { path, line, .. } = *taken;
+fn take(rewrite: &mut Rewrite<'_>, taken: &SplitRecord<'_>, is_own: impl Fn(Raw<'_>) -> bool) -> io::Result<bool> {
+    let SplitRecord { path, line, .. } = *taken;
     if let Some(bytes) = line.bytes {
         let whole = walk(bytes, b"payload", |inner, key, value| {
             if inner && let Some(new) = taken.new_value(key, value, &is_own) {
@@ -349,7 +349,7 @@ impl Watch for Check<'_> {
         let own = self.order.id.as_str();
         let names_copy = |value: Raw<'_>| value.string().is_some_and(|id| id == own);
         self.knows_world |= record.kind == Kind::WorldState;
-        let part = Taken { path: self.path, line, kind: record.kind, knows_world: self.knows_world };
+        let part = SplitRecord { path: self.path, line, kind: record.kind, knows_world: self.knows_world };
         match take(&mut self.rewrite, &part, names_copy) {
             Ok(true) => {}
             Ok(false) => self.note("one of its lines is damaged"),

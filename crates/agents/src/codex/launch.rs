@@ -193,7 +193,7 @@ fn turn_id(home: &Home, source: &Path, turns: u32) -> Option<String> {
             if record.kind == Kind::TaskStarted {
                 task = record.get(b"turn_id").and_then(Raw::string).map(|id| id.into_owned());
             }
-            counted.see(&record, place, &mut steps);
+            counted.add_record(&record, place, &mut steps);
             for step in steps.drain(..) {
                 if let Step::Prompt { turn, .. } = step {
                     if turn > turns {

@@ -109,7 +109,7 @@ impl Meta {
     }
 
     /// Looks at the beginning of the file only: enough to know who started it, not where its history is.
-    pub(super) fn glance(path: &Path) -> Option<Self> {
+    pub(super) fn read_beginning(path: &Path) -> Option<Self> {
         let Some(beginning) = beginning_of_line(path, 0) else {
             return Meta::read(path);
         };

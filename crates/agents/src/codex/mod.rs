@@ -35,7 +35,7 @@ use transcript::{Agent, SessionId};
 
 use self::home::Home;
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Codex.
 pub(crate) static ABOUT: About = About {
@@ -74,7 +74,7 @@ pub struct Codex {
 
 impl Codex {
     /// Finds the folder: `CODEX_HOME`, else `~/.codex`.
-    pub fn new(surroundings: &Surroundings) -> Self {
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
         let root = surroundings.moved_home(Agent::Codex).cloned().unwrap_or_else(|| surroundings.home.join(".codex"));
         Codex { home: Home::new(root), proc: surroundings.proc.clone() }
     }

@@ -15,7 +15,7 @@ pub(super) const FILE: &str = "session_index.jsonl";
 
 /// Removes the lines of an undone name, and of the one that Codex got instead. Lines for other threads stay; the last
 /// line of a thread counts.
-pub(super) fn take_back(id: &SessionId, taken: &TitleChange<'_>, instead: &str) -> io::Result<()> {
+pub(super) fn remove_title(id: &SessionId, taken: &TitleChange<'_>, instead: &str) -> io::Result<()> {
     // Codex 0.166 holds this while it adds a line.
     let lock = File::open(taken.mark.file.with_extension("jsonl.lock"));
     if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {

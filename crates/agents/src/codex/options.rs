@@ -2,9 +2,9 @@
 
 use crate::options::Choice::{Directory, Fork, Newest, Resume};
 use crate::options::LaunchOptions;
+use crate::options::OptionValue::{Nothing, Value, Values};
 use crate::options::Role::{File, FileOf, Kept, Once, Session};
-use crate::options::Takes::{Nothing, Value, Values};
-use crate::options::{Role, Takes};
+use crate::options::{OptionValue, Role};
 
 /// What tine has to know about it.
 pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
@@ -29,7 +29,7 @@ pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
 };
 
 /// Codex 0.140 and 0.166: `codex`, `codex resume` and `codex exec`.
-const OPTIONS: &[(&str, Takes, Role)] = &[
+const OPTIONS: &[(&str, OptionValue, Role)] = &[
     ("--last", Nothing, Session(Newest)),
     ("--all", Nothing, Session(Resume)),
     ("--include-non-interactive", Nothing, Session(Resume)),

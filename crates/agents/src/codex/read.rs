@@ -17,7 +17,7 @@ use super::tools;
 use super::turns::{Place, Step, Turns};
 use crate::fields::Raw;
 use crate::lines::{Line, LineReader};
-use crate::{Blocks, Known, Part, TurnStart};
+use crate::{Blocks, Part, PlainScan, TurnStart};
 
 /// The deepest nesting of subagents that is followed.
 const DEEPEST: u8 = 8;
@@ -102,7 +102,7 @@ impl CodexBlocks {
     }
 
     /// Reads a thread whose history is its file.
-    fn plain(home: &Home, thread: SessionId, path: &Path, known: &Known, part: &Part) -> Self {
+    fn plain(home: &Home, thread: SessionId, path: &Path, known: &PlainScan, part: &Part) -> Self {
         let files = vec![(path.to_owned(), known.size)];
         let can_begin_anywhere = !is_compressed(path);
         let from = part.from.filter(|_| can_begin_anywhere);
@@ -217,7 +217,7 @@ impl CodexBlocks {
 
     /// Counts a record that is too long to be shown; whether anything would have been shown of it.
     fn shows(&mut self, record: &Record<'_>, place: Place) -> bool {
-        self.turns.see(record, place, &mut self.steps);
+        self.turns.add_record(record, place, &mut self.steps);
         self.take_steps();
         !matches!(
             record.kind,
@@ -226,7 +226,7 @@ impl CodexBlocks {
     }
 
     fn record(&mut self, record: &Record<'_>, place: Place) {
-        self.turns.see(record, place, &mut self.steps);
+        self.turns.add_record(record, place, &mut self.steps);
         self.take_steps();
         if self.ended {
             return;
@@ -533,7 +533,7 @@ fn thinking(record: &Record<'_>) -> String {
 }
 
 /// Opens the thread at `path` for reading.
-pub(super) fn open(home: &Home, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<CodexBlocks> {
+pub(super) fn open(home: &Home, path: &Path, part: &Part, known: Option<&PlainScan>) -> io::Result<CodexBlocks> {
     // A missing or unreadable file is an error here, because this thread was requested.
     Source::open(path)?;
     let named = Name::of_path(path).and_then(|name| SessionId::new(name.thread).ok());

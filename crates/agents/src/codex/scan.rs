@@ -14,9 +14,9 @@ use super::record::{Kind, Record};
 use super::source::is_compressed;
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
-use crate::blocks::{Means, read_ahead};
+use crate::blocks::{ReadOptions, read_ahead};
 use crate::fields::Raw;
-use crate::follow::{Following, Growing};
+use crate::follow::{FileGrowth, Following};
 use crate::lines::Line;
 
 /// What a title needs of a prompt.
@@ -44,7 +44,7 @@ impl Watch for () {}
 pub(super) fn scan(home: &Home, path: &Path) -> Scan {
     let mut pass = new_pass(home, path);
     let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let read = Source::open(path).and_then(|source| pass.own_file(path, source, Means::for_size(size), &mut ()));
+    let read = Source::open(path).and_then(|source| pass.own_file(path, source, ReadOptions::for_size(size), &mut ()));
     if read.is_err() {
         pass.summary.defects.add(DefectKind::Unreadable);
     }
@@ -56,12 +56,13 @@ pub(super) fn scan(home: &Home, path: &Path) -> Scan {
 pub(super) fn scan_copy(
     home: &Home,
     (path, target): (&Path, &Path),
-    growing: Option<&Growing>,
+    growing: Option<&FileGrowth>,
     watch: &mut impl Watch,
 ) -> Scan {
     let mut pass = new_pass(home, target);
     // A file that is still being written is in the page cache, so reading ahead is pointless.
-    let read = Following::open(path, growing).and_then(|file| pass.own_file(path, file, Means::for_size(0), watch));
+    let read =
+        Following::open(path, growing).and_then(|file| pass.own_file(path, file, ReadOptions::for_size(0), watch));
     if read.is_err() {
         pass.summary.defects.add(DefectKind::Unreadable);
     }
@@ -98,7 +99,7 @@ fn new_pass<'a>(home: &'a Home, path: &Path) -> Pass<'a> {
 }
 
 /// The directory in the environment context.
-fn told_directory(record: &Record<'_>) -> Option<PathBuf> {
+fn directory_in_context(record: &Record<'_>) -> Option<PathBuf> {
     let content = record.get(b"content")?;
     let mut texts = content.elements().filter_map(|element| element.get(b"text")?.string());
     texts.find_map(|text| {
@@ -140,7 +141,7 @@ impl Pass<'_> {
         &mut self,
         path: &Path,
         source: R,
-        means: Means,
+        means: ReadOptions,
         watch: &mut impl Watch,
     ) -> io::Result<()> {
         let mut end = 0;
@@ -261,10 +262,10 @@ impl Pass<'_> {
         if record.is_bare {
             self.is_old = true;
             if record.kind == Kind::UserMessage && self.old_cwd.is_none() {
-                self.old_cwd = told_directory(record);
+                self.old_cwd = directory_in_context(record);
             }
         }
-        self.turns.see(record, place, &mut self.steps);
+        self.turns.add_record(record, place, &mut self.steps);
         self.take_steps(place);
     }
 

@@ -47,7 +47,7 @@ impl Setup for Codex {
     }
 
     fn refused_line(&self, text: &str) -> Option<usize> {
-        jsonc::first_liberty(text)
+        jsonc::first_json_extension(text)
     }
 
     fn hook_switch(&self, _hook_file: &Path) -> HookSwitch {

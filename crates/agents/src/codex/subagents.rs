@@ -39,7 +39,7 @@ pub(super) fn of(home: &Home, parent: &SessionId) -> Vec<(SessionId, PathBuf)> {
     let since = time_of(parent.as_str()).unwrap_or(0);
     let mut found = Vec::new();
     for path in home.threads_between(since, None) {
-        if let Some(meta) = Meta::glance(&path)
+        if let Some(meta) = Meta::read_beginning(&path)
             && meta.spawned_by.as_ref() == Some(parent)
             && let Some(id) = meta.id
         {
@@ -81,14 +81,14 @@ pub(super) fn review(
 ) -> Option<String> {
     let began = began.as_millisecond();
     let candidates = home.threads_between(began - REVIEW_BEFORE, Some(began + REVIEW_AFTER));
-    let reviews = candidates.iter().filter_map(|path| Meta::glance(path));
+    let reviews = candidates.iter().filter_map(|path| Meta::read_beginning(path));
     let mut reviews: Vec<Meta> = reviews
         .filter(|meta| meta.helper == Some(Helper::Review))
         .filter(|meta| meta.id.as_ref().is_some_and(|id| !shown.contains(id.as_str())))
         .collect();
     let names_parent = |meta: &Meta| meta.spawned_by.as_ref().or(meta.forked_from.as_ref()) == Some(parent);
     let found = reviews.iter().position(names_parent).or_else(|| {
-        let directory = Meta::glance(own)?.cwd?;
+        let directory = Meta::read_beginning(own)?.cwd?;
         let names_nobody = |meta: &Meta| meta.spawned_by.is_none() && meta.forked_from.is_none();
         reviews.iter().position(|meta| names_nobody(meta) && meta.cwd.as_ref() == Some(&directory))
     })?;

@@ -8,7 +8,7 @@ use transcript::{SessionId, Summary};
 use super::record::{Kind, Record};
 use super::{Codex, notes, read, scan};
 use crate::files::{head_of, is_commit};
-use crate::{Blocks, Client, Discovery, Known, Notes, Part, Raw, Transcripts};
+use crate::{Blocks, Client, Discovery, Notes, Part, PlainScan, Raw, Transcripts};
 
 impl Transcripts for Codex {
     fn home(&self) -> &Path {
@@ -36,7 +36,7 @@ impl Transcripts for Codex {
         scan::scan(&self.home, path).summary
     }
 
-    fn read_part(&self, path: &Path, part: &Part, known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+    fn read_part(&self, path: &Path, part: &Part, known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>> {
         Ok(Box::new(read::open(&self.home, path, part, known)?))
     }
 

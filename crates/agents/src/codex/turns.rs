@@ -92,7 +92,7 @@ impl Turns {
     }
 
     /// Takes the next record and adds its meaning to `steps`.
-    pub(super) fn see(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
+    pub(super) fn add_record(&mut self, record: &Record<'_>, place: Place, steps: &mut Vec<Step>) {
         match record.kind {
             // A history starts with the identities of the thread and its ancestors; the last one is the oldest.
             Kind::SessionMeta if self.is_fresh() => {

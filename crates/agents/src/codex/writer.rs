@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use transcript::SessionId;
 
 use super::{Codex, copy, notes, subagents, title};
-use crate::{Copied, CopyRequest, Growing, Known, Program, ProgramError, ReadBack, TitleChange, Writer};
+use crate::{Copied, CopyRequest, FileGrowth, PlainScan, Program, ProgramError, ReadBack, TitleChange, Writer};
 
 impl Writer for Codex {
     fn path_for(&self, id: &SessionId, _cwd: &Path, now: Timestamp) -> PathBuf {
@@ -19,13 +19,13 @@ impl Writer for Codex {
         &self,
         source: &Path,
         request: &CopyRequest,
-        known: Option<&Known>,
+        known: Option<&PlainScan>,
         out: &mut dyn io::Write,
     ) -> io::Result<Copied> {
         copy::copy(&self.home, source, request, known, out)
     }
 
-    fn read_back(&self, path: &Path, _source: &Path, request: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
+    fn read_back(&self, path: &Path, _source: &Path, request: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
         copy::read_back(&self.home, path, request, growing)
     }
 
@@ -61,7 +61,7 @@ impl Writer for Codex {
         let program = program.ok_or(io::ErrorKind::NotFound)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
         let named = title::restore_name(program, id, change.old, directory).map_err(io::Error::other)?;
-        notes::take_back(id, change, &named)
+        notes::remove_title(id, change, &named)
     }
 
     fn announce(&self, program: &Program, id: &SessionId, title: &str, directory: &Path) -> Result<(), ProgramError> {

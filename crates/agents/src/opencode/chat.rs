@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use transcript::{BlockKind, SessionId};
 
 use crate::chat::{
-    Action, AgentRequest, Always, Answer, Ask, ChatEvent, ChatOrder, ChatSession, ContextUse, ModelChoice, Offer,
-    Prompt, Protocol, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
+    Action, AgentRequest, Always, Answer, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession, ContextUse,
+    ModelChoice, Prompt, Protocol, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome, string,
 };
 
 /// OpenCode's own agents, which decide what needs a permission.
@@ -27,7 +27,7 @@ pub(crate) struct AcpChat {
     waiting: Vec<Prompt>,
     /// Requests of the agent that wait for an answer, by their id as text.
     asked: HashMap<String, Value>,
-    offer: Offer,
+    capabilities: ChatCapabilities,
     /// Whether a session can be opened without its history being sent.
     can_resume: bool,
     is_running: bool,
@@ -58,7 +58,7 @@ impl AcpChat {
             pending: HashMap::new(),
             waiting: Vec::new(),
             asked: HashMap::new(),
-            offer: Offer { modes: MODES.to_vec(), ..Offer::default() },
+            capabilities: ChatCapabilities { modes: MODES.to_vec(), ..ChatCapabilities::default() },
             can_resume: false,
             is_running: false,
             is_interrupted: false,
@@ -132,7 +132,7 @@ impl AcpChat {
             received.events.push(ChatEvent::Session { id, path: None });
         }
         received.events.push(self.settings(result));
-        received.events.push(ChatEvent::Ready(self.offer.clone()));
+        received.events.push(ChatEvent::Ready(self.capabilities.clone()));
         if let Some(model) = self.order.model.take() {
             received.lines.push(self.set_model(&model));
         }
@@ -152,7 +152,7 @@ impl AcpChat {
         let current = |name: &str| option(name).and_then(|option| option["currentValue"].as_str()).map(str::to_owned);
         let models = option("model").and_then(|option| option["options"].as_array());
         let choice = |model: &Value| ModelChoice { value: string(&model["value"]), name: string(&model["name"]) };
-        self.offer.models = models.into_iter().flatten().map(choice).collect();
+        self.capabilities.models = models.into_iter().flatten().map(choice).collect();
         ChatEvent::Settings { model: current("model"), mode: current("mode") }
     }
 
@@ -219,9 +219,9 @@ impl AcpChat {
                     description: string(&command["description"]),
                     argument: string(&command["input"]["hint"]),
                 };
-                self.offer.commands = commands.iter().map(command).collect();
+                self.capabilities.commands = commands.iter().map(command).collect();
                 let is_loaded = self.session.is_some();
-                is_loaded.then(|| ChatEvent::Ready(self.offer.clone())).into_iter().collect()
+                is_loaded.then(|| ChatEvent::Ready(self.capabilities.clone())).into_iter().collect()
             }
             "usage_update" => {
                 self.cost = update["cost"]["amount"].as_f64().or(self.cost);

@@ -11,8 +11,8 @@ fn id() -> SessionId {
     SessionId::new("ses_1").unwrap()
 }
 
-fn update(chat: &mut AcpChat, update: Value) -> Vec<ChatEvent> {
-    let params = json!({ "sessionId": "ses_1", "update": update });
+fn update(chat: &mut AcpChat, update: impl Into<Value>) -> Vec<ChatEvent> {
+    let params = json!({ "sessionId": "ses_1", "update": update.into() });
     chat.receive(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })).events
 }
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use transcript::SessionId;
 
-use crate::Surroundings;
+use crate::AgentEnvironment;
 
 /// OpenCode's folders.
 #[derive(Debug, Clone)]
-pub(super) struct Home {
+pub(super) struct OpenCodeFolders {
     /// The folder that contains the database.
     pub data: PathBuf,
     /// The database.
@@ -25,9 +25,9 @@ pub(super) struct Home {
     pub cache: PathBuf,
 }
 
-impl Home {
+impl OpenCodeFolders {
     /// `OPENCODE_DB` names another database, and the XDG variables move the folders.
-    pub(super) fn new(surroundings: &Surroundings) -> Self {
+    pub(super) fn new(surroundings: &AgentEnvironment) -> Self {
         let variable = |name: &str| surroundings.variables.get(name).filter(|path| !path.as_os_str().is_empty());
         let folder = |name: &str, usual: &str| {
             let base = variable(name).cloned().unwrap_or_else(|| surroundings.home.join(usual));
@@ -36,7 +36,7 @@ impl Home {
         let data = folder("XDG_DATA_HOME", ".local/share");
         let database = variable("OPENCODE_DB").map_or_else(|| data.join("opencode.db"), |path| data.join(path));
         let config = variable("OPENCODE_CONFIG_DIR").cloned();
-        Home {
+        OpenCodeFolders {
             data: database.parent().unwrap_or(&data).to_owned(),
             database,
             config: config.unwrap_or_else(|| folder("XDG_CONFIG_HOME", ".config")),
@@ -81,13 +81,13 @@ mod tests {
 
     #[test]
     fn variables_move_the_folders() {
-        let surroundings = |variables: &[(&'static str, &str)]| Surroundings {
+        let surroundings = |variables: &[(&'static str, &str)]| AgentEnvironment {
             home: "/h".into(),
             variables: variables.iter().map(|(name, value)| (*name, PathBuf::from(value))).collect(),
-            ..Surroundings::default()
+            ..AgentEnvironment::default()
         };
         let check = |variables: &[(&'static str, &str)], database: &str, config: &str| {
-            let home = Home::new(&surroundings(variables));
+            let home = OpenCodeFolders::new(&surroundings(variables));
             assert_eq!((home.database.to_str(), home.config.to_str()), (Some(database), Some(config)));
         };
         check(&[], "/h/.local/share/opencode/opencode.db", "/h/.config/opencode");

@@ -28,9 +28,9 @@ use std::path::PathBuf;
 
 use transcript::Agent;
 
-use self::home::Home;
+use self::home::OpenCodeFolders;
 use crate::about::{About, McpMeta, NativeFork, Variables};
-use crate::{Adapter, Surroundings};
+use crate::{Adapter, AgentEnvironment};
 
 /// What is known about OpenCode.
 pub(crate) static ABOUT: About = About {
@@ -64,14 +64,14 @@ pub(crate) static ABOUT: About = About {
 /// OpenCode's files.
 #[derive(Debug, Clone)]
 pub struct OpenCode {
-    home: Home,
+    home: OpenCodeFolders,
     proc: Option<PathBuf>,
 }
 
 impl OpenCode {
     /// Finds the database and the folders: by OpenCode's variables, else by those of XDG, else below the home directory.
-    pub fn new(surroundings: &Surroundings) -> Self {
-        OpenCode { home: Home::new(surroundings), proc: surroundings.proc.clone() }
+    pub fn new(surroundings: &AgentEnvironment) -> Self {
+        OpenCode { home: OpenCodeFolders::new(surroundings), proc: surroundings.proc.clone() }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::options::Choice::{Directory, Fetch, Fork, Name, Newest, Resume};
 use crate::options::LaunchOptions;
+use crate::options::OptionValue::{Nothing, Value, Values};
 use crate::options::Role::{Kept, Once, Session};
-use crate::options::Takes::{Nothing, Value, Values};
-use crate::options::{Role, Takes};
+use crate::options::{OptionValue, Role};
 
 /// What tine has to know about it.
 pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
@@ -18,7 +18,7 @@ pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
 };
 
 /// OpenCode 1.18.33: `opencode` and `opencode run`.
-const OPTIONS: &[(&str, Takes, Role)] = &[
+const OPTIONS: &[(&str, OptionValue, Role)] = &[
     ("-s --session", Value, Session(Resume)),
     ("-c --continue", Nothing, Session(Newest)),
     ("--fork", Nothing, Session(Fork)),

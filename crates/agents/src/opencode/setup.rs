@@ -103,8 +103,8 @@ impl Setup for OpenCode {
             return file.clone();
         }
         let named = |name: &str| self.home.config.join(name);
-        // The last one that OpenCode reads counts, and that is also the one that it creates.
-        let there = ["opencode.jsonc", "opencode.json"].map(named).into_iter().find(|file| file.exists());
+        // OpenCode reads both, and writes an almost empty `opencode.jsonc` when it first starts.
+        let there = ["opencode.json", "opencode.jsonc"].map(named).into_iter().find(|file| file.exists());
         there.unwrap_or_else(|| named("opencode.json"))
     }
 
@@ -163,10 +163,10 @@ impl Setup for OpenCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Surroundings;
+    use crate::AgentEnvironment;
 
     fn opencode() -> OpenCode {
-        OpenCode::new(&Surroundings::default())
+        OpenCode::new(&AgentEnvironment::default())
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use transcript::{SessionId, Summary};
 
 use super::{OpenCode, database, home, read, row, scan};
-use crate::{Blocks, Discovery, Known, Notes, Part, Raw, SessionFile, Transcripts};
+use crate::{Blocks, Discovery, Notes, Part, PlainScan, Raw, SessionFile, Transcripts};
 
 impl Transcripts for OpenCode {
     fn home(&self) -> &Path {
@@ -44,7 +44,7 @@ impl Transcripts for OpenCode {
         scan::scan(path)
     }
 
-    fn read_part(&self, path: &Path, part: &Part, _known: Option<&Known>) -> io::Result<Box<dyn Blocks>> {
+    fn read_part(&self, path: &Path, part: &Part, _known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>> {
         Ok(Box::new(read::open(&self.home.database, path, part)?))
     }
 

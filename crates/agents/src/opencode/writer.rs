@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use transcript::SessionId;
 
 use super::{OpenCode, copy, title};
-use crate::{Copied, CopyRequest, Growing, Known, Program, ReadBack, TitleChange, Writer};
+use crate::{Copied, CopyRequest, FileGrowth, PlainScan, Program, ReadBack, TitleChange, Writer};
 
 impl Writer for OpenCode {
     fn path_for(&self, id: &SessionId, _cwd: &Path, _now: Timestamp) -> PathBuf {
@@ -18,13 +18,13 @@ impl Writer for OpenCode {
         &self,
         source: &Path,
         request: &CopyRequest,
-        _known: Option<&Known>,
+        _known: Option<&PlainScan>,
         out: &mut dyn io::Write,
     ) -> io::Result<Copied> {
         copy::copy(source, request, out)
     }
 
-    fn read_back(&self, path: &Path, _source: &Path, request: &CopyRequest, growing: Option<&Growing>) -> ReadBack {
+    fn read_back(&self, path: &Path, _source: &Path, request: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
         copy::read_back(path, request, growing)
     }
 

@@ -20,13 +20,13 @@ pub(crate) enum Key<'a> {
 }
 
 /// The value in a text; `None` if it is empty. Comments and trailing commas are allowed here, because users write them;
-/// whether the agent accepts them is another question: [`first_liberty`].
+/// whether the agent accepts them is another question: [`first_json_extension`].
 pub(crate) fn parse(text: &str) -> Result<Option<Value<'_>>, Problem> {
     parse_with(text, true)
 }
 
 /// The first place that is not plain JSON: a comment, or a comma before a closing bracket.
-pub(crate) fn first_liberty(text: &str) -> Option<usize> {
+pub(crate) fn first_json_extension(text: &str) -> Option<usize> {
     parse_with(text, false).err().map(|problem| problem.line)
 }
 
@@ -426,8 +426,8 @@ mod tests {
             assert_eq!(parse(text).unwrap_err().line, line, "{text}: {:?}", parse(text).unwrap_err());
         }
         assert!(parse("").unwrap().is_none());
-        assert_eq!(first_liberty("{\n // x\n}"), Some(2));
-        assert_eq!(first_liberty("{\n \"a\": 1,\n}"), Some(2));
-        assert_eq!(first_liberty("{\"a\": \"// x\"}"), None);
+        assert_eq!(first_json_extension("{\n // x\n}"), Some(2));
+        assert_eq!(first_json_extension("{\n \"a\": 1,\n}"), Some(2));
+        assert_eq!(first_json_extension("{\"a\": \"// x\"}"), None);
     }
 }

@@ -66,7 +66,9 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
         let begun = ctx.registry().begin_operation(&what, &Effects::Fork(fork.clone()), part_of, now);
         match begun {
             Ok(operation) => break (operation, fork),
-            Err(registry::Error::NameTaken(_) | registry::Error::PathReserved(_)) if gives_way(ctx, &plan)? => {
+            Err(registry::Error::NameTaken(_) | registry::Error::PathReserved(_))
+                if can_choose_other_name(ctx, &plan)? =>
+            {
                 rename_plan(ctx, &mut plan)?;
             }
             Err(error) => return Err(error.into()),
@@ -108,7 +110,7 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
     }
     let session = copy::made_session(ctx, plan.agent, &files, &made.path)?.view;
     match plan.method {
-        Method::Native => delete::enlist(ctx, &made.path),
+        Method::Native => delete::add_to_agent_list(ctx, &made.path),
         Method::Copy | Method::Seed => {
             let key = SessionKey { agent: plan.agent, id: made.id, path: made.path };
             launch::announce(ctx, &key, plan.name.as_str(), &plan.workspace.path);
@@ -118,7 +120,7 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
 }
 
 /// Whether another name can be used: this one was generated, and it is taken.
-fn gives_way(ctx: &Ctx, plan: &Plan) -> Result<bool> {
+fn can_choose_other_name(ctx: &Ctx, plan: &Plan) -> Result<bool> {
     Ok(!plan.name_is_chosen && ctx.registry().taken_names()?.contains(plan.name.as_str()))
 }
 
@@ -130,7 +132,7 @@ fn rename_plan(ctx: &Ctx, plan: &mut Plan) -> Result<()> {
         plan.workspace = workspace;
     }
     if plan.asked.follows_name() || plan.keeps_seed {
-        plan::aim(ctx, plan);
+        plan::set_target(ctx, plan);
     }
     Ok(())
 }

@@ -120,7 +120,7 @@ impl Files {
     }
 
     /// Whether a copy would bring notes into another project.
-    pub(super) fn brings_notes(&self) -> bool {
+    pub(super) fn copies_notes(&self) -> bool {
         self.beside.iter().any(|piece| piece.shared)
     }
 
@@ -146,7 +146,7 @@ impl Files {
         let mut placed = vec![self.transcript.as_path()];
         for piece in self.beside.iter().filter(|piece| piece.prepared.exists()) {
             placed.push(&piece.place);
-            if put(piece).map_err(failed)? && piece.shared {
+            if move_into_place(piece).map_err(failed)? && piece.shared {
                 self.brought.borrow_mut().push(piece.place.clone());
             }
         }
@@ -160,7 +160,7 @@ impl Files {
 }
 
 /// Gives one file its final name. Returns false if a file of that name has appeared in the meantime; it is kept.
-fn put(piece: &SideFile) -> io::Result<bool> {
+fn move_into_place(piece: &SideFile) -> io::Result<bool> {
     private::create_folder(piece.place.parent().unwrap_or(Path::new(".")))?;
     if !piece.shared {
         return fs::rename(&piece.prepared, &piece.place).map(|()| true);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use transcript::{SessionId, SessionName};
 
-use super::{Asked, Where, Workspace};
+use super::{RequestedWorkspace, Where, Workspace};
 use crate::ctx::Ctx;
 use crate::fork::Result;
 use crate::fork::plan;
@@ -14,7 +14,7 @@ use crate::naming::start::Start;
 use crate::operations::clean_up;
 use crate::operations::free_names;
 use crate::registry;
-use crate::registry::Unbegun;
+use crate::registry::EmptySession;
 use crate::registry::operations::{Cloning, Created, CreatedWorkspace, Effects, OperationState};
 use crate::run::profile::Launch;
 use crate::sessions;
@@ -66,12 +66,12 @@ pub(crate) fn plan_empty_clone(
     name: Option<SessionName>,
     target: &Path,
 ) -> Result<Option<EmptyClone>> {
-    let (Some(unbegun), Ok(source)) = (ctx.registry().unbegun(source)?, SessionName::new(source)) else {
+    let (Some(unbegun), Ok(source)) = (ctx.registry().empty_session(source)?, SessionName::new(source)) else {
         return Ok(None);
     };
-    let Unbegun { agent, id, directory, profile } = unbegun;
+    let EmptySession { agent, id, directory, profile } = unbegun;
     let source_id = id.known().cloned();
-    let asked = Asked { own: directory, workspace: Where::Copy(target.to_owned()), carry: false };
+    let asked = RequestedWorkspace { own: directory, workspace: Where::Copy(target.to_owned()), carry: false };
     let name_is_chosen = name.is_some();
     let (name, workspace) = match name {
         Some(name) => {
@@ -108,7 +108,7 @@ pub(crate) fn apply_empty_clone(
                 if !plan.name_is_chosen && ctx.registry().taken_names()?.contains(start.name.as_str()) =>
             {
                 let next = plan_empty_clone(ctx, plan.source.as_str(), None, target)?;
-                plan = next.ok_or_else(|| sessions::Error::Unbegun(plan.source.clone()))?;
+                plan = next.ok_or_else(|| sessions::Error::EmptySession(plan.source.clone()))?;
             }
             Err(error) => return Err(error.into()),
         }

@@ -39,7 +39,7 @@ pub(super) fn open_command(ctx: &Ctx, plan: &Plan, words: &[String]) -> Result<C
 }
 
 /// Says something in a session without a terminal and returns the answer.
-pub(crate) fn say(ctx: &Ctx, plan: &Plan, fork: &SessionView, text: &str) -> Result<String> {
+pub(crate) fn prompt_headless(ctx: &Ctx, plan: &Plan, fork: &SessionView, text: &str) -> Result<String> {
     let (directory, options) = (&plan.workspace.path, plan.profile.args.as_slice());
     let session = Some(SessionRef { id: &fork.id, path: &fork.path });
     let message = HeadlessMessage { session, id: None, title: None, directory, options, text };

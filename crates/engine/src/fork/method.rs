@@ -72,10 +72,6 @@ fn best_method(ctx: &Ctx, request: &Request, agent: Agent, whole: bool, workspac
             copy("a copy reorders records that the agent wrote out of order and might not read")
         }
         WorkspaceKind::Same if has_gaps(request) => copy("a copy keeps the records before a gap in the history"),
-        WorkspaceKind::Same if !is_about_to_run => copy("a copy does not need to start the agent"),
-        WorkspaceKind::Same if program::program(ctx, agent).is_err() => {
-            copy("a copy does not need the agent to be installed")
-        }
         WorkspaceKind::Same if request.source.details.tip_differs => {
             copy("a copy continues from the last message, which the agent itself doesn't find")
         }

@@ -124,7 +124,7 @@ pub enum Where {
 
 /// The requested workspace, kept so that it can be planned again under another name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedWorkspace {
     /// The source's directory.
     pub own: PathBuf,
     /// The requested workspace.
@@ -133,7 +133,7 @@ pub(crate) struct Asked {
     pub carry: bool,
 }
 
-impl Asked {
+impl RequestedWorkspace {
     /// Whether the workspace is named after the fork.
     pub(crate) fn follows_name(&self) -> bool {
         match &self.workspace {
@@ -209,7 +209,7 @@ pub struct Plan {
     /// The session to fork.
     pub source: SessionView,
     /// What a scan found in its file, if the file is in history order.
-    pub(crate) known: Option<agents::Known>,
+    pub(crate) known: Option<agents::PlainScan>,
     /// The number of turns in the fork.
     pub turns: u32,
     /// Whether these are all turns.
@@ -225,7 +225,7 @@ pub struct Plan {
     /// The workspace.
     pub workspace: Workspace,
     /// The requested workspace.
-    pub(crate) asked: Asked,
+    pub(crate) asked: RequestedWorkspace,
     /// The launch profile, inherited from the source.
     pub profile: Profile,
     /// Launch options of the source's agent that the fork does not inherit.

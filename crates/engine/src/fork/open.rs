@@ -20,7 +20,9 @@ pub(crate) fn open_fork(ctx: &Ctx, forked: &Forked, focus: bool, ready_within: D
     let run = || -> Result<Opened> {
         let mut opened = Opened { command: command.clone(), ..Opened::default() };
         match (plan.place, &plan.prompt) {
-            (Place::Headless, Some(prompt)) => opened.answer = Some(launch::say(ctx, plan, &forked.session, prompt)?),
+            (Place::Headless, Some(prompt)) => {
+                opened.answer = Some(launch::prompt_headless(ctx, plan, &forked.session, prompt)?);
+            }
             (Place::Here, _) => opened.here = Some(launch::open_command(ctx, plan, &command)?),
             (Place::In(spot), _) => {
                 let opening = Opening {

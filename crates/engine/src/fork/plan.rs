@@ -9,7 +9,7 @@ use super::copy::Files;
 use super::seed::new_nonce;
 use super::unstarted::start_words;
 use super::window::{chosen_model, context_window, model_of_fork};
-use super::{Asked, Method, Place, Plan, Request, Where, Workspace, WorkspaceKind};
+use super::{Method, Place, Plan, Request, RequestedWorkspace, Where, Workspace, WorkspaceKind};
 use crate::ctx::Ctx;
 use crate::fork::method;
 use crate::fork::seed;
@@ -33,7 +33,7 @@ struct Decision {
     whole: bool,
     name: SessionName,
     workspace: Workspace,
-    asked: Asked,
+    asked: RequestedWorkspace,
     method: Method,
     why: String,
 }
@@ -136,8 +136,8 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     if plan.keeps_seed {
         plan.command = start_words(&plan);
     }
-    tell_losses(ctx, &mut plan);
-    tell_requests(&mut plan);
+    add_losses(ctx, &mut plan);
+    add_model_requests(&mut plan);
     warn(&mut plan, request);
     if !whole && count.ends_compacted {
         plan.warnings.push(format!(
@@ -179,7 +179,7 @@ fn decide(ctx: &Ctx, request: &Request) -> Result<Decision> {
     let agent = request.agent.unwrap_or(source.agent);
     let turns = turns_to_keep(request)?;
     let whole = turns == source.turns;
-    let asked = workspace::asked(ctx, request);
+    let asked = workspace::requested_workspace(ctx, request);
     let (name, workspace) = name_and_workspace(ctx, request, &asked, &[])?;
     let (method, why) = method::choose_method(ctx, request, agent, whole, &workspace)?;
     if method != Method::Copy || request.place != Place::None {
@@ -196,19 +196,19 @@ pub(super) fn plan_alike(ctx: &Ctx, first: &Plan, request: &Request, others: &[S
     check_prompt(request)?;
     let now = ctx.context().clock.now();
     let mut plan = first.clone();
-    plan.asked = workspace::asked(ctx, request);
+    plan.asked = workspace::requested_workspace(ctx, request);
     (plan.name, plan.workspace) = name_and_workspace(ctx, request, &plan.asked, others)?;
     plan.prompt.clone_from(&request.prompt);
     plan.id = ctx.adapter(plan.agent).new_id(now);
     if let Some(seed) = &mut plan.seed {
         seed.nonce = new_nonce();
     }
-    aim(ctx, &mut plan);
+    set_target(ctx, &mut plan);
     Ok(plan)
 }
 
 /// Decides where the transcript of a fork goes and which command resumes it, by its id and its workspace.
-pub(super) fn aim(ctx: &Ctx, plan: &mut Plan) {
+pub(super) fn set_target(ctx: &Ctx, plan: &mut Plan) {
     if plan.keeps_seed {
         plan.command = start_words(plan);
         return;
@@ -224,7 +224,7 @@ pub(super) fn aim(ctx: &Ctx, plan: &mut Plan) {
 fn name_and_workspace(
     ctx: &Ctx,
     request: &Request,
-    asked: &Asked,
+    asked: &RequestedWorkspace,
     others: &[SessionName],
 ) -> Result<(SessionName, Workspace)> {
     match &request.name {
@@ -242,7 +242,7 @@ fn name_and_workspace(
 pub(super) fn named_workspace(
     ctx: &Ctx,
     base: &str,
-    asked: &Asked,
+    asked: &RequestedWorkspace,
     others: &[SessionName],
 ) -> Result<(SessionName, Workspace)> {
     const TRIES: usize = 100;
@@ -285,13 +285,13 @@ pub(super) fn as_copy(ctx: &Ctx, plan: &Plan, trouble: &Error) -> Plan {
         id,
         ..plan.clone()
     };
-    tell_losses(ctx, &mut plan);
+    add_losses(ctx, &mut plan);
     let trouble = transcript::text::one_line(&trouble.to_string());
     plan.warnings.push(format!("the agent's own fork failed, so tine copied the session: {trouble}"));
     plan
 }
 
-fn tell_losses(ctx: &Ctx, plan: &mut Plan) {
+fn add_losses(ctx: &Ctx, plan: &mut Plan) {
     if plan.method != Method::Seed && ctx.adapter(plan.agent).leaves_subagents(&plan.source.path) {
         plan.losses.push("the subagents' transcripts are not copied".into());
     }
@@ -305,7 +305,7 @@ fn tell_losses(ctx: &Ctx, plan: &mut Plan) {
     if plan.after_compaction {
         plan.losses.push("the turns before the last compaction are not included".into());
     }
-    if plan.method == Method::Native && Files::of(ctx, plan).brings_notes() {
+    if plan.method == Method::Native && Files::of(ctx, plan).copies_notes() {
         plan.losses.push("the agent's notes about the source's project are not copied".into());
     }
     if plan.method == Method::Native && plan.unfinished {
@@ -353,7 +353,7 @@ fn check_prompt(request: &Request) -> Result<()> {
 }
 
 /// Notes which model requests the fork will cause.
-fn tell_requests(plan: &mut Plan) {
+fn add_model_requests(plan: &mut Plan) {
     let agent = plan.agent.product_name();
     if plan.method == Method::Seed {
         let tokens = plan.tokens.unwrap_or_default();

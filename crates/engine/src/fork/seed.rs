@@ -79,7 +79,7 @@ pub(super) fn fork_by_seed(ctx: &Ctx, plan: &Plan, created: &mut Created) -> Res
     let seed = write_seed(ctx, plan)?;
     let (made, answer) = hand_over_seed(
         ctx,
-        &Handing {
+        &SeedHandover {
             agent: plan.agent,
             id: &plan.id,
             name: plan.name.as_str(),
@@ -94,8 +94,8 @@ pub(super) fn fork_by_seed(ctx: &Ctx, plan: &Plan, created: &mut Created) -> Res
 }
 
 /// Sends a seed to an agent. Returns the session that came of it, and the answer.
-pub(super) fn hand_over_seed(ctx: &Ctx, handing: &Handing<'_>) -> Result<(NewSession, String)> {
-    let Handing { agent, id, name, directory, mark, text } = *handing;
+pub(super) fn hand_over_seed(ctx: &Ctx, handing: &SeedHandover<'_>) -> Result<(NewSession, String)> {
+    let SeedHandover { agent, id, name, directory, mark, text } = *handing;
     let adapter = ctx.adapter(agent);
     let program = launch::marked_program(ctx, agent, mark)?;
     let id = adapter.accepts_ids().then_some(id);
@@ -162,7 +162,7 @@ pub(super) fn check_seed(ctx: &Ctx, agent: Agent, made: &NewSession, seed: &str)
 }
 
 /// A seed on its way to an agent.
-pub(super) struct Handing<'a> {
+pub(super) struct SeedHandover<'a> {
     pub agent: Agent,
     /// The session's id, where the agent takes one.
     pub id: &'a SessionId,

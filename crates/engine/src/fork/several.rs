@@ -68,7 +68,7 @@ pub(crate) fn apply_forks(ctx: &Ctx, plans: &[Plan], progress: &dyn Fn(usize)) -
         match apply::apply_part(ctx, plan, Some(operation), &Quiet) {
             Ok(fork) => forks.push(Forked { operation, ..fork }),
             Err(error) => {
-                undo::take_back_parts(ctx, operation)?;
+                undo::undo_all_parts(ctx, operation)?;
                 ctx.registry().set_state(operation, &OperationState::Failed, None)?;
                 return Err(error);
             }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use agents::NewSession;
 use transcript::SessionView;
 
-use super::seed::{Handing, hash_of};
+use super::seed::{SeedHandover, hash_of};
 use super::{Plan, SeedNote};
 use crate::advice::FileError;
 use crate::ctx::Ctx;
@@ -137,7 +137,7 @@ fn start_unstarted(ctx: &Ctx, session: &Session, directory: Option<&Path>) -> Re
     if !ctx.registry().reopen(&operation)? {
         return Err(Error::BeingStarted(view.label().to_owned()));
     }
-    let handed = hand_kept(ctx, session, directory, &mark, &kept).and_then(|(made, answer)| {
+    let handed = send_kept_seed(ctx, session, directory, &mark, &kept).and_then(|(made, answer)| {
         let started = SessionKey { agent: view.agent, id: made.id.clone(), path: made.path.clone() };
         let effects = Effects::Fork(started_fork(ctx, &waiting, &made, &kept));
         let is_acknowledged = is_acknowledgement(&answer);
@@ -165,7 +165,7 @@ fn start_unstarted(ctx: &Ctx, session: &Session, directory: Option<&Path>) -> Re
     Ok(started)
 }
 
-fn hand_kept(
+fn send_kept_seed(
     ctx: &Ctx,
     session: &Session,
     directory: &Path,
@@ -178,7 +178,7 @@ fn hand_kept(
     if note.is_some_and(|note| note.hash != hash_of(&text)) {
         return Err(Error::KeptTranscriptChanged(kept.file.clone()));
     }
-    let handing = Handing { agent: view.agent, id: &view.id, name: view.label(), directory, mark, text: &text };
+    let handing = SeedHandover { agent: view.agent, id: &view.id, name: view.label(), directory, mark, text: &text };
     let (made, answer) = seed::hand_over_seed(ctx, &handing)?;
     seed::check_seed(ctx, view.agent, &made, &text)?;
     Ok((made, answer))

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use transcript::SessionName;
 
-use super::{Asked, Request, Where, Workspace, WorkspaceKind};
+use super::{Request, RequestedWorkspace, Where, Workspace, WorkspaceKind};
 use crate::advice::FileError;
 use crate::config::{InnerPath, Program, Template};
 use crate::ctx::Ctx;
@@ -37,12 +37,12 @@ pub(super) fn is_dirty(ctx: &Ctx, directory: Option<&Path>) -> bool {
 }
 
 /// The requested workspace of the fork.
-pub(super) fn asked(ctx: &Ctx, request: &Request) -> Asked {
+pub(super) fn requested_workspace(ctx: &Ctx, request: &Request) -> RequestedWorkspace {
     let own = request.source.view.cwd.clone().unwrap_or_else(|| ctx.context().cwd.clone());
-    Asked { own, workspace: request.workspace.clone(), carry: request.carry }
+    RequestedWorkspace { own, workspace: request.workspace.clone(), carry: request.carry }
 }
 
-pub(super) fn workspace(ctx: &Ctx, asked: &Asked, name: &SessionName) -> Result<Workspace> {
+pub(super) fn workspace(ctx: &Ctx, asked: &RequestedWorkspace, name: &SessionName) -> Result<Workspace> {
     let own = asked.own.clone();
     let (kind, path) = match &asked.workspace {
         Where::Same => (WorkspaceKind::Same, own),
@@ -87,7 +87,7 @@ pub(super) fn worktree(
 ) -> Result<Workspace> {
     let directory = existing(directory.to_owned())?;
     let git = ctx.git()?;
-    let top = git.top(&directory).ok_or_else(|| git.why_no_top(&directory))?;
+    let top = git.top(&directory).ok_or_else(|| git.no_working_tree(&directory))?;
     if let Some(what) = git.unfinished(&top) {
         return Err(workspace::Error::InTheMiddle { directory: top, what }.into());
     }
@@ -194,7 +194,7 @@ fn prepare_worktree(ctx: &Ctx, git: &Git, workspace: &Workspace, worktree: &mut 
     let (source, tree) = (&preparation.source, &worktree.path);
     let left_out = match preparation.carry {
         true => git.carry(source, tree)?,
-        false => git.bring_submodules(source, tree, false)?,
+        false => git.copy_submodules(source, tree, false)?,
     };
     for warning in left_out {
         ctx.warn(warning);
@@ -202,7 +202,7 @@ fn prepare_worktree(ctx: &Ctx, git: &Git, workspace: &Workspace, worktree: &mut 
     // The source's directory may not be committed.
     fs::create_dir_all(&workspace.path).map_err(|source| FileError::Write { path: workspace.path.clone(), source })?;
     for path in preparation.bring.iter().map(InnerPath::as_path) {
-        if bring(source, tree, path)? {
+        if copy_path(source, tree, path)? {
             worktree.brought.push(path.to_owned());
         }
     }
@@ -275,7 +275,7 @@ fn existing(path: PathBuf) -> Result<PathBuf> {
 }
 
 /// Copies one path from a working tree to another; existing files are kept. Returns whether anything was copied.
-fn bring(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
+fn copy_path(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
     let (from, to) = (source.join(path), tree.join(path));
     let Ok(metadata) = fs::symlink_metadata(&from) else { return Ok(false) };
     let there = fs::symlink_metadata(&to);
@@ -283,7 +283,7 @@ fn bring(source: &Path, tree: &Path, path: &Path) -> Result<bool> {
         let mut came = false;
         let entries = fs::read_dir(&from).map_err(|source| workspace::Error::NotCopied { path: from, source })?;
         for entry in entries.flatten() {
-            came |= bring(source, tree, &path.join(entry.file_name()))?;
+            came |= copy_path(source, tree, &path.join(entry.file_name()))?;
         }
         return Ok(came);
     }

@@ -156,7 +156,7 @@ fn not_started(session: Option<&str>, source: agents::ProgramError) -> Error {
 pub(crate) fn settle(ctx: &Ctx, chat: &mut OpenChat, id: &SessionId) -> Result<bool> {
     let Some(key) = &chat.unbegun else { return Ok(true) };
     let Some(path) = ctx.adapter(chat.agent).find_transcript(id, &chat.directory) else { return Ok(false) };
-    ctx.registry().learn(key, id, &path)?;
+    ctx.registry().record_transcript(key, id, &path)?;
     chat.unbegun = None;
     Ok(true)
 }

@@ -191,7 +191,7 @@ fn start_headless(ctx: &Ctx, start: &Start, text: &str) -> Result<String> {
         }
     };
     if let Some(path) = ctx.adapter(start.agent).find_transcript(&said.id, &start.directory) {
-        ctx.registry().learn(&start.key, &said.id, &path)?;
+        ctx.registry().record_transcript(&start.key, &said.id, &path)?;
         ctx.adapter(start.agent)
             .set_title(Some(&program), &said.id, &path, start.name.as_str())
             .or_log("set the title of the session");

@@ -41,7 +41,7 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
     let cut_off = ctx.registry().cut_off(ctx.context().clock.now())?;
     for (operation, process) in cut_off {
         // Of several concurrent runs, one cleans up.
-        if !ctx.registry().take_over(operation.id, &process)? {
+        if !ctx.registry().claim(operation.id, &process)? {
             continue;
         }
         let (id, what) = (operation.id, operation.what.clone());
@@ -54,7 +54,7 @@ pub(crate) fn clean_up(ctx: &Ctx) -> Result<()> {
                     _ if is_being_undone => format!("`{what}` is still not undone: {error}"),
                     _ => format!("`{what}` was interrupted, and tine cannot clean up after it yet: {error}"),
                 });
-                ctx.registry().give_back(id, &process)?;
+                ctx.registry().release(id, &process)?;
             }
         }
     }
@@ -79,7 +79,7 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
             remove_cut_off(ctx, *id, created.clone(), None, &[])?
         }
         Effects::Forks => {
-            undo::take_back_parts(ctx, *id)?;
+            undo::undo_all_parts(ctx, *id)?;
             None
         }
         // An interrupted deletion did not happen.
@@ -126,7 +126,7 @@ fn remove_cut_off(
     remove_created(ctx, &created)?;
     ctx.registry().forget_made(&created.files)?;
     if let Some(session) = &created.session {
-        ctx.registry().forget_unbegun(session)?;
+        ctx.registry().forget_empty(session)?;
     }
     Ok(left)
 }

@@ -35,7 +35,7 @@ pub struct DeletionPlan {
 
 /// Plans a deletion and touches nothing.
 pub(crate) fn plan_deletion(ctx: &Ctx, session: &Session) -> Result<DeletionPlan> {
-    let previous = goes_along(ctx, session)?.len();
+    let previous = transcripts_before_clear(ctx, session)?.len();
     Ok(DeletionPlan { previous, workspace: leftovers::workspace_of(ctx, session)? })
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspa
     if view.state != State::Stopped {
         return Err(Error::IsOpen { session: view.label().to_owned(), state: view.state });
     }
-    let previous = goes_along(ctx, session)?;
+    let previous = transcripts_before_clear(ctx, session)?;
     let files: Vec<&Path> =
         std::iter::once(&view.path).chain(previous.iter().map(|(_, path)| path)).map(PathBuf::as_path).collect();
     let dependants = dependants(ctx, session, &files);
@@ -85,7 +85,7 @@ pub(crate) fn delete(ctx: &Ctx, session: &Session, workspace: Option<&OwnWorkspa
         .and_then(|()| deletion.moved.iter().try_for_each(|moved| relocate(&moved.from, &moved.to)));
     if let Err(error) = moved {
         // If that fails, the next run retries it.
-        put_back(operation, &deletion.moved)?;
+        restore_files(operation, &deletion.moved)?;
         trash::remove_folders(&deletion);
         ctx.registry().set_state(operation, &OperationState::Failed, None).or_log("record that the operation failed");
         return Err(error);
@@ -123,19 +123,19 @@ pub(crate) fn check_restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> R
 
 /// Restores what an operation has moved to the trash.
 pub(crate) fn restore(ctx: &Ctx, operation: i64, deletion: &Deletion) -> Result<()> {
-    put_back(operation, &deletion.moved)?;
+    restore_files(operation, &deletion.moved)?;
     trash::remove_folders(deletion);
     if let Some(branch) = &deletion.branch {
         leftovers::restore_branch(ctx, branch)?;
     }
     if let Some(transcript) = deletion.moved.first() {
-        enlist(ctx, &transcript.from);
+        add_to_agent_list(ctx, &transcript.from);
     }
     give_name_back(ctx, deletion)
 }
 
 /// Adds a session to the agent's own list, if the agent keeps one.
-pub(crate) fn enlist(ctx: &Ctx, transcript: &Path) {
+pub(crate) fn add_to_agent_list(ctx: &Ctx, transcript: &Path) {
     for adapter in ctx.adapters().iter().filter(|adapter| transcript.starts_with(adapter.home())) {
         if adapter.has_index(transcript) {
             adapter.add_to_index(transcript, &adapter.scan(transcript)).or_log("add the session to the agent's list");
@@ -161,7 +161,7 @@ fn give_name_back(ctx: &Ctx, deletion: &Deletion) -> Result<()> {
 
 /// For users, the transcript before a `/clear` is the same session, so it is deleted too, unless it has been continued
 /// since or is open.
-fn goes_along(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
+fn transcripts_before_clear(ctx: &Ctx, session: &Session) -> Result<Vec<(SessionId, PathBuf)>> {
     let live = ctx.adapter(session.view.agent).live();
     let previous = ctx.registry().previous_ids(&session.key())?;
     let is_left = |id: &SessionId, path: &Path, since: i64| {
@@ -236,7 +236,7 @@ fn unfinished(path: &Path) -> PathBuf {
 
 /// Moves back what an operation has moved. Whatever has its final name is complete, so existing targets are not
 /// touched; their folders may even be read-only.
-fn put_back(id: i64, moved: &[Moved]) -> Result<()> {
+fn restore_files(id: i64, moved: &[Moved]) -> Result<()> {
     for Moved { from, to } in moved.iter().rev() {
         for part in [unfinished(from), unfinished(to)].into_iter().filter(|part| agents::is_there(part)) {
             directory::remove_tree(&part).or_log(format_args!("remove {}", part.display()));

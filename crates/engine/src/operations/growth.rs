@@ -33,7 +33,7 @@ pub(crate) fn has_grown(ctx: &Ctx, fork: &Forking) -> bool {
         None if now.0 == then.0 => now != then,
         content => {
             let content = content.as_deref();
-            now.0 < then.0 || says_more(ctx, transcript, then.0, content).unwrap_or(true)
+            now.0 < then.0 || has_more_conversation(ctx, transcript, then.0, content).unwrap_or(true)
         }
     }
 }
@@ -49,14 +49,14 @@ pub(crate) fn fingerprint(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Finge
 
 /// A fingerprint of the other files that belong to a transcript's session, such as those of subagents.
 fn digest_beside(ctx: &Ctx, id: &SessionId, transcript: &Path) -> String {
-    let mut beside = undo::belongings(ctx, id, transcript);
+    let mut beside = undo::session_files(ctx, id, transcript);
     beside.retain(|path| path != transcript && transcript.parent().is_some_and(|folder| path.starts_with(folder)));
     directory::sizes_of(&beside)
 }
 
 /// Whether a transcript has more conversation than its first `size` bytes. If these no longer match `content`, it was
 /// edited.
-fn says_more(ctx: &Ctx, transcript: &Path, size: u64, content: Option<&str>) -> io::Result<bool> {
+fn has_more_conversation(ctx: &Ctx, transcript: &Path, size: u64, content: Option<&str>) -> io::Result<bool> {
     let adapter = ctx.adapters().iter().find(|adapter| transcript.starts_with(adapter.home()));
     let (Some(adapter), Some(name)) = (adapter, transcript.file_name()) else {
         return Ok(true);

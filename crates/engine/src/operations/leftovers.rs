@@ -8,7 +8,7 @@ use crate::operations::{Error, Result};
 use crate::registry::operations::{CreatedWorkspace, DeletedBranch, Operation};
 use crate::sessions::catalog::Quiet;
 use crate::sessions::session::Session;
-use crate::workspace::git::{Standing, Worktree};
+use crate::workspace::git::{Worktree, WorktreeState};
 
 /// The worktree or the copy of a directory in which a session works and that tine made.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub(crate) fn workspace_of(ctx: &Ctx, session: &Session) -> Result<Option<OwnWor
     let Some(cwd) = &session.view.cwd else { return Ok(None) };
     let found = own_workspaces(ctx)?.into_iter().find(|(_, made)| cwd.starts_with(made.path()));
     let Some((_, made)) = found else { return Ok(None) };
-    let obstacle = why_kept(ctx, &made, session)?;
+    let obstacle = reason_to_keep(ctx, &made, session)?;
     let has_commits = match &made {
         CreatedWorkspace::Worktree(worktree) => !ctx.git()?.is_on_another_branch(worktree),
         CreatedWorkspace::Copy(_) => false,
@@ -66,7 +66,9 @@ pub(crate) fn own_workspaces(ctx: &Ctx) -> Result<Vec<(String, CreatedWorkspace)
     let made = operations.into_iter().filter_map(made).filter(|(_, made)| made.path().exists());
     let git = ctx.git().ok();
     let is_ours = |made: &CreatedWorkspace| match made {
-        CreatedWorkspace::Worktree(tree) => git.as_ref().is_some_and(|git| git.standing(tree) == Standing::Itself),
+        CreatedWorkspace::Worktree(tree) => {
+            git.as_ref().is_some_and(|git| git.worktree_state(tree) == WorktreeState::Itself)
+        }
         CreatedWorkspace::Copy(copy) => copy.is_in_place(),
     };
     let mut all: Vec<(String, CreatedWorkspace)> = Vec::new();
@@ -79,7 +81,7 @@ pub(crate) fn own_workspaces(ctx: &Ctx) -> Result<Vec<(String, CreatedWorkspace)
     Ok(all)
 }
 
-fn why_kept(ctx: &Ctx, made: &CreatedWorkspace, session: &Session) -> Result<Option<String>> {
+fn reason_to_keep(ctx: &Ctx, made: &CreatedWorkspace, session: &Session) -> Result<Option<String>> {
     match made {
         CreatedWorkspace::Worktree(worktree) => {
             let git = ctx.git()?;
@@ -117,7 +119,7 @@ pub(crate) fn parts_of_workspace(
     session: &Session,
 ) -> Result<(Vec<PathBuf>, Option<DeletedBranch>)> {
     // It may be in use since the question was asked.
-    if let Some(why) = why_kept(ctx, &own.made, session)? {
+    if let Some(why) = reason_to_keep(ctx, &own.made, session)? {
         return Err(Error::KeepsWorkspace { path: own.path().to_owned(), why });
     }
     match &own.made {

@@ -40,7 +40,7 @@ pub(crate) struct Label {
 
 /// A folder in the trash that no recorded operation can restore.
 #[derive(Debug, Clone)]
-pub(crate) struct Stranded {
+pub(crate) struct StrandedTrash {
     pub folder: PathBuf,
     pub label: Label,
 }
@@ -83,7 +83,7 @@ pub(crate) fn empty_trash(ctx: &Ctx, now: Timestamp) -> Result<()> {
 }
 
 /// Deletions in the trash that are missing from the log.
-pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<Stranded>> {
+pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<StrandedTrash>> {
     let entries = fs::read_dir(trash(ctx)).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
     if folders.is_empty() {
@@ -103,14 +103,14 @@ pub(crate) fn stranded_trash(ctx: &Ctx) -> Result<Vec<Stranded>> {
 }
 
 /// The restorable contents of a folder.
-fn labelled(ctx: &Ctx, folder: PathBuf) -> Option<Stranded> {
+fn labelled(ctx: &Ctx, folder: PathBuf) -> Option<StrandedTrash> {
     let own = &ctx.context().paths.registry;
     let label = fs::read(folder.join(LABEL)).ok().and_then(|text| serde_json::from_slice::<Label>(&text).ok());
     let label = label.or_else(|| guess_label(ctx, &folder))?;
     // Registries in the same folder share the trash.
     let is_anothers = label.registry != *own && label.registry.exists();
     let holds_some = label.effects.moved.iter().any(|moved| moved.to.symlink_metadata().is_ok());
-    (holds_some && !is_anothers).then_some(Stranded { folder, label })
+    (holds_some && !is_anothers).then_some(StrandedTrash { folder, label })
 }
 
 /// Reconstructs a missing label: the transcript contains its session and directory. Files from elsewhere stay in the

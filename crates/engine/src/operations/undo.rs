@@ -26,7 +26,7 @@ use crate::registry::operations::{
 use crate::sessions::session::Session;
 use crate::workspace;
 use crate::workspace::directory;
-use crate::workspace::git::Standing;
+use crate::workspace::git::WorktreeState;
 
 /// Undoes an operation: the given one, or the last one that can be undone.
 pub(crate) fn undo(ctx: &Ctx, id: Option<i64>, force: bool) -> Result<Operation> {
@@ -128,7 +128,7 @@ fn check_and_plan<'a>(
             Vec::new()
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {
-            leave_to(ctx, later, operation)?;
+            exclude_later(ctx, later, operation)?;
             check_undo(ctx, operation, force)?;
             operation
                 .effects
@@ -152,7 +152,7 @@ fn undo_parts(ctx: &Ctx, mut operation: Operation, all: &[&Operation], force: bo
     let parts = ctx.registry().parts_of(operation.id)?;
     for part in &parts {
         let mut checked = part.clone();
-        let is_free = leave_to(ctx, later_than(all, part.id), &mut checked);
+        let is_free = exclude_later(ctx, later_than(all, part.id), &mut checked);
         if let Err(error) = is_free.and_then(|()| check_undo(ctx, &checked, force)) {
             return if ctx.registry().is_done(operation.id)? { Err(in_part(part)(error)) } else { Ok(None) };
         }
@@ -176,7 +176,7 @@ fn undo_parts(ctx: &Ctx, mut operation: Operation, all: &[&Operation], force: bo
 
 /// Undoes the parts that an operation created before it failed or was interrupted. A part that has been continued since
 /// becomes a separate operation.
-pub(crate) fn take_back_parts(ctx: &Ctx, id: i64) -> Result<()> {
+pub(crate) fn undo_all_parts(ctx: &Ctx, id: i64) -> Result<()> {
     let parts = ctx.registry().parts_of(id)?;
     for part in parts {
         let (part_id, what) = (part.id, part.what.clone());
@@ -224,7 +224,7 @@ fn reverse(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
         | Effects::Clone(Cloning { created, .. })
         | Effects::Worktree(created) => {
             let created = created.clone();
-            take_away(ctx, operation, &created)?;
+            remove_all_created(ctx, operation, &created)?;
         }
         // Its parts are undone one by one.
         Effects::Forks => {}
@@ -239,10 +239,10 @@ fn end_undo(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
 
 /// Removes what an operation created. First everything is renamed (and renamed back if that fails), then unregistered
 /// in one transaction. The rest needs no further decision.
-fn take_away(ctx: &Ctx, operation: &mut Operation, created: &Created) -> Result<()> {
+fn remove_all_created(ctx: &Ctx, operation: &mut Operation, created: &Created) -> Result<()> {
     let mut undoing = operation.state.undoing().cloned().unwrap_or_default();
     if !undoing.is_decided {
-        let moved = undoing.aside.iter_mut().try_for_each(step_aside);
+        let moved = undoing.aside.iter_mut().try_for_each(rename_aside);
         let decided = moved.and_then(|()| {
             operation.state = OperationState::Undoing(Undoing { is_decided: true, ..undoing.clone() });
             Ok(ctx.registry().decide_undo(operation)?)
@@ -261,7 +261,7 @@ fn take_away(ctx: &Ctx, operation: &mut Operation, created: &Created) -> Result<
         Some(CreatedWorkspace::Worktree(worktree)) => {
             left = ctx.git().and_then(|git| git.forget(worktree)).err().or(left);
         }
-        Some(CreatedWorkspace::Copy(copy)) => copy.tidy_up(),
+        Some(CreatedWorkspace::Copy(copy)) => copy.restore_parents(),
         None => {}
     }
     clean_up::clear_away(ctx, created);
@@ -272,7 +272,7 @@ fn take_away(ctx: &Ctx, operation: &mut Operation, created: &Created) -> Result<
 }
 
 /// All files that belong to the session of a transcript.
-pub(crate) fn belongings(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Vec<PathBuf> {
+pub(crate) fn session_files(ctx: &Ctx, id: &SessionId, transcript: &Path) -> Vec<PathBuf> {
     let adapter = ctx.adapters().iter().find(|adapter| transcript.starts_with(adapter.home()));
     adapter.map(|adapter| adapter.own_files(id, transcript)).unwrap_or_default()
 }
@@ -283,10 +283,12 @@ fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
     // Files that the agent has added next to it since are removed too.
     if let (Some(id), Some(transcript)) = (&created.session, created.transcript().filter(|path| agents::is_there(path)))
     {
-        away.extend(belongings(ctx, id, transcript).into_iter().filter(|path| !created.files.contains(path)));
+        away.extend(session_files(ctx, id, transcript).into_iter().filter(|path| !created.files.contains(path)));
     }
     let is_ours = match &created.workspace {
-        Some(CreatedWorkspace::Worktree(tree)) => ctx.git().is_ok_and(|git| git.standing(tree) == Standing::Itself),
+        Some(CreatedWorkspace::Worktree(tree)) => {
+            ctx.git().is_ok_and(|git| git.worktree_state(tree) == WorktreeState::Itself)
+        }
         Some(CreatedWorkspace::Copy(copy)) => copy.is_in_place(),
         None => false,
     };
@@ -302,7 +304,7 @@ fn planned_moves(ctx: &Ctx, operation: i64, created: &Created) -> Vec<Moved> {
 
 /// What belongs to later operations: a path that was free again may hold another operation's workspace, and a session
 /// may be in the trash.
-fn leave_to<'a>(ctx: &Ctx, later: impl Iterator<Item = &'a Operation>, operation: &mut Operation) -> Result<()> {
+fn exclude_later<'a>(ctx: &Ctx, later: impl Iterator<Item = &'a Operation>, operation: &mut Operation) -> Result<()> {
     let Some(created) = operation.effects.created_mut() else { return Ok(()) };
     for other in later {
         let path = |workspace: &CreatedWorkspace| workspace.path().to_owned();
@@ -334,7 +336,7 @@ fn warn_of_others(ctx: &Ctx, created: &Created) {
     if branch.is_some_and(|commit| commit != worktree.base) {
         ctx.warn(format!("kept branch `{}`: it has new commits", worktree.branch));
     }
-    if matches!(git.standing(worktree), Standing::Other(_)) {
+    if matches!(git.worktree_state(worktree), WorktreeState::Other(_)) {
         let path = worktree.path.display();
         ctx.warn(format!("kept {path}: it is no longer the worktree that tine created"));
     }
@@ -387,7 +389,7 @@ fn check_undo(ctx: &Ctx, operation: &Operation, force: bool) -> Result<()> {
     }
     let worktree = created.worktree();
     if let (Some(worktree), Ok(git)) = (worktree, ctx.git()) {
-        if let Standing::Other(branch) = git.standing(worktree) {
+        if let WorktreeState::Other(branch) = git.worktree_state(worktree) {
             return Err(Error::OtherTree { id: operation.id, path: worktree.path.clone(), branch });
         }
         if let Some(tree) = git.elsewhere(worktree) {
@@ -412,7 +414,7 @@ fn later_than<'a>(all: &[&'a Operation], id: i64) -> impl Iterator<Item = &'a Op
 }
 
 /// Renames something to the name under which it waits for removal, unless it has that name already.
-fn step_aside(moved: &mut Moved) -> Result<()> {
+fn rename_aside(moved: &mut Moved) -> Result<()> {
     if moved.to.symlink_metadata().is_ok() {
         // Rows are removed from a database a moment after the file with them is complete.
         return agents::remove_rows(&moved.from).map(drop).map_err(|_| Error::NotRemoved(moved.from.clone()));

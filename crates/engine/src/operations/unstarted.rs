@@ -44,7 +44,7 @@ pub(crate) fn give_up_start(ctx: &Ctx, operation: i64, mut fork: Forking) -> Res
     };
     let mut left = Created { session: fork.created.session.clone(), ..Created::default() };
     if let (Some(path), Some(id)) = (target, &left.session) {
-        left.files = undo::belongings(ctx, id, &path);
+        left.files = undo::session_files(ctx, id, &path);
     }
     clean_up::find_expected(ctx, &mut left, fork.expects.take().as_ref(), &written);
     clean_up::remove_created(ctx, &left)?;

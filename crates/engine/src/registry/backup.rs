@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{Registry, schema};
 use crate::private;
-use crate::registry::{Error, RegistryTrouble, Result};
+use crate::registry::{Error, RegistryProblem, Result};
 
 /// How many backups are kept.
 const GENERATIONS: usize = 5;
@@ -206,7 +206,7 @@ impl Registry {
             return Ok(());
         }
         let io_failed = |source: io::Error| {
-            let (message, trouble) = (format!("no backup: {source}"), RegistryTrouble::of_io(&source));
+            let (message, trouble) = (format!("no backup: {source}"), RegistryProblem::of_io(&source));
             Error::Unusable { path: self.path.clone(), message, trouble }
         };
         let folder = folder(&self.path);
@@ -242,7 +242,7 @@ impl Registry {
     /// Whether what makes it unusable is the file itself.
     pub(crate) fn is_damaged(&self) -> bool {
         match &self.unusable {
-            Some((_, trouble)) => *trouble == RegistryTrouble::Damaged,
+            Some((_, trouble)) => *trouble == RegistryProblem::Damaged,
             None => !self.is_sound(),
         }
     }
@@ -350,7 +350,7 @@ mod tests {
         let mut registry = Registry::open(&path).unwrap();
         named(&mut registry, "mine");
         let message = "read-only".to_owned();
-        let error = Error::Unusable { path: path.clone(), message, trouble: RegistryTrouble::ReadOnly };
+        let error = Error::Unusable { path: path.clone(), message, trouble: RegistryProblem::ReadOnly };
         let mut stand_in = Registry::stand_in(&path, &error).unwrap();
         assert_eq!(names(&stand_in), ["mine"]);
         let begun = stand_in.begin_operation("fork x", &Effects::Forks, None, time(1));

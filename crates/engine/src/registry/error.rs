@@ -21,7 +21,7 @@ pub enum Error {
         /// The message from SQLite or the system.
         message: String,
         /// Why.
-        trouble: RegistryTrouble,
+        trouble: RegistryProblem,
     },
     /// A change was refused before it began, because it could not be recorded.
     #[error("nothing was changed, because the registry {} cannot be written: {message}", .path.display())]
@@ -31,7 +31,7 @@ pub enum Error {
         /// The message from SQLite or the system.
         message: String,
         /// Why.
-        trouble: RegistryTrouble,
+        trouble: RegistryProblem,
     },
     /// It could not be rebuilt.
     #[error("cannot repair the registry {}: {source}", .path.display())]
@@ -73,7 +73,7 @@ pub enum Error {
 
 /// Why the registry cannot be read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RegistryTrouble {
+pub enum RegistryProblem {
     /// The disk is full.
     Full,
     /// The file or its folder is not writable.
@@ -115,23 +115,23 @@ impl Error {
     }
 }
 
-impl RegistryTrouble {
+impl RegistryProblem {
     pub(crate) fn of_io(error: &io::Error) -> Self {
         use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         match error.kind() {
-            StorageFull | QuotaExceeded => RegistryTrouble::Full,
-            ReadOnlyFilesystem | PermissionDenied => RegistryTrouble::ReadOnly,
-            _ => RegistryTrouble::Other,
+            StorageFull | QuotaExceeded => RegistryProblem::Full,
+            ReadOnlyFilesystem | PermissionDenied => RegistryProblem::ReadOnly,
+            _ => RegistryProblem::Other,
         }
     }
 
     fn hint(self) -> &'static str {
         match self {
-            RegistryTrouble::Full => "the disk is full: free some space there, or set TINE_REGISTRY to another file",
-            RegistryTrouble::ReadOnly => "make the file and its folder writable, or set TINE_REGISTRY to another file",
-            RegistryTrouble::Busy => "another process is writing to it; try again in a moment",
-            RegistryTrouble::Damaged => "`tine doctor --repair` rebuilds it, from a backup if necessary",
-            RegistryTrouble::Other => "`tine doctor` checks it; to use another file, set TINE_REGISTRY",
+            RegistryProblem::Full => "the disk is full: free some space there, or set TINE_REGISTRY to another file",
+            RegistryProblem::ReadOnly => "make the file and its folder writable, or set TINE_REGISTRY to another file",
+            RegistryProblem::Busy => "another process is writing to it; try again in a moment",
+            RegistryProblem::Damaged => "`tine doctor --repair` rebuilds it, from a backup if necessary",
+            RegistryProblem::Other => "`tine doctor` checks it; to use another file, set TINE_REGISTRY",
         }
     }
 }
@@ -142,11 +142,11 @@ pub(crate) fn samples() -> Vec<Error> {
     let unusable = |message: &str, trouble| Error::Unusable { path: path(), message: message.to_owned(), trouble };
     let full = || io::Error::from_raw_os_error(28);
     let mut samples = crate::advice::samples![
-        Unusable { path: path(), message: "database or disk is full".into(), trouble: RegistryTrouble::Full },
+        Unusable { path: path(), message: "database or disk is full".into(), trouble: RegistryProblem::Full },
         NotRecordable {
             path: path(),
             message: "attempt to write a readonly database".into(),
-            trouble: RegistryTrouble::ReadOnly
+            trouble: RegistryProblem::ReadOnly
         },
         NotRepaired { path: path(), source: full(), moved_to: None },
         NotRepaired { path: path(), source: full(), moved_to: Some(path().with_extension("db.replaced-20260701")) },
@@ -160,8 +160,8 @@ pub(crate) fn samples() -> Vec<Error> {
         };
         wraps
     ];
-    samples.push(unusable("database is locked", RegistryTrouble::Busy));
-    samples.push(unusable("file is not a database", RegistryTrouble::Damaged));
-    samples.push(unusable("disk I/O error", RegistryTrouble::Other));
+    samples.push(unusable("database is locked", RegistryProblem::Busy));
+    samples.push(unusable("file is not a database", RegistryProblem::Damaged));
+    samples.push(unusable("disk I/O error", RegistryProblem::Other));
     samples
 }

@@ -13,7 +13,7 @@ use crate::registry::Result;
 /// Something that happened in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct HeardEvent {
+pub struct SessionEvent {
     /// Its number; later ones have larger numbers.
     pub number: i64,
     /// When.
@@ -43,7 +43,7 @@ pub struct EventParent {
 }
 
 /// Something that happened to a session, before it is recorded.
-pub(crate) struct Happened<'a> {
+pub(crate) struct UnrecordedEvent<'a> {
     pub kind: &'a str,
     pub agent: Agent,
     pub id: &'a SessionId,
@@ -52,7 +52,7 @@ pub(crate) struct Happened<'a> {
     pub parent: Option<&'a Lineage>,
 }
 
-impl Happened<'_> {
+impl UnrecordedEvent<'_> {
     /// Records what no hook reports, because tine itself did it.
     pub(crate) fn record(&self, transaction: &Transaction<'_>, now: Timestamp) -> rusqlite::Result<()> {
         let query = "INSERT INTO events (at, hook, kind, agent, id, name, parent_agent, parent_id, parent_name)
@@ -79,7 +79,7 @@ const LATELY: i64 = 2_000;
 
 impl Registry {
     /// The last event of each session with recent events that has not stopped.
-    pub(crate) fn still_open(&self) -> Result<Vec<HeardEvent>> {
+    pub(crate) fn still_open(&self) -> Result<Vec<SessionEvent>> {
         let query = format!(
             "SELECT {COLUMNS} FROM (
                  SELECT max(number) AS latest, * FROM events
@@ -91,7 +91,7 @@ impl Registry {
     }
 
     /// Records what happened to a session after its last event, unless it has reported another one since.
-    pub(crate) fn note_after(&mut self, last: &HeardEvent, kind: &str, now: Timestamp) -> Result<()> {
+    pub(crate) fn note_after(&mut self, last: &SessionEvent, kind: &str, now: Timestamp) -> Result<()> {
         self.write(|transaction| {
             let query = "SELECT EXISTS (SELECT 1 FROM events WHERE number > ?1 AND agent = ?2 AND id = ?3
                                                               AND kind IS NOT NULL)";
@@ -100,7 +100,7 @@ impl Registry {
                 true => Ok(()),
                 false => {
                     let (agent, id, name) = (last.agent, &last.id, last.name.as_ref());
-                    Happened { kind, agent, id, name, parent: None }.record(transaction, now)
+                    UnrecordedEvent { kind, agent, id, name, parent: None }.record(transaction, now)
                 }
             }
         })
@@ -108,7 +108,7 @@ impl Registry {
 
     /// Records that a busy session is idle, because no agent reports interruptions.
     pub(crate) fn note_interrupted(&mut self, session: &SessionView, now: Timestamp) -> Result<()> {
-        let is_its = |event: &HeardEvent| event.agent == session.agent && event.id == session.id;
+        let is_its = |event: &SessionEvent| event.agent == session.agent && event.id == session.id;
         let last = self.still_open()?.into_iter().find(is_its);
         match last.filter(|last| matches!(last.event.as_str(), "busy" | "waiting")) {
             Some(last) => self.note_after(&last, "idle", now),
@@ -129,14 +129,14 @@ impl Registry {
                 Some("stopped") => Ok(()),
                 _ => {
                     let (agent, id, name) = (session.agent, &session.id, session.name.as_ref());
-                    Happened { kind: "stopped", agent, id, name, parent: None }.record(transaction, now)
+                    UnrecordedEvent { kind: "stopped", agent, id, name, parent: None }.record(transaction, now)
                 }
             }
         })
     }
 
     /// The newest events, oldest first.
-    pub fn last_events(&self, count: u32) -> Result<Vec<HeardEvent>> {
+    pub fn last_events(&self, count: u32) -> Result<Vec<SessionEvent>> {
         let query = format!(
             "SELECT {COLUMNS} FROM (SELECT * FROM events WHERE kind IS NOT NULL ORDER BY number DESC LIMIT ?1)
              ORDER BY number"
@@ -145,7 +145,7 @@ impl Registry {
     }
 
     /// The events after a number, oldest first.
-    pub fn events_after(&self, number: i64) -> Result<Vec<HeardEvent>> {
+    pub fn events_after(&self, number: i64) -> Result<Vec<SessionEvent>> {
         let query = format!("SELECT {COLUMNS} FROM events WHERE number > ?1 AND kind IS NOT NULL ORDER BY number");
         self.read_events(&query, number)
     }
@@ -186,7 +186,7 @@ impl Registry {
         self.ask(|connection| connection.query_row("SELECT coalesce(max(number), 0) FROM events", [], |row| row.get(0)))
     }
 
-    pub(crate) fn read_events(&self, query: &str, parameter: i64) -> Result<Vec<HeardEvent>> {
+    pub(crate) fn read_events(&self, query: &str, parameter: i64) -> Result<Vec<SessionEvent>> {
         self.ask(|connection| {
             let mut statement = connection.prepare_cached(query)?;
             let rows = statement.query_map(params![parameter], |row| {
@@ -199,7 +199,7 @@ impl Registry {
                     Some(EventParent { agent, id: SessionId::new(id).ok()?, name: parent_name })
                 });
                 let (number, at, event): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(agent.parse().ok().zip(SessionId::new(id).ok()).map(|(agent, id)| HeardEvent {
+                Ok(agent.parse().ok().zip(SessionId::new(id).ok()).map(|(agent, id)| SessionEvent {
                     number,
                     at: Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH),
                     event,

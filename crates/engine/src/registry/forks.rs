@@ -12,7 +12,7 @@ use crate::registry::operations::{self, Effects, Forking, Operation};
 
 /// A fork as it was when it was made.
 #[derive(Debug, Clone)]
-pub(crate) struct MadeFork {
+pub(crate) struct CompletedFork {
     /// When, in milliseconds since 1970.
     pub at: i64,
     /// The directory that it was made to work in.
@@ -25,9 +25,9 @@ pub(crate) struct MadeFork {
 
 /// Forks that are being made by processes of tine.
 #[derive(Debug, Default)]
-pub(crate) struct UnderWay(Vec<Forking>);
+pub(crate) struct OngoingForks(Vec<Forking>);
 
-impl UnderWay {
+impl OngoingForks {
     /// Whether a session is one of them, or the agent's own fork that one of them waits for. The process that creates
     /// it also names it.
     pub(crate) fn includes(&self, agent: Agent, id: &SessionId, parent: &SessionId) -> bool {
@@ -50,12 +50,12 @@ pub(crate) fn is_taken(connection: &Connection, name: &str) -> rusqlite::Result<
 
 impl Registry {
     /// The forks that are being created now.
-    pub(crate) fn forks_under_way(&self) -> Result<UnderWay> {
+    pub(crate) fn ongoing_forks(&self) -> Result<OngoingForks> {
         let fork = |operation: Operation| match operation.effects {
             Effects::Fork(fork) => Some(fork),
             _ => None,
         };
-        Ok(UnderWay(self.ask(operations::under_way)?.into_iter().filter_map(fork).collect()))
+        Ok(OngoingForks(self.ask(operations::under_way)?.into_iter().filter_map(fork).collect()))
     }
 
     /// Whether an operation started the agents that have this mark in their environment. A complete fork gives up its
@@ -87,7 +87,7 @@ impl Registry {
     }
 
     /// Every fork whose making is known.
-    pub(crate) fn made_forks(&self) -> Result<HashMap<SessionKey, MadeFork>> {
+    pub(crate) fn completed_forks(&self) -> Result<HashMap<SessionKey, CompletedFork>> {
         self.ask(|connection| {
             let query = "SELECT forked, cwd, turns, key, agent, id, path FROM sessions WHERE forked IS NOT NULL";
             let mut statement = connection.prepare_cached(query)?;
@@ -100,7 +100,7 @@ impl Registry {
     }
 
     /// How a fork was made, if that is known.
-    pub(crate) fn made_fork(&self, key: &SessionKey) -> Result<Option<MadeFork>> {
+    pub(crate) fn made_fork(&self, key: &SessionKey) -> Result<Option<CompletedFork>> {
         self.ask(|connection| {
             let query = "SELECT forked, cwd, turns, key FROM sessions
                          WHERE forked IS NOT NULL AND agent = ?1 AND id = ?2 AND path = ?3";
@@ -110,7 +110,7 @@ impl Registry {
     }
 }
 
-fn read_made(row: &Row<'_>) -> rusqlite::Result<MadeFork> {
+fn read_made(row: &Row<'_>) -> rusqlite::Result<CompletedFork> {
     let cwd: Option<String> = row.get(1)?;
-    Ok(MadeFork { at: row.get(0)?, cwd: cwd.map(PathBuf::from), turns: row.get(2)?, number: row.get(3)? })
+    Ok(CompletedFork { at: row.get(0)?, cwd: cwd.map(PathBuf::from), turns: row.get(2)?, number: row.get(3)? })
 }

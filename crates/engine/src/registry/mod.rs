@@ -36,14 +36,14 @@ use transcript::{Agent, ParentSource, SessionId, SessionName};
 use crate::private;
 use schema::Migration;
 
-pub use error::{Error, RegistryTrouble, Result};
-pub(crate) use forks::{MadeFork, is_taken};
+pub use error::{Error, RegistryProblem, Result};
+pub(crate) use forks::{CompletedFork, is_taken};
 pub(crate) use hooks::{HookReport, HookTables, HookedSession, LastReport, NewEvent};
 pub(crate) use names::NameRow;
 pub(crate) use process::{Launcher, Process};
 pub use profiles::{KeptFile, Profile};
 pub use seeds::SeedNote;
-pub(crate) use starts::{NewStart, StartedRow, Unbegun};
+pub(crate) use starts::{EmptySession, NewStart, StartedRow};
 pub(crate) use unstarted::{Started, UnstartedFork};
 
 /// How long a writer waits for its turn. Hooks give up long before; everybody else rather waits than fails.
@@ -58,7 +58,7 @@ pub struct Registry {
     path: PathBuf,
     connection: Connection,
     /// Why this is only a copy in memory of what could be read; nothing for a registry that is kept.
-    unusable: Option<(String, RegistryTrouble)>,
+    unusable: Option<(String, RegistryProblem)>,
     /// Whether nothing could be read of it, not even names.
     is_unread: bool,
 }
@@ -97,7 +97,7 @@ impl Registry {
     pub fn open_within(path: &Path, patience: Duration) -> Result<Self> {
         let failed = |error: rusqlite::Error| sqlite_failed(path, &error);
         let io_failed = |error: std::io::Error| {
-            let (message, trouble) = (error.to_string(), RegistryTrouble::of_io(&error));
+            let (message, trouble) = (error.to_string(), RegistryProblem::of_io(&error));
             Error::Unusable { path: path.to_owned(), message, trouble }
         };
         if let Some(folder) = path.parent() {
@@ -123,7 +123,7 @@ impl Registry {
     pub(crate) fn stand_in(path: &Path, error: &Error) -> Result<Self> {
         let unusable = match error {
             Error::Unusable { message, trouble, .. } => (message.clone(), *trouble),
-            other => (other.to_string(), RegistryTrouble::Other),
+            other => (other.to_string(), RegistryProblem::Other),
         };
         let mut registry = Self::empty(path, Some(unusable.clone()))?;
         if registry.copy_from(path).is_ok() && registry.is_sound() && registry.migrate().is_ok() {
@@ -132,7 +132,7 @@ impl Registry {
         Ok(Registry { is_unread: true, ..Self::empty(path, Some(unusable))? })
     }
 
-    fn empty(path: &Path, unusable: Option<(String, RegistryTrouble)>) -> Result<Self> {
+    fn empty(path: &Path, unusable: Option<(String, RegistryProblem)>) -> Result<Self> {
         let connection = Connection::open_in_memory().map_err(|error| sqlite_failed(path, &error))?;
         let mut registry = Registry { path: path.to_owned(), connection, unusable, is_unread: false };
         registry.migrate()?;
@@ -179,7 +179,7 @@ impl Registry {
             while let Err(error) = lock.try_lock() {
                 if begun.elapsed() > patience {
                     let (path, message) = (self.path.clone(), error.to_string());
-                    return Err(Error::Unusable { path, message, trouble: RegistryTrouble::Busy });
+                    return Err(Error::Unusable { path, message, trouble: RegistryProblem::Busy });
                 }
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -246,7 +246,7 @@ impl Registry {
 
     fn not_recordable(&self, error: &serde_json::Error) -> Error {
         let (path, message) = (self.path.clone(), error.to_string());
-        Error::NotRecordable { path, message, trouble: RegistryTrouble::Other }
+        Error::NotRecordable { path, message, trouble: RegistryProblem::Other }
     }
 
     /// Asks something.
@@ -260,7 +260,7 @@ impl Registry {
 
     fn lock_file(&self) -> Result<std::fs::File> {
         private::open_file(&self.path.with_extension("lock")).map_err(|error| {
-            let (message, trouble) = (error.to_string(), RegistryTrouble::of_io(&error));
+            let (message, trouble) = (error.to_string(), RegistryProblem::of_io(&error));
             Error::Unusable { path: self.path.clone(), message, trouble }
         })
     }
@@ -469,11 +469,11 @@ impl Registry {
 
 fn sqlite_failed(path: &Path, error: &rusqlite::Error) -> Error {
     let trouble = match error.sqlite_error_code() {
-        Some(ErrorCode::DiskFull) => RegistryTrouble::Full,
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => RegistryTrouble::ReadOnly,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RegistryTrouble::Busy,
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => RegistryTrouble::Damaged,
-        _ => RegistryTrouble::Other,
+        Some(ErrorCode::DiskFull) => RegistryProblem::Full,
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => RegistryProblem::ReadOnly,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RegistryProblem::Busy,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => RegistryProblem::Damaged,
+        _ => RegistryProblem::Other,
     };
     Error::Unusable { path: path.to_owned(), message: error.to_string(), trouble }
 }

@@ -57,7 +57,7 @@ const UNBEGUN_SECONDS: i64 = 24 * 60 * 60;
 
 /// A session that was started and has no messages yet, as the user names it.
 #[derive(Debug, Clone)]
-pub(crate) struct Unbegun {
+pub(crate) struct EmptySession {
     pub(crate) agent: Agent,
     pub(crate) id: StartId,
     pub(crate) directory: PathBuf,
@@ -118,14 +118,14 @@ impl Registry {
     }
 
     /// A session that was started and has no messages yet.
-    pub(crate) fn unbegun(&self, name: &str) -> Result<Option<Unbegun>> {
+    pub(crate) fn empty_session(&self, name: &str) -> Result<Option<EmptySession>> {
         let row = self.ask(|connection| {
             let query = "SELECT agent, id, id_is_pending, cwd, profile FROM sessions WHERE name = ?1 AND is_start";
             let read = |row: &rusqlite::Row<'_>| {
                 let session = agent_and_id(&row.get::<_, String>(0)?, row.get(1)?);
                 let (is_pending, directory): (bool, Option<String>) = (row.get(2)?, row.get(3)?);
                 let profile = json_column::<Profile>(row, 4)?.unwrap_or_default();
-                Ok(session.zip(directory).map(|((agent, id), directory)| Unbegun {
+                Ok(session.zip(directory).map(|((agent, id), directory)| EmptySession {
                     agent,
                     id: StartId::recorded_as(id, is_pending),
                     directory: PathBuf::from(directory),
@@ -138,7 +138,7 @@ impl Registry {
     }
 
     /// The sessions that were started and have no conversation yet, with their directories, the newest first.
-    pub(crate) fn all_unbegun(&self) -> Result<Vec<(SessionName, Agent, Option<PathBuf>)>> {
+    pub(crate) fn all_empty(&self) -> Result<Vec<(SessionName, Agent, Option<PathBuf>)>> {
         let rows: Vec<(String, String, Option<String>)> = self.ask(|connection| {
             let query = "SELECT name, agent, cwd FROM sessions
                          WHERE is_start AND name IS NOT NULL ORDER BY created DESC";
@@ -153,7 +153,7 @@ impl Registry {
     }
 
     /// Forgets a session that was registered as started and came to nothing.
-    pub(crate) fn forget_unbegun(&mut self, id: &SessionId) -> Result<()> {
+    pub(crate) fn forget_empty(&mut self, id: &SessionId) -> Result<()> {
         let query = "DELETE FROM sessions WHERE id = ?1 AND is_start";
         self.write(|transaction| transaction.execute(query, [id.as_str()])).map(drop)
     }
@@ -163,7 +163,7 @@ impl Registry {
         self.write(|transaction| transaction.execute(query, [key.agent.as_str(), key.id.as_str()])).map(|_| ())
     }
 
-    pub(crate) fn learn(&mut self, key: &SessionKey, id: &SessionId, path: &Path) -> Result<()> {
+    pub(crate) fn record_transcript(&mut self, key: &SessionKey, id: &SessionId, path: &Path) -> Result<()> {
         let query = "UPDATE OR IGNORE sessions SET id = ?3, path = ?4, is_start = 0, id_is_pending = 0
                      WHERE agent = ?1 AND id = ?2";
         let path = path.to_string_lossy();

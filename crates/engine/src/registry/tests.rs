@@ -113,7 +113,7 @@ fn what_cannot_be_read_is_an_error() {
     registry.remember("last-session", "x").unwrap();
     assert!(registry.profile(key.agent, &key.id).is_err());
     assert!(registry.recorded_pane::<String>(&name("damaged")).is_err());
-    assert!(registry.unbegun("damaged").is_err());
+    assert!(registry.empty_session("damaged").is_err());
     assert!(registry.seed(key.agent, &key.id).is_err());
     assert!(registry.lineage().is_err());
     assert!(registry.recall_value::<String>("last-session").is_err());

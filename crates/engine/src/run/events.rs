@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use transcript::{Agent, State};
 
 use crate::ctx::Ctx;
-use crate::registry::events::HeardEvent;
+use crate::registry::events::SessionEvent;
 use crate::run::Result;
 use crate::sessions::catalog::Quiet;
 
@@ -53,7 +53,7 @@ impl EventCursor {
 }
 
 /// Reads the events after a position, oldest first.
-pub(crate) fn events(ctx: &Ctx, cursor: &mut EventCursor) -> Result<Vec<HeardEvent>> {
+pub(crate) fn events(ctx: &Ctx, cursor: &mut EventCursor) -> Result<Vec<SessionEvent>> {
     let begun = Instant::now();
     if cursor.look_at <= begun {
         record_unreported(ctx)?;

@@ -94,10 +94,10 @@ impl Status {
 pub(crate) fn status(ctx: &Ctx, target: &Target) -> Result<Status> {
     match target {
         Target::Session(session) => Ok(of_session(ctx, session)),
-        Target::Unbegun(name) => {
-            let started = ctx.registry().all_unbegun()?.into_iter().find(|(known, _, _)| known == name);
+        Target::EmptySession(name) => {
+            let started = ctx.registry().all_empty()?.into_iter().find(|(known, _, _)| known == name);
             let (agent, cwd) =
-                started.map_or((drive::agent_of_unbegun(ctx, name)?, None), |(_, agent, cwd)| (agent, cwd));
+                started.map_or((drive::agent_of_empty(ctx, name)?, None), |(_, agent, cwd)| (agent, cwd));
             of_started(ctx, name, agent, cwd)
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn status(ctx: &Ctx, target: &Target) -> Result<Status> {
 /// What every open session is doing: those without a transcript first, then the others, newest first.
 pub(crate) fn open_sessions(ctx: &Ctx, progress: &dyn Progress) -> Result<Vec<Status>> {
     let sessions = survey::all_sessions(ctx, progress)?;
-    let started = ctx.registry().all_unbegun()?;
+    let started = ctx.registry().all_empty()?;
     let mut found = Vec::new();
     for (name, agent, cwd) in started {
         found.extend(
@@ -138,7 +138,7 @@ fn of_session(ctx: &Ctx, session: &Session) -> Status {
 }
 
 fn of_started(ctx: &Ctx, name: &SessionName, agent: Agent, cwd: Option<PathBuf>) -> Result<Status> {
-    let (pane, state, waiting_for) = match pane::agent_pane_of_unbegun(ctx, name) {
+    let (pane, state, waiting_for) = match pane::agent_pane_of_empty(ctx, name) {
         Ok(held) => {
             // One terminal that hangs doesn't hide the others.
             let (state, asks) = shown_in_pane(ctx, agent, &held.pane).unwrap_or((State::Idle, None));
@@ -164,7 +164,7 @@ fn of_started(ctx: &Ctx, name: &SessionName, agent: Agent, cwd: Option<PathBuf>)
     };
     Ok(Status {
         session: StatusSession::Started(Box::new(started)),
-        pid: pane::process_of_unbegun(ctx, name)?,
+        pid: pane::process_of_empty(ctx, name)?,
         waiting_for,
         pane,
         last_prompt: None,

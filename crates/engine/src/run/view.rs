@@ -16,7 +16,7 @@ pub enum TargetView {
     /// A session with a transcript.
     Session(Box<SessionView>),
     /// One that was started and has no messages yet.
-    Unbegun {
+    EmptySession {
         /// Its name.
         name: SessionName,
         /// What it is doing.
@@ -31,7 +31,7 @@ impl Target {
     pub fn view(&self, state: State) -> TargetView {
         match self {
             Target::Session(session) => TargetView::Session(Box::new(session.view.clone())),
-            Target::Unbegun(name) => TargetView::Unbegun { name: name.clone(), state, turns: 0 },
+            Target::EmptySession(name) => TargetView::EmptySession { name: name.clone(), state, turns: 0 },
         }
     }
 }
@@ -51,7 +51,7 @@ pub struct ReadView {
 #[serde(untagged)]
 enum ReadSession {
     Session(Box<SessionView>),
-    Unbegun { name: SessionName },
+    EmptySession { name: SessionName },
 }
 
 /// What a session answered, or what its pane shows.
@@ -77,7 +77,7 @@ impl ReadText {
     pub fn view(self, target: &Target) -> ReadView {
         let session = match target {
             Target::Session(session) => ReadSession::Session(Box::new(session.view.clone())),
-            Target::Unbegun(name) => ReadSession::Unbegun { name: name.clone() },
+            Target::EmptySession(name) => ReadSession::EmptySession { name: name.clone() },
         };
         ReadView { session, text: self }
     }

@@ -63,7 +63,7 @@ pub enum Error {
         /// Why.
         message: String,
         /// What kind of trouble it is.
-        trouble: IndexTrouble,
+        trouble: IndexProblem,
     },
     /// The caller no longer waits.
     #[error(transparent)]
@@ -107,7 +107,7 @@ lift!(fork as Fork, passes Cancelled, File, Config, Workspace, Registry, Program
 
 /// What is wrong with the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IndexTrouble {
+pub enum IndexProblem {
     /// The disk is full.
     Full,
     /// The folder is not writable.
@@ -120,31 +120,31 @@ pub enum IndexTrouble {
     Other,
 }
 
-impl IndexTrouble {
+impl IndexProblem {
     /// What an error of the file system means.
-    pub(crate) fn of(error: &io::Error) -> IndexTrouble {
+    pub(crate) fn of(error: &io::Error) -> IndexProblem {
         use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
         match error.kind() {
-            StorageFull | QuotaExceeded => IndexTrouble::Full,
-            ReadOnlyFilesystem | PermissionDenied => IndexTrouble::ReadOnly,
-            _ => IndexTrouble::Other,
+            StorageFull | QuotaExceeded => IndexProblem::Full,
+            ReadOnlyFilesystem | PermissionDenied => IndexProblem::ReadOnly,
+            _ => IndexProblem::Other,
         }
     }
 
     fn verb(self) -> &'static str {
         match self {
-            IndexTrouble::Full | IndexTrouble::ReadOnly | IndexTrouble::Busy | IndexTrouble::Other => "write",
-            IndexTrouble::Damaged => "read",
+            IndexProblem::Full | IndexProblem::ReadOnly | IndexProblem::Busy | IndexProblem::Other => "write",
+            IndexProblem::Damaged => "read",
         }
     }
 
     fn hint(self) -> &'static str {
         match self {
-            IndexTrouble::Full => "the disk is full: free some space there, or set TINE_CACHE to another folder",
-            IndexTrouble::ReadOnly => "make the folder writable, or set TINE_CACHE to another folder",
-            IndexTrouble::Busy => "try again when the other tine is done",
-            IndexTrouble::Damaged => "`tine index --rebuild` rebuilds it",
-            IndexTrouble::Other => "check the disk and the folder; to use another folder, set TINE_CACHE",
+            IndexProblem::Full => "the disk is full: free some space there, or set TINE_CACHE to another folder",
+            IndexProblem::ReadOnly => "make the folder writable, or set TINE_CACHE to another folder",
+            IndexProblem::Busy => "try again when the other tine is done",
+            IndexProblem::Damaged => "`tine index --rebuild` rebuilds it",
+            IndexProblem::Other => "check the disk and the folder; to use another folder, set TINE_CACHE",
         }
     }
 }
@@ -204,13 +204,13 @@ pub(crate) fn samples() -> Vec<Error> {
         Index {
             folder: "/home/kim/.cache/tine/index".into(),
             message: "No space left on device (os error 28)".into(),
-            trouble: IndexTrouble::Full
+            trouble: IndexProblem::Full
         };
         wraps Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming, Fork
     ];
-    samples.push(index(IndexTrouble::ReadOnly, "Permission denied (os error 13)"));
-    samples.push(index(IndexTrouble::Busy, "another tine is writing it"));
-    samples.push(index(IndexTrouble::Damaged, "invalid footer"));
-    samples.push(index(IndexTrouble::Other, "Input/output error (os error 5)"));
+    samples.push(index(IndexProblem::ReadOnly, "Permission denied (os error 13)"));
+    samples.push(index(IndexProblem::Busy, "another tine is writing it"));
+    samples.push(index(IndexProblem::Damaged, "invalid footer"));
+    samples.push(index(IndexProblem::Other, "Input/output error (os error 5)"));
     samples
 }

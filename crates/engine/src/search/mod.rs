@@ -19,7 +19,7 @@ pub(crate) mod view;
 
 pub use error::Error;
 pub use index::VectorStatus;
-pub use index::panics::{distrust_index, is_panic_caught};
+pub use index::panics::{is_panic_caught, require_index_check};
 pub use index::update::IndexProgress;
 pub use index::upkeep::IndexStatus;
 pub use index::work::Missing;
@@ -29,7 +29,7 @@ pub use query::pieces::FILTERS;
 pub use query::{Engine, Limits, Now, Query, without_line};
 pub use rank::Grounds;
 pub use rank::find::Correction;
-pub use request::{Asking, EMBEDDING};
+pub use request::{EMBEDDING, SearchRequest};
 pub use show::snippet::Snippet;
 pub use show::{Answer, EngineError, Found};
 pub use view::{BriefSession, BriefSuggestions, ResultView, SearchView, SmartForkView, SuggestionsView, rounded};

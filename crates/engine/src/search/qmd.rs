@@ -108,7 +108,10 @@ pub(crate) fn search_qmd(
             ask_qmd(ctx, &qmd, &asked, &mut answer);
         }
         None => {
-            let message = format!("qmd is not installed: `npm install -g @tobilu/qmd`, then {}", feed(collection));
+            let message = format!(
+                "qmd is not installed: `npm install -g @tobilu/qmd`, then {}",
+                how_to_create_collection(collection)
+            );
             answer.errors.push(EngineError { engine: "qmd", message });
         }
     }
@@ -139,7 +142,7 @@ fn ask_qmd(ctx: &Ctx, qmd: &Qmd<'_>, asked: &QmdQuestion<'_>, answer: &mut Answe
             Err(message) => message,
         };
         let is_missing = message.contains("Collection not found");
-        let hint = if is_missing { format!("; {}", feed(qmd.collection)) } else { String::new() };
+        let hint = if is_missing { format!("; {}", how_to_create_collection(qmd.collection)) } else { String::new() };
         answer.errors.push(EngineError { engine: step, message: format!("{message}{hint}") });
         if is_missing {
             return;
@@ -216,7 +219,7 @@ fn turn_that_says(ctx: &Ctx, session: &Session, lines: &[String]) -> Option<u32>
 }
 
 /// How to create a collection.
-fn feed(collection: &str) -> String {
+fn how_to_create_collection(collection: &str) -> String {
     let collection = text::one_line(collection);
     format!("create a collection with `tine export DIR` and `qmd collection add DIR --name {collection}`")
 }

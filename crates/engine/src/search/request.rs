@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tantivy::Searcher;
 
 use crate::ctx::Ctx;
-use crate::search::error::{Error, IndexTrouble, Result};
+use crate::search::error::{Error, IndexProblem, Result};
 use crate::search::index::table::Row;
 use crate::search::index::update::{Budget, IndexProgress};
 use crate::search::index::upkeep::{self, BEFORE};
@@ -15,7 +15,7 @@ use crate::search::query::{self, Engine, Limits, Query, limits};
 use crate::search::rank::find::{self, Hits};
 use crate::search::rank::sessions::Sessions;
 use crate::search::rank::{Grounds, absent, hybrid, known};
-use crate::search::show::{Answer, Remains, results};
+use crate::search::show::{Answer, DeferredDrop, results};
 use crate::sessions::catalog::{Entry, Progress};
 
 /// How long a search embeds sessions before it answers: a user does not wait longer than a second in all.
@@ -23,7 +23,7 @@ pub const EMBEDDING: Duration = Duration::from_millis(500);
 
 /// A search request.
 #[derive(Clone, Copy)]
-pub struct Asking<'a> {
+pub struct SearchRequest<'a> {
     /// The query.
     pub query: &'a Query,
     /// More filters, in addition to those of the query.
@@ -40,7 +40,7 @@ pub struct Asking<'a> {
 
 /// Searches sessions. Updates the index first, for a few seconds at most, and rebuilds it if it is damaged. If a phrase
 /// is not found, searches for its words and adds a notice.
-pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
+pub(crate) fn search(ctx: &Ctx, asking: SearchRequest<'_>) -> Result<Answer> {
     let query = asking.query;
     if let Some(collection) = &query.collection {
         return qmd::search_qmd(ctx, query, asking.limits, collection, asking.limit, asking.progress);
@@ -49,7 +49,7 @@ pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     let Some(looser) = query.with_phrases_as_words().filter(|_| answer.results.is_empty()) else {
         return Ok(answer);
     };
-    let mut again = search_whole(ctx, Asking { query: &looser, ..asking })?;
+    let mut again = search_whole(ctx, SearchRequest { query: &looser, ..asking })?;
     let phrases: Vec<String> = query.phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
     let (named, whose) = match phrases.as_slice() {
         [only] => (format!("{only} was not found"), "its"),
@@ -65,9 +65,9 @@ pub(crate) fn search(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     Ok(again)
 }
 
-fn search_whole(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
+fn search_whole(ctx: &Ctx, asking: SearchRequest<'_>) -> Result<Answer> {
     let why = match panics::catch(|| search_once(ctx, asking)) {
-        Ok(Err(Error::Index { trouble: IndexTrouble::Damaged, message, .. })) | Err(message) => message,
+        Ok(Err(Error::Index { trouble: IndexProblem::Damaged, message, .. })) | Err(message) => message,
         Ok(answered) => return answered,
     };
     let notice = upkeep::remove_damaged(ctx, &why)?;
@@ -76,8 +76,8 @@ fn search_whole(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     Ok(answer)
 }
 
-fn search_once(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
-    let Asking { query, limits: given, limit, embedding, progress, indexing } = asking;
+fn search_once(ctx: &Ctx, asking: SearchRequest<'_>) -> Result<Answer> {
+    let SearchRequest { query, limits: given, limit, embedding, progress, indexing } = asking;
     let limits = limits::resolved(ctx, query, given);
     let question = hybrid::Question::of(query);
     if question.is_none() && matches!(query.engine, Engine::Hybrid | Engine::Meaning) && !hybrid::IS_THERE {
@@ -90,7 +90,7 @@ fn search_once(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
         absent::missing(words.fields, &searcher, &mut found.unknown)?;
         Ok((searcher, found))
     };
-    let (mut look, asked) = upkeep::look_and_ask(ctx, budget, progress, indexing, ask)?;
+    let (mut look, asked) = upkeep::open_index_and_query(ctx, budget, progress, indexing, ask)?;
     let sessions = Sessions::of(&look, &limits, &ctx.registry().seeds()?);
     let mut answer = Answer {
         query: query.text.clone(),
@@ -124,7 +124,7 @@ fn search_once(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
         answer.notices.push(format!("the query is long; only its first {} different words were used", query::MOST));
     }
     if answer.results.is_empty() && !answer.no_sessions {
-        answer.notices.extend(absent::hindrances(&look, &limits, searcher.as_ref()).map_err(failed)?);
+        answer.notices.extend(absent::blocking_filters(&look, &limits, searcher.as_ref()).map_err(failed)?);
     }
     if !answer.results.is_empty() {
         known::keep_what_says_something(query, &mut found.unknown);
@@ -136,6 +136,6 @@ fn search_once(ctx: &Ctx, asking: Asking<'_>) -> Result<Answer> {
     answer.unknown = std::mem::take(&mut found.unknown);
     answer.notices.splice(0..0, std::mem::take(&mut look.notices));
     answer.notices.extend(look.failed.take().map(|error| error.to_string()));
-    answer.remains = Some(Remains { _look: look });
+    answer.remains = Some(DeferredDrop { _look: look });
     Ok(answer)
 }

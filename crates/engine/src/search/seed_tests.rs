@@ -6,7 +6,7 @@ use transcript::Agent;
 
 use crate::registry::SeedNote;
 use crate::search::query::{Engine, Limits, Now, Query};
-use crate::search::request::{Asking, EMBEDDING};
+use crate::search::request::{EMBEDDING, SearchRequest};
 use crate::search::show::Answer;
 use crate::sessions::catalog::Quiet;
 use crate::test_world::World;
@@ -44,7 +44,8 @@ fn search(world: &World, engine: Engine, words: &str, limits: &Limits) -> Answer
     let now = Now { time: tine.context().clock.now(), zone: TimeZone::UTC };
     let mut query = Query::parse(words, limits, &now).expect("a query");
     query.engine = engine;
-    let asking = Asking { query: &query, limits, limit: 10, embedding: EMBEDDING, progress: &Quiet, indexing: &Quiet };
+    let asking =
+        SearchRequest { query: &query, limits, limit: 10, embedding: EMBEDDING, progress: &Quiet, indexing: &Quiet };
     tine.search(asking).expect("an answer")
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn on_branch(ctx: &Ctx, session: Session, word: &str) -> Result<Sessi
     let (label, word) = (|| session.view.label().to_owned(), text::one_line(word));
     match found.as_slice() {
         [] => Err(Error::NoBranch { session: label(), branch: word }),
-        [only] => Ok(along(session, branches, handles, *only)),
+        [only] => Ok(session_on_branch(session, branches, handles, *only)),
         several => {
             let handles = several.iter().map(|index| handles[*index].clone()).collect();
             Err(Error::AmbiguousBranch { session: label(), branch: word, handles })
@@ -80,7 +80,7 @@ pub(crate) fn on_numbered_branch(ctx: &Ctx, session: Session, number: usize) -> 
     let branches = branches_of(ctx, &session)?;
     let handles = handles(&branches);
     match number < branches.len() {
-        true => Ok(along(session, branches, handles, number)),
+        true => Ok(session_on_branch(session, branches, handles, number)),
         false => Err(Error::NoBranch { session: session.view.label().to_owned(), branch: number.to_string() }),
     }
 }
@@ -104,7 +104,12 @@ fn prompt_of(ctx: &Ctx, session: &Session, tip: u64, turn: u32) -> Result<Option
 }
 
 /// The session along a branch.
-fn along(mut session: Session, mut branches: Vec<Branch>, mut handles: Vec<String>, index: usize) -> Session {
+fn session_on_branch(
+    mut session: Session,
+    mut branches: Vec<Branch>,
+    mut handles: Vec<String>,
+    index: usize,
+) -> Session {
     let (branch, handle) = (branches.swap_remove(index), handles.swap_remove(index));
     let summary = *branch.summary;
     // An abandoned branch is not open.

@@ -44,7 +44,7 @@ pub enum Error {
     #[error("no session has been used yet")]
     NoLastSession,
     /// The session has no such turn.
-    #[error("session `{session}` has no turn {}", asked(.source))]
+    #[error("session `{session}` has no turn {}", point_text(.source))]
     NoTurn {
         /// The session.
         session: String,
@@ -88,7 +88,7 @@ pub enum Error {
     NotASession(PathBuf),
     /// The session was started, but it has no messages.
     #[error("session `{0}` has no messages yet")]
-    Unbegun(SessionName),
+    EmptySession(SessionName),
     /// The transcript was deleted.
     #[error("the transcript of `{name}` no longer exists: {}", path.display())]
     TranscriptGone {
@@ -183,7 +183,7 @@ impl Error {
                 let folders: Vec<&str> = Agent::ALL.into_iter().map(|agent| agents::about(agent).transcripts).collect();
                 Advice::new("not_a_session", format!("sessions are kept in {}", folders.join(", ")))
             }
-            Error::Unbegun(name) => Advice::new("unbegun", format!("`tine delete {name}` frees the name")),
+            Error::EmptySession(name) => Advice::new("unbegun", format!("`tine delete {name}` frees the name")),
             Error::TranscriptGone { name, .. } => Advice::new(
                 "transcript_gone",
                 format!("`tine delete {name}` frees the name; `tine start {name}` starts a new session with it"),
@@ -210,7 +210,7 @@ impl Error {
 
 const POINTS: &str = "`SESSION@3` is the point after turn 3, and `SESSION@-1` leaves out the last turn";
 
-fn asked(error: &PointError) -> String {
+fn point_text(error: &PointError) -> String {
     match error {
         PointError::NotATurn(text) => one_line(text),
         PointError::OutOfRange { asked, .. } => asked.clone(),
@@ -279,7 +279,7 @@ pub(crate) fn samples() -> Vec<Error> {
         Unreadable { path: "./auth-fix".into(), source: failed(2) },
         Unreadable { path: path(), source: failed(13) },
         NotASession("/work/app/notes.jsonl".into()),
-        Unbegun(name()),
+        EmptySession(name()),
         TranscriptGone { name: name(), path: path() },
         DirectoryGone { session: session(), path: "/work/app".into(), now: Some("/work/web".into()) },
         DirectoryGone { session: session(), path: "/work/app".into(), now: None },

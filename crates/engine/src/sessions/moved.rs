@@ -45,13 +45,13 @@ pub(crate) fn check_directory(ctx: &Ctx, session: &Session, directory: &Path) ->
     if session.view.cwd.as_deref() != Some(directory) {
         return Err(workspace::Error::NoDirectory(directory.to_owned()).into());
     }
-    let now = where_now(ctx, session, directory)?;
+    let now = current_repository(ctx, session, directory)?;
     Err(Error::DirectoryGone { session: session.view.label().to_owned(), path: directory.to_owned(), now })
 }
 
 /// Where the repository of a missing directory is now: the working tree of the session's branch, otherwise any that is
 /// found. Only repositories that are certainly the same count.
-fn where_now(ctx: &Ctx, session: &Session, gone: &Path) -> Result<Option<PathBuf>> {
+fn current_repository(ctx: &Ctx, session: &Session, gone: &Path) -> Result<Option<PathBuf>> {
     let Ok(git) = ctx.git() else {
         return Ok(None);
     };

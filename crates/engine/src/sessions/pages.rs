@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use agents::{Blocks, Known, TurnStart};
+use agents::{Blocks, PlainScan, TurnStart};
 use diagnostics::OrLog;
 use transcript::BlockKind;
 
@@ -67,7 +67,7 @@ pub struct Pages<'a> {
     ctx: &'a Ctx,
     session: Session,
     /// Where it can be read from any line: the size, and what saves a scan.
-    known: Option<Known>,
+    known: Option<PlainScan>,
     /// Its size now. The agent may have added to it since the scan.
     size: u64,
 }
@@ -198,12 +198,12 @@ impl<'a> Pages<'a> {
             Extent::Bytes { from, until, turn, turns } => {
                 let blocks = self.blocks(from, until, turn, false)?;
                 let blocks = survey::folded(self.ctx, &self.session, blocks)?;
-                Ok(Box::new(Within { blocks, turn, last: turn + turns }))
+                Ok(Box::new(BlocksWithin { blocks, turn, last: turn + turns }))
             }
             Extent::Turns { from, until } => {
                 let until = Some(until).filter(|until| *until < self.turns());
                 let blocks = survey::read(self.ctx, &self.session, until, survey::SeedText::Folded)?;
-                Ok(Box::new(Since { blocks, turn: from }))
+                Ok(Box::new(BlocksFrom { blocks, turn: from }))
             }
         }
     }
@@ -282,7 +282,7 @@ impl<'a> Pages<'a> {
 
     fn blocks(&self, from: u64, until: u64, turn: u32, prose_only: bool) -> Result<Box<dyn Blocks>> {
         let path = &self.session.view.path;
-        let known = self.known.as_ref().map(|known| Known { size: until, ..known.clone() });
+        let known = self.known.as_ref().map(|known| PlainScan { size: until, ..known.clone() });
         let start = (from > 0).then_some(TurnStart { turn: turn + 1, offset: from });
         let part = agents::Part { from: start, prose_only, ..agents::Part::default() };
         let adapter = self.ctx.adapter(self.session.view.agent);
@@ -292,19 +292,19 @@ impl<'a> Pages<'a> {
 }
 
 /// Blocks of a part that is read on its own: none of them belongs to a turn outside.
-struct Within {
+struct BlocksWithin {
     blocks: Box<dyn Blocks>,
     turn: u32,
     last: u32,
 }
 
 /// Blocks from a turn on.
-struct Since {
+struct BlocksFrom {
     blocks: Box<dyn Blocks>,
     turn: u32,
 }
 
-impl Blocks for Within {
+impl Blocks for BlocksWithin {
     fn next_block(&mut self) -> Option<transcript::Block> {
         let mut block = self.blocks.next_block()?;
         block.turn = block.turn.clamp(self.turn, self.last);
@@ -320,7 +320,7 @@ impl Blocks for Within {
     }
 }
 
-impl Blocks for Since {
+impl Blocks for BlocksFrom {
     fn next_block(&mut self) -> Option<transcript::Block> {
         loop {
             let block = self.blocks.next_block()?;

@@ -173,7 +173,7 @@ fn unlisted(ctx: &Ctx, word: &str) -> Result<Option<Session>> {
     let row = ctx.registry().named(&name)?;
     match row {
         None => Ok(None),
-        Some(row) if row.is_unbegun => Err(Error::Unbegun(name)),
+        Some(row) if row.is_unbegun => Err(Error::EmptySession(name)),
         Some(row) if agents::is_session(&row.key.path) => survey::outside_session(ctx, &row.key.path).map(Some),
         Some(row) => Err(Error::TranscriptGone { name, path: row.key.path }),
     }

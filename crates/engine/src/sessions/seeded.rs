@@ -57,21 +57,21 @@ pub(crate) fn is_acknowledgement(answer: &str) -> bool {
 }
 
 /// The conversation of a fork that has not started: what its agent will be handed.
-pub(crate) struct KeptBlocks {
+pub(crate) struct UnstartedBlocks {
     block: Option<Block>,
     defects: Defects,
 }
 
-impl KeptBlocks {
+impl UnstartedBlocks {
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
         let kind = BlockKind::Prompt { text, steer: false };
         let block = Block { turn: 1, depth: 0, at: None, message: None, kind };
-        Ok(KeptBlocks { block: Some(block), defects: Defects::default() })
+        Ok(UnstartedBlocks { block: Some(block), defects: Defects::default() })
     }
 }
 
-impl Blocks for KeptBlocks {
+impl Blocks for UnstartedBlocks {
     fn next_block(&mut self) -> Option<Block> {
         self.block.take()
     }

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use agents::{Adapter, Holder, Known, Live, LiveSession, Notes, Stamp, Terminal};
+use agents::{Adapter, Holder, Live, LiveSession, Notes, PlainScan, Stamp, Terminal};
 use jiff::Timestamp;
 use transcript::{Agent, Defects, ParentView, SessionId, SessionName, SessionView, State, Summary, TokenUse};
 
 use crate::context::NAME_VARIABLE;
 use crate::ctx::Ctx;
 use crate::registry;
-use crate::registry::{Lineage, MadeFork, Registry, SessionKey, UnstartedFork};
+use crate::registry::{CompletedFork, Lineage, Registry, SessionKey, UnstartedFork};
 use crate::sessions::catalog::Entry;
 use crate::sessions::project;
 
@@ -57,7 +57,7 @@ pub struct Details {
     /// Whether part of the history was replaced by a summary.
     pub compacted: bool,
     /// What speeds up reading and copying, if the file is in history order.
-    pub known: Option<Known>,
+    pub known: Option<PlainScan>,
     /// Whether records precede others that they follow.
     pub disordered: bool,
     /// Whether the agent itself would continue from another record than the history's last, and not find the messages.
@@ -104,7 +104,7 @@ pub(crate) struct Knowledge {
     holders: HashMap<(Agent, SessionId), SessionId>,
     lineage: HashMap<SessionId, Vec<(Agent, Lineage)>>,
     /// Forks whose origin is known.
-    made: HashMap<SessionId, Vec<(SessionKey, MadeFork)>>,
+    made: HashMap<SessionId, Vec<(SessionKey, CompletedFork)>>,
     /// Forks that have not started.
     unstarted: Vec<UnstartedFork>,
     notes: HashMap<Agent, Notes>,
@@ -180,8 +180,8 @@ impl Knowledge {
         for ((agent, id), parent) in lineage {
             parents.entry(id).or_default().push((agent, parent));
         }
-        let mut made: HashMap<SessionId, Vec<(SessionKey, MadeFork)>> = HashMap::new();
-        for (key, fork) in registry.made_forks()? {
+        let mut made: HashMap<SessionId, Vec<(SessionKey, CompletedFork)>> = HashMap::new();
+        for (key, fork) in registry.completed_forks()? {
             made.entry(key.id.clone()).or_default().push((key, fork));
         }
         let now = nanoseconds_now();
@@ -261,7 +261,7 @@ impl Knowledge {
     }
 
     /// What is known about the origin of a session.
-    fn made(&self, summary: &Summary) -> Option<&MadeFork> {
+    fn made(&self, summary: &Summary) -> Option<&CompletedFork> {
         let mut made = self.made.get(&summary.id)?.iter();
         let own = made.find(|(key, _)| key.agent == summary.agent && key.path == summary.path)?;
         Some(&own.1)
@@ -363,7 +363,7 @@ impl Knowledge {
         self.correct_fork(&entry.stamp, &mut summary);
         let number = self.made(&summary).map(|made| made.number);
         let updated = updated(&entry.stamp, &summary);
-        let known = Known::of(&summary);
+        let known = PlainScan::of(&summary);
         let name = self.name(&summary).cloned();
         let Activity { live, state, is_settled } = self.activity(&ActivityFacts {
             agent: summary.agent,

@@ -85,7 +85,7 @@ pub(crate) fn name_forks(ctx: &Ctx, found: &[((Agent, SessionId), Lineage)], cat
     }
     let has_name: HashSet<(Agent, SessionId)> = named.iter().map(|(key, _, _)| (key.agent, key.id.clone())).collect();
     let holders = ctx.registry().holders()?;
-    let under_way = ctx.registry().forks_under_way()?;
+    let under_way = ctx.registry().ongoing_forks()?;
     for ((agent, id), parent) in
         found.iter().filter(|((agent, id), parent)| !under_way.includes(*agent, id, &parent.id))
     {

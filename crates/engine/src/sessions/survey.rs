@@ -10,12 +10,12 @@ use transcript::Agent;
 use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::registry;
-use crate::registry::RegistryTrouble;
+use crate::registry::RegistryProblem;
 use crate::registry::SessionKey;
 use crate::sessions::catalog::Progress;
 use crate::sessions::project::Project;
 use crate::sessions::resolve::Selection;
-use crate::sessions::seeded::{FoldedSeed, KeptBlocks};
+use crate::sessions::seeded::{FoldedSeed, UnstartedBlocks};
 use crate::sessions::session::{Knowledge, Listing, Session};
 use crate::sessions::settle;
 use crate::sessions::{Error, Result};
@@ -75,7 +75,7 @@ pub(crate) fn survey(ctx: &Ctx, progress: &dyn Progress) -> Result<(crate::sessi
     let live = || ctx.adapters.iter().map(|adapter| (adapter.agent(), adapter.live())).collect();
     let known = Knowledge::new(&ctx.registry.borrow(), notes, live());
     let mut knowledge = match known {
-        Err(error @ registry::Error::Unusable { trouble: RegistryTrouble::Damaged, .. })
+        Err(error @ registry::Error::Unusable { trouble: RegistryProblem::Damaged, .. })
             if ctx.registry().is_kept() =>
         {
             ctx.do_without_registry(&error)?;
@@ -133,7 +133,7 @@ pub(crate) fn folded(ctx: &Ctx, session: &Session, blocks: Box<dyn Blocks>) -> R
 pub(crate) fn read_all(ctx: &Ctx, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
     let path = &session.view.path;
     if session.view.unstarted {
-        return Ok(Box::new(KeptBlocks::read(path)?));
+        return Ok(Box::new(UnstartedBlocks::read(path)?));
     }
     let adapter = ctx.adapter(session.view.agent);
     let known = session.details.known.as_ref();

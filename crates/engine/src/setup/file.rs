@@ -36,12 +36,12 @@ pub(super) struct Receipt {
     pub folders: Vec<PathBuf>,
     /// An unfinished change. If it is still here, the run that started it was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub begun: Option<Begun>,
+    pub begun: Option<StartedChange>,
 }
 
 /// A change of a file that was started and may not have happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Begun {
+pub(super) struct StartedChange {
     /// The hash of the intended content; `None` if another program decides it.
     pub after: Option<String>,
     /// Whether the change removes everything of tine's from the file.
@@ -147,7 +147,7 @@ fn forget(registry: &mut Registry, path: &Path, receipt: &Receipt) -> Result<()>
     Ok(registry.keep_receipt(path, None)?)
 }
 
-/// Removes temporary files that [`put`] wrote next to a file in processes that no longer run.
+/// Removes temporary files that [`write_atomically`] wrote next to a file in processes that no longer run.
 fn remove_strays(path: &Path) {
     let prefix = stray_prefix(path);
     for entry in path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten() {
@@ -213,7 +213,7 @@ pub(super) fn apply(registry: &mut Registry, edit: &Edit, now: Timestamp) -> Res
         receipt.kept.clone_from(kept);
     }
     // Recorded before anything is written, so that the next run can continue wherever this one is killed.
-    receipt.begun = Some(Begun { after: Some(after.unwrap_or_default()), is_removal: edit.kept.is_none() });
+    receipt.begun = Some(StartedChange { after: Some(after.unwrap_or_default()), is_removal: edit.kept.is_none() });
     registry.keep_receipt(&path, Some(&receipt))?;
     receipt.begun = None;
     let changed = change(&path, edit, &receipt, !untouched, metadata.map(|metadata| metadata.permissions()).as_ref());
@@ -245,7 +245,7 @@ fn change(
     match &edit.after {
         Some(after) => {
             create_folders(path, edit.is_shared)?;
-            put(path, after, mode, edit.is_shared)
+            write_atomically(path, after, mode, edit.is_shared)
         }
         None => {
             fs::remove_file(path)?;
@@ -267,7 +267,7 @@ pub(super) fn begin_change(
 ) -> Result<Option<(String, PathBuf)>> {
     let before = read(path)?;
     let backup = before.is_some().then(|| backup_of(&real(path), now));
-    let begun = Some(Begun { after: None, is_removal: false });
+    let begun = Some(StartedChange { after: None, is_removal: false });
     let receipt =
         Receipt { before: before.as_deref().map(hash), backup: backup.clone(), kept, begun, ..Receipt::default() };
     registry.keep_receipt(path, Some(&receipt))?;
@@ -289,7 +289,12 @@ fn backup_of(path: &Path, now: Timestamp) -> PathBuf {
 }
 
 /// Writes a text to a temporary file, flushes it and renames it.
-pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_shared: bool) -> io::Result<()> {
+pub(super) fn write_atomically(
+    path: &Path,
+    text: &str,
+    mode: Option<&fs::Permissions>,
+    is_shared: bool,
+) -> io::Result<()> {
     let beside = path.with_file_name(format!("{}{}", stray_prefix(path), std::process::id()));
     let write = || {
         let mut file =
@@ -310,9 +315,10 @@ pub(super) fn put(path: &Path, text: &str, mode: Option<&fs::Permissions>, is_sh
 }
 
 /// Rewrites an existing file; symbolic links and permissions are kept.
-pub(super) fn put_again(path: &Path, text: &str) -> Result<()> {
+pub(super) fn rewrite(path: &Path, text: &str) -> Result<()> {
     let mode = fs::metadata(path).map(|metadata| metadata.permissions()).ok();
-    put(&real(path), text, mode.as_ref(), false).map_err(|source| Error::NotSetUp { path: path.to_owned(), source })
+    write_atomically(&real(path), text, mode.as_ref(), false)
+        .map_err(|source| Error::NotSetUp { path: path.to_owned(), source })
 }
 
 /// The missing folders above a file, outermost first.

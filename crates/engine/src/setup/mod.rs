@@ -232,7 +232,7 @@ pub(crate) fn apply_setup(ctx: &Ctx, plan: &SetupPlan) -> Result<()> {
             Action::Trust { hooks, moves } => trust::grant_or_remove_hooks(ctx, adapter, hooks, moves)?,
             Action::InstallPlugin { files, is_known } => {
                 if let Err(error) = plugin::install(ctx, adapter, files, *is_known) {
-                    put_hooks_back(ctx, adapter, &fresh)?;
+                    restore_hooks(ctx, adapter, &fresh)?;
                     return Err(error);
                 }
             }
@@ -244,7 +244,7 @@ pub(crate) fn apply_setup(ctx: &Ctx, plan: &SetupPlan) -> Result<()> {
 }
 
 /// Restores the user's hooks, which were removed in favour of a plugin that could not be installed.
-fn put_hooks_back(ctx: &Ctx, adapter: &dyn Adapter, plan: &SetupPlan) -> Result<()> {
+fn restore_hooks(ctx: &Ctx, adapter: &dyn Adapter, plan: &SetupPlan) -> Result<()> {
     let user = adapter.hook_file();
     if plan.steps.iter().any(|step| step.change.path == user)
         && let Some(edit) = plan::plan_hooks(ctx, adapter.agent(), Scope::User, &user, false)?.edit()

@@ -27,8 +27,8 @@ pub(super) fn install(ctx: &Ctx, adapter: &dyn Adapter, files: &PluginFiles, is_
     let folder = plugin_folder(ctx, plugin);
     for (name, text) in files {
         let path = folder.join(name);
-        let written =
-            private::create_folder(path.parent().unwrap_or(&folder)).and_then(|()| file::put(&path, text, None, false));
+        let written = private::create_folder(path.parent().unwrap_or(&folder))
+            .and_then(|()| file::write_atomically(&path, text, None, false));
         written.map_err(|source| Error::NotSetUp { path, source })?;
     }
     if is_known {
@@ -44,7 +44,7 @@ pub(super) fn install(ctx: &Ctx, adapter: &dyn Adapter, files: &PluginFiles, is_
     let now = ctx.context().clock.now();
     let before = file::begin_change(&mut ctx.registry(), &settings, kept, now)?;
     if let Err(error) = plugin.install(&program, &folder) {
-        put_back(&settings, before)?;
+        restore_settings(&settings, before)?;
         file::settle(&mut ctx.registry())?;
         return Err(remove(Error::SetupProgram(error)));
     }
@@ -77,7 +77,7 @@ pub(super) fn remove(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
     }
     // The agent leaves traces of removed plugins. If the file has not been changed otherwise, it is restored.
     match was {
-        Some(was) => put_back(&settings, was.zip(receipt.backup))?,
+        Some(was) => restore_settings(&settings, was.zip(receipt.backup))?,
         None => edit(&settings, |text| plugin.without_notes(text, &receipt.kept))?,
     }
     ctx.registry().keep_receipt(&settings, None)?;
@@ -88,13 +88,13 @@ pub(super) fn remove(ctx: &Ctx, adapter: &dyn Adapter) -> Result<()> {
 }
 
 /// Restores the settings from a backup, which is then no longer needed.
-fn put_back(settings: &Path, was: Option<(String, PathBuf)>) -> Result<()> {
+fn restore_settings(settings: &Path, was: Option<(String, PathBuf)>) -> Result<()> {
     let path = file::real(settings);
     let failed = |source| Error::NotSetUp { path: settings.to_owned(), source };
     match was {
         Some((text, backup)) => {
             let mode = fs::metadata(&backup).map(|metadata| metadata.permissions()).ok();
-            file::put(&path, &text, mode.as_ref(), false).map_err(failed)?;
+            file::write_atomically(&path, &text, mode.as_ref(), false).map_err(failed)?;
             fs::remove_file(&backup).or_log(format_args!("remove {}", backup.display()));
         }
         None if path.exists() => fs::remove_file(&path).map_err(failed)?,
@@ -109,5 +109,5 @@ fn edit(path: &Path, change: impl Fn(&str) -> String) -> Result<()> {
         return Ok(());
     };
     let (mark, text) = file::split_mark(&text);
-    file::put_again(path, &format!("{mark}{}", change(text)))
+    file::rewrite(path, &format!("{mark}{}", change(text)))
 }

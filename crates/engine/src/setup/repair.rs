@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::operations::trash;
 use crate::registry;
-use crate::registry::RegistryTrouble;
+use crate::registry::RegistryProblem;
 use crate::registry::operations::{Effects, OperationState};
 use crate::registry::{Registry, Source, backups, rebuild};
 use crate::setup::Result;
@@ -19,7 +19,7 @@ pub(crate) fn repair(ctx: &Ctx) -> Result<Vec<String>> {
     let is_lost = ctx.registry().is_kept() && ctx.registry().is_blank() && !backups(path).is_empty();
     if is_lost || ctx.registry().is_damaged() {
         // The connection must not outlive the file that it was opened for.
-        let (message, trouble) = ("it is being repaired".to_owned(), RegistryTrouble::Damaged);
+        let (message, trouble) = ("it is being repaired".to_owned(), RegistryProblem::Damaged);
         let error = registry::Error::Unusable { path: path.clone(), message, trouble };
         let stand_in = Registry::stand_in(path, &error)?;
         *ctx.registry() = stand_in;
@@ -96,8 +96,8 @@ fn trash_check(ctx: &Ctx) -> Option<Check> {
 }
 
 /// Makes an operation of a deletion that the log doesn't know.
-fn log_stranded(ctx: &Ctx, stranded: crate::operations::trash::Stranded) -> Result<i64> {
-    let crate::operations::trash::Stranded { folder, label } = stranded;
+fn log_stranded(ctx: &Ctx, stranded: crate::operations::trash::StrandedTrash) -> Result<i64> {
+    let crate::operations::trash::StrandedTrash { folder, label } = stranded;
     let at = jiff::Timestamp::from_millisecond(label.at).unwrap_or_else(|_| ctx.context().clock.now());
     let mut registry = ctx.registry();
     let effects = Effects::Delete(label.effects.clone());

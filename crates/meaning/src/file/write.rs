@@ -41,7 +41,7 @@ impl VectorWriter {
     }
 
     /// Creates a new file, replacing an existing one. Processes that read the old file can continue.
-    pub fn anew(path: &Path) -> Result<VectorWriter, Error> {
+    pub fn create_or_replace(path: &Path) -> Result<VectorWriter, Error> {
         let _locked = lock(path)?;
         VectorWriter::replace(path, |_| Ok(()))
     }

@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::install::installed;
-use crate::poll::PATIENCE;
 use crate::process::run_within;
 use crate::sandbox::{expect_success, text};
 use crate::{Model, Pane, Sandbox, Tmux};
+
+/// A start takes six to sixteen seconds on a quiet machine, and several times that on a busy one.
+const STARTS_WITHIN: Duration = Duration::from_secs(240);
 
 /// OpenCode in a sandbox, talking to a model double.
 pub struct OpenCodeDriver<'test> {
@@ -67,7 +70,7 @@ impl<'test> OpenCodeDriver<'test> {
     pub fn run(&self, directory: &Path, arguments: &[&str], prompt: &str) -> Output {
         let mut command = self.command(directory);
         command.args(["run", "--format", "json"]).args(arguments).arg(prompt);
-        run_within(&mut command, PATIENCE)
+        run_within(&mut command, STARTS_WITHIN)
     }
 
     /// Starts a session with one prompt and returns its id.
@@ -92,7 +95,7 @@ impl<'test> OpenCodeDriver<'test> {
     pub fn listed(&self, directory: &Path) -> Vec<Value> {
         let mut command = self.command(directory);
         command.args(["session", "list", "--format", "json"]);
-        let output = expect_success(&run_within(&mut command, PATIENCE));
+        let output = expect_success(&run_within(&mut command, STARTS_WITHIN));
         let all: Value = serde_json::from_str(&output).unwrap_or_default();
         all.as_array().cloned().unwrap_or_default()
     }
@@ -102,7 +105,7 @@ impl<'test> OpenCodeDriver<'test> {
         let mut command = self.command(directory);
         command.args(arguments);
         let pane = tmux.run(&command);
-        pane.wait_for(|screen| screen.contains("ctrl+p"));
+        pane.wait_within(STARTS_WITHIN, "OpenCode", |screen| screen.contains("ctrl+p"));
         pane
     }
 }

@@ -80,15 +80,15 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         adopted.push((session, name));
     }
     if args.json {
-        let told: Vec<_> = adopted.iter().map(|(session, name)| AdoptedView::new(session, name)).collect();
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        let views: Vec<_> = adopted.iter().map(|(session, name)| AdoptedView::new(session, name)).collect();
+        writeln!(out, "{}", to_json_pretty(&views))?;
     } else {
         for (session, name) in &adopted {
             let title = ui::title(&session.view);
             writeln!(out, "{}  {}  {title}", paint.name(name.as_str()), session.view.id)?;
         }
         if args.plan {
-            ui::say("nothing changed");
+            ui::print_message("nothing changed");
         }
     }
     out.flush()?;

@@ -41,7 +41,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let selection = match desk.select(&args.session) {
-        Err(Failure::Engine(Error::Sessions(SessionsError::Unknown { .. } | SessionsError::Unbegun(_)))) => {
+        Err(Failure::Engine(Error::Sessions(SessionsError::Unknown { .. } | SessionsError::EmptySession(_)))) => {
             let target = args.to.clone().unwrap_or_default();
             match desk.tine.plan_empty_clone(&args.session, args.name.clone(), &target)? {
                 Some(plan) => return clone_empty(desk, args, plan, &target),

@@ -57,7 +57,7 @@ pub(crate) fn interrupt(desk: &Desk, args: &InterruptArgs) -> Outcome {
     let now = desk.tine.interrupt(&session)?;
     match args.json {
         true => ui::print_json(&now.view)?,
-        false => ui::say(&format!("{} is {}", now.view.label(), now.view.state.as_str())),
+        false => ui::print_message(&format!("{} is {}", now.view.label(), now.view.state.as_str())),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -73,11 +73,11 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
     let mut stopped: Vec<TargetView> = Vec::new();
     for target in &targets {
         match end(desk, target) {
-            Ok((label, told)) => {
+            Ok((label, view)) => {
                 if !args.json {
-                    ui::say(&format!("{label} is stopped"));
+                    ui::print_message(&format!("{label} is stopped"));
                 }
-                stopped.push(told);
+                stopped.push(view);
             }
             Err(failure) => failed = failed.or(Some(failure)),
         }
@@ -95,7 +95,7 @@ pub(crate) fn stop(desk: &Desk, args: &StopArgs) -> Outcome {
 fn end(desk: &Desk, target: &Target) -> Result<(String, TargetView), Failure> {
     desk.tine.stop(target)?;
     let (label, now) = match target {
-        Target::Unbegun(name) => (name.to_string(), target.clone()),
+        Target::EmptySession(name) => (name.to_string(), target.clone()),
         Target::Session(session) => {
             let now = desk.tine.refresh(session)?;
             (now.view.label().to_owned(), now.into())

@@ -38,10 +38,10 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let session = match desk.select_whole(&sessions, &args.session) {
         // The name has no conversation, so nothing can be lost.
         Err(Failure::Engine(Error::Sessions(
-            SessionsError::Unbegun(name) | SessionsError::TranscriptGone { name, .. },
+            SessionsError::EmptySession(name) | SessionsError::TranscriptGone { name, .. },
         ))) => {
             desk.tine.forget(&name)?;
-            ui::say(&format!("removed the name {name}; it had no conversation"));
+            ui::print_message(&format!("removed the name {name}; it had no conversation"));
             return Ok(ExitCode::SUCCESS);
         }
         session => session?,
@@ -58,7 +58,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         _ => String::new(),
     };
     if !args.yes && !is_wanted(desk, &session, &format!("{before}{along}"))? {
-        ui::say("cancelled");
+        ui::print_message("cancelled");
         return Ok(ExitCode::FAILURE);
     }
     let goes_along = match &workspace {
@@ -69,9 +69,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         _ => args.worktree,
     };
     let operation = desk.tine.delete(&session, workspace.as_ref().filter(|_| goes_along))?;
-    ui::say(&format!("deleted {label}{before}; `tine undo {operation}` restores it"));
+    ui::print_message(&format!("deleted {label}{before}; `tine undo {operation}` restores it"));
     if let Some(workspace) = &workspace {
-        ui::say(&text::clean(&fate_of(workspace, goes_along)));
+        ui::print_message(&text::clean(&workspace_outcome(workspace, goes_along)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,7 +89,7 @@ fn branch_of(workspace: &OwnWorkspace) -> String {
 }
 
 /// The outcome for the worktree or the copied directory of a deleted session.
-fn fate_of(workspace: &OwnWorkspace, is_gone: bool) -> String {
+fn workspace_outcome(workspace: &OwnWorkspace, is_gone: bool) -> String {
     let (kind, path) = (kind_of(workspace), workspace.path().display());
     let branch = workspace.branch();
     let and_branch = branch.map(|(branch, _)| format!(" and the branch `{branch}`")).unwrap_or_default();

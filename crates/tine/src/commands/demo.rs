@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::demo;
-use crate::environment::Surface;
+use crate::environment::Streams;
 
 /// Take a one-minute tour with sample sessions
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,6 @@ pub(crate) struct Args {
     pub keep: bool,
 }
 
-pub(crate) fn run(args: &Args, surface: &Surface) -> Outcome {
+pub(crate) fn run(args: &Args, surface: &Streams) -> Outcome {
     demo::run(args.keep, surface)
 }

@@ -37,10 +37,10 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     } else {
         let paint = Paint(desk.surface.color);
         if report.repaired.as_ref().is_some_and(Vec::is_empty) {
-            ui::say("nothing to repair");
+            ui::print_message("nothing to repair");
         }
         for sentence in report.repaired.iter().flatten() {
-            ui::say(&text::clean(sentence));
+            ui::print_message(&text::clean(sentence));
         }
         for check in &report.checks {
             let mark = match check.verdict {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use engine::{EventCursor, HeardEvent};
+use engine::{EventCursor, SessionEvent};
 use transcript::{SessionId, SessionName};
 
 use super::Desk;
@@ -40,7 +40,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let mut cursor = EventCursor::newest(args.last);
     let mut events = desk.tine.events(&mut cursor)?;
     if cursor.number() == 0 && !args.follow {
-        ui::say("no events yet; `tine setup` installs the hooks that report them");
+        ui::print_message("no events yet; `tine setup` installs the hooks that report them");
     }
     loop {
         for event in &events {
@@ -58,7 +58,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
 }
 
-fn line(desk: &Desk, event: &HeardEvent) -> String {
+fn line(desk: &Desk, event: &SessionEvent) -> String {
     let paint = Paint(desk.surface.color);
     let at = event.at.to_zoned(desk.surface.zone.clone()).strftime("%H:%M:%S");
     let label = |name: Option<&SessionName>, id: &SessionId| name.map_or(id.short(), SessionName::as_str).to_owned();

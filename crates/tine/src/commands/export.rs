@@ -73,14 +73,14 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if args.json {
         writeln!(out, "{}", to_json_pretty(&exported))?;
     } else {
-        let mut told = vec![format!("{} written", exported.written), format!("{} unchanged", exported.unchanged)];
+        let mut parts = vec![format!("{} written", exported.written), format!("{} unchanged", exported.unchanged)];
         if args.prune {
-            told.push(format!("{} removed", exported.removed));
+            parts.push(format!("{} removed", exported.removed));
         }
         if exported.masked > 0 {
-            told.push(format!("{} redacted", ui::count(exported.masked as u64, "secret")));
+            parts.push(format!("{} redacted", ui::count(exported.masked as u64, "secret")));
         }
-        writeln!(out, "{}", told.join(", "))?;
+        writeln!(out, "{}", parts.join(", "))?;
         for error in &exported.errors {
             ui::warn(&text::one_line(error));
         }

@@ -264,14 +264,14 @@ pub(crate) fn fork(
     fork_as(desk, selection, options, wait, request, &|fork| json!(fork))
 }
 
-/// The same; `tell` adds the fork's JSON to a larger result.
+/// The same; `to_json` adds the fork's JSON to a larger result.
 pub(crate) fn fork_as(
     desk: &Desk,
     mut selection: Selection,
     options: &Options,
     wait: Option<Timeout>,
     request: impl FnOnce(Selection) -> Request,
-    tell: &dyn Fn(ForkView) -> Value,
+    to_json: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     // A plan alone does not wait.
     let waits = options.plan && wait.is_some() && matches!(selection.session.view.state, State::Busy | State::Waiting);
@@ -286,7 +286,7 @@ pub(crate) fn fork_as(
     let mut out = ui::out();
     if options.plan {
         match options.json {
-            true => writeln!(out, "{}", to_json_pretty(&tell(plan.view())))?,
+            true => writeln!(out, "{}", to_json_pretty(&to_json(plan.view())))?,
             false => show::show(&mut out, &desk.surface, &plan)?,
         }
         out.flush()?;
@@ -301,12 +301,12 @@ pub(crate) fn fork_as(
                 plan = desk.tine.plan_fork(&request)?;
             }
             Answer::Cancel => {
-                ui::say("cancelled");
+                ui::print_message("cancelled");
                 return Ok(ExitCode::FAILURE);
             }
         }
     }
-    make(desk, &source, &plan, options, asks, tell)
+    make(desk, &source, &plan, options, asks, to_json)
 }
 
 /// Creates the fork and opens it. Warnings that were `shown` before are not repeated.
@@ -316,13 +316,13 @@ pub(crate) fn make(
     plan: &Plan,
     options: &Options,
     shown: bool,
-    tell: &dyn Fn(ForkView) -> Value,
+    to_json: &dyn Fn(ForkView) -> Value,
 ) -> Outcome {
     if plan.place == Place::Headless && plan.prompt.is_none() && !options.json {
         ui::warn("no message was sent: a headless fork needs `--prompt`");
     }
     if plan.method == Method::Seed && !shown && !options.json {
-        plan.requests.iter().for_each(|request| ui::say(request));
+        plan.requests.iter().for_each(|request| ui::print_message(request));
     }
     let agent = plan.agent.product_name();
     // An agent retries an unreachable model for a long time; the message lets the user interrupt it.
@@ -343,7 +343,7 @@ pub(crate) fn make(
             ui::warn(warning);
         }
     }
-    open(desk, &forked, options, tell)
+    open(desk, &forked, options, to_json)
 }
 
 /// The source, once it is idle if requested.
@@ -352,34 +352,36 @@ pub(crate) fn when_idle(desk: &Desk, source: Session, wait: Option<Timeout>) -> 
         return Ok(source);
     };
     let waiting = Waiting::new();
-    let tell = |session: &Session, waited| waiting.tell(&session.view, waited);
-    Ok(desk.tine.wait_for(vec![source], Until::AllIdle, timeout, &tell)?.swap_remove(0))
+    let show = |session: &Session, waited| waiting.show(&session.view, waited);
+    Ok(desk.tine.wait_for(vec![source], Until::AllIdle, timeout, &show)?.swap_remove(0))
 }
 
 /// Runs the agent where the plan says, and prints the result.
-fn open(desk: &Desk, forked: &Forked, options: &Options, tell: &dyn Fn(ForkView) -> Value) -> Outcome {
+fn open(desk: &Desk, forked: &Forked, options: &Options, to_json: &dyn Fn(ForkView) -> Value) -> Outcome {
     let plan = &forked.plan;
     let mut out = ui::out();
     let opened = desk.tine.open_fork(forked, desk.surface.is_interactive, options.place.ready_within())?;
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&tell(forked.view(&opened))))?;
+        writeln!(out, "{}", to_json_pretty(&to_json(forked.view(&opened))))?;
     } else {
         let paint = Paint(desk.surface.color);
         let name = paint.name(forked.session.label());
         let done = format!("forked {} after turn {} as {name}", plan.source.label(), plan.turns);
         match (plan.place, &opened.answer) {
             (_, Some(answer)) => {
-                ui::say(&done);
+                ui::print_message(&done);
                 writeln!(out, "{}", transcript::text::clean(answer))?;
             }
-            (Place::Here, None) => ui::say(&done),
-            (Place::In(_), None) => ui::say(&format!("{done}, in {}", place::told(opened.pane.as_ref()))),
+            (Place::Here, None) => ui::print_message(&done),
+            (Place::In(_), None) => {
+                ui::print_message(&format!("{done}, in {}", place::describe_pane(opened.pane.as_ref())));
+            }
             (_, None) if plan.keeps_seed => {
-                ui::say(&format!("{done}; start it with:"));
+                ui::print_message(&format!("{done}; start it with:"));
                 writeln!(out, "{}", show::line(&opened.command))?;
             }
             (_, None) => {
-                ui::say(&format!("{done}; resume it with:"));
+                ui::print_message(&format!("{done}; resume it with:"));
                 let variables = plan.variables();
                 let command = show::resume_words(&plan.profile, &opened.command, forked.session.label());
                 writeln!(out, "{}", show::in_directory(&plan.workspace.path, &variables, &command))?;

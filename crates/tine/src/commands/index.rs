@@ -63,7 +63,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         writeln!(out, "{}", to_json_pretty(&status.view()))?;
     } else {
         for notice in &status.notices {
-            ui::say(&text::one_line(notice));
+            ui::print_message(&text::one_line(notice));
         }
         let Missing { sessions, tools } = status.missing;
         let missing = match (sessions, tools) {

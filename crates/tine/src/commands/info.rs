@@ -56,7 +56,7 @@ fn facts(desk: &Desk, session: &Session, info: &Info) -> Vec<(&'static str, Stri
     add("directory", view.cwd.as_deref().map(|cwd| ui::path(surface, cwd)));
     add("branch", view.branch.as_deref().map(text::one_line));
     add("state", Some(state_line(session, paint)));
-    add("pane", info.pane.as_ref().map(|pane| place::told(Some(pane))));
+    add("pane", info.pane.as_ref().map(|pane| place::describe_pane(Some(pane))));
     let seed = info.seed.as_ref().filter(|_| view.unstarted);
     add("seed", seed.map(|seed| format!("{} turns, about {} tokens", seed.turn, seed.tokens)));
     add("turns", Some(view.turns.to_string()));

@@ -11,7 +11,7 @@ use transcript::{Agent, SessionView, State, text};
 use super::Desk;
 use crate::Outcome;
 use crate::cli::agent_parser;
-use crate::environment::Surface;
+use crate::environment::Streams;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, Paint};
 
@@ -68,7 +68,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         write_json_array(&mut out, listing.take(limit).map(|session| session.view))?;
         writeln!(out)?;
     } else if listing.len() == 0 {
-        ui::say(match &filter.directory {
+        ui::print_message(match &filter.directory {
             Some(_) => "no sessions in this directory; `tine list --all` lists all of them",
             None => NO_SESSIONS,
         });
@@ -76,7 +76,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         let now = desk.tine.context().clock.now();
         let mut table = Table::new(&desk.surface, now, args.all, listing.label_width(), listing.any_live());
         if let Some(directory) = &filter.directory {
-            table.trees = Trees::around(directory);
+            table.trees = Trees::of_directory(directory);
         }
         let mut row = String::new();
         for session in listing.take(limit) {
@@ -92,7 +92,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
 
 /// The columns of a listing: what it is called, which agent, how old, how long, at work or not, what it is about.
 pub(crate) struct Table<'a> {
-    surface: &'a Surface,
+    surface: &'a Streams,
     paint: Paint,
     now: jiff::Timestamp,
     label: usize,
@@ -104,7 +104,7 @@ pub(crate) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    pub(crate) fn new(surface: &'a Surface, now: jiff::Timestamp, folders: bool, label: usize, live: bool) -> Self {
+    pub(crate) fn new(surface: &'a Streams, now: jiff::Timestamp, folders: bool, label: usize, live: bool) -> Self {
         let label = label.clamp(8, 28);
         // The rest of the line is shared by the title and the directory, if it is shown.
         let fixed = label + 2 + 6 + 2 + 10 + 2 + 9 + 2 + if live { 9 } else { 0 };
@@ -170,7 +170,7 @@ struct Trees {
 }
 
 impl Trees {
-    fn around(directory: &Path) -> Self {
+    fn of_directory(directory: &Path) -> Self {
         let all = Project::of(directory).trees();
         let here = directory.canonicalize().ok().and_then(|directory| innermost(&all, &directory).cloned());
         if all.len() < 2 { Trees::default() } else { Trees { here, all } }

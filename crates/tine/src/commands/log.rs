@@ -46,7 +46,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if args.json {
         writeln!(out, "{}", to_json_pretty(&log))?;
     } else if log.is_empty() {
-        ui::say("no changes yet");
+        ui::print_message("no changes yet");
     } else {
         for entry in &log {
             match entry {

@@ -42,14 +42,14 @@ use transcript::text;
 
 use crate::Outcome;
 use crate::cli::{Cli, Command};
-use crate::environment::{self, Surface};
+use crate::environment::{self, Streams};
 use crate::failure::{self, Failure};
 use crate::ui::{Bar, picker};
 
 /// What every command gets: the engine and the user interface.
 pub(crate) struct Desk {
     pub tine: Tine,
-    pub surface: Surface,
+    pub surface: Streams,
 }
 
 /// Runs the command.

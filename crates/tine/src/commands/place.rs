@@ -42,6 +42,6 @@ impl PlaceArgs {
 }
 
 /// A pane in words.
-pub(crate) fn told(pane: Option<&Pane>) -> String {
+pub(crate) fn describe_pane(pane: Option<&Pane>) -> String {
     pane.map(|pane| format!("{} pane {}", pane.terminal.as_str(), pane.pane)).unwrap_or_default()
 }

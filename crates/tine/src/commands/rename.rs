@@ -31,6 +31,6 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let session = desk.select_whole(&sessions, &args.session)?;
     desk.tine.rename(&session, &args.name)?;
     let name = Paint(desk.surface.color).name(args.name.as_str());
-    ui::say(&format!("renamed {} to {name}", session.view.label()));
+    ui::print_message(&format!("renamed {} to {name}", session.view.label()));
     Ok(ExitCode::SUCCESS)
 }

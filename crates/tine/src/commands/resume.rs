@@ -61,7 +61,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let session = start(desk, session, Some(&directory), args.json)?;
     let runs = place != Place::None;
     if session.view.state != State::Stopped && runs && !args.yes {
-        match asked(desk, &session)? {
+        match ask_to_resume(desk, &session)? {
             OpenElsewhereChoice::Resume => {}
             OpenElsewhereChoice::Cancel => return Ok(ExitCode::FAILURE),
             OpenElsewhereChoice::Focus => {
@@ -94,7 +94,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if args.json {
         writeln!(out, "{}", to_json_pretty(&ResumeView::new(&session, &launch, place, &opened)))?;
     } else if pane.is_some() {
-        ui::say(&format!("resumed {} in {}", session.view.label(), place::told(pane)));
+        ui::print_message(&format!("resumed {} in {}", session.view.label(), place::describe_pane(pane)));
     } else if place != Place::Here {
         let words = show::resume_words(&launch.profile, &opened.command, session.view.label());
         writeln!(out, "{}", show::in_directory(&directory, &variables, &words))?;
@@ -116,7 +116,7 @@ pub(crate) fn start(desk: &Desk, session: Session, directory: Option<&Path>, jso
     let agent = session.view.agent.product_name();
     let seed = desk.tine.info(&session, &[])?.seed;
     if let Some(seed) = seed.filter(|_| !json) {
-        ui::say(&format!("sends the transcript to {agent} now: about {} tokens", seed.tokens));
+        ui::print_message(&format!("sends the transcript to {agent} now: about {} tokens", seed.tokens));
     }
     let busy = desk.surface.is_interactive.then(|| Busy::new(format!("waiting for {agent} to read the transcript…")));
     let started = desk.tine.start_fork(session, directory)?;
@@ -133,7 +133,7 @@ enum OpenElsewhereChoice {
 }
 
 /// A session that is open elsewhere is not locked: two agents would write one history.
-fn asked(desk: &Desk, session: &Session) -> Result<OpenElsewhereChoice, Failure> {
+fn ask_to_resume(desk: &Desk, session: &Session) -> Result<OpenElsewhereChoice, Failure> {
     let (label, state) = (session.view.label().to_owned(), session.view.state);
     if !desk.surface.is_interactive {
         return Err(Failure::Engine(RunError::OpenElsewhere { session: label, state }.into()));
@@ -141,7 +141,7 @@ fn asked(desk: &Desk, session: &Session) -> Result<OpenElsewhereChoice, Failure>
     let pane = desk.tine.status(&Target::from(session.clone()))?.pane;
     let process = session.live.as_ref().and_then(|live| live.pid).map(|pid| format!(" in process {pid}"));
     let whereabouts = match &pane {
-        Some(pane) => format!(" in {}", place::told(Some(pane))),
+        Some(pane) => format!(" in {}", place::describe_pane(Some(pane))),
         None => process.unwrap_or_default(),
     };
     let mut stderr = io::stderr().lock();

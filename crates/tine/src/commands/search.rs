@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::ValueEnum;
 use diagnostics::OrLog;
 use engine::{
-    Answer, Asking, Choice, EMBEDDING, Found, IndexPart, IndexRequest, Limits, Missing, Now, Query, RECENT, Snippet,
-    query_time, without_line,
+    Answer, Choice, EMBEDDING, Found, IndexPart, IndexRequest, Limits, Missing, Now, Query, RECENT, SearchRequest,
+    Snippet, query_time, without_line,
 };
 use transcript::render::to_json_pretty;
 use transcript::{Agent, text};
@@ -116,7 +116,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     query.collection = (args.engine == Engine::Qmd).then(|| args.collection.clone());
     let (progress, indexing) = (&Bar::new(), &IndexBar::new());
     let (limits, limit, embedding) = (&given, args.limit, EMBEDDING);
-    let mut answer = desk.tine.search(Asking { query: &query, limits, limit, embedding, progress, indexing })?;
+    let mut answer = desk.tine.search(SearchRequest { query: &query, limits, limit, embedding, progress, indexing })?;
     let mut out = ui::out();
     if args.json {
         let check = |found: Found| {
@@ -126,7 +126,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         let choices = answer.results.drain(..).map(check).collect::<Vec<_>>();
         writeln!(out, "{}", to_json_pretty(&answer.view(&choices, 1)))?;
     } else {
-        tell(desk, &answer, &mut out)?;
+        print_answer(desk, &answer, &mut out)?;
     }
     out.flush()?;
     drop(out);
@@ -169,30 +169,30 @@ pub(crate) fn nothing_found(answer: &Answer) -> &'static str {
     }
 }
 
-fn tell(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<()> {
+fn print_answer(desk: &Desk, answer: &Answer, out: &mut impl Write) -> std::io::Result<()> {
     for line in answer.results.iter().flat_map(|found| lines(desk, found, 0)) {
         writeln!(out, "{line}")?;
     }
     out.flush()?;
-    say_beside(answer);
+    print_notices(answer);
     if answer.engine == RECENT {
-        ui::say(
+        ui::print_message(
             "qmd didn't answer; showing the most recent sessions. Leave out `--engine qmd` to use tine's own search",
         );
     }
     if answer.results.is_empty() {
-        ui::say(nothing_found(answer));
+        ui::print_message(nothing_found(answer));
     }
     Ok(())
 }
 
 /// The notices next to the results.
-pub(crate) fn say_beside(answer: &Answer) {
+pub(crate) fn print_notices(answer: &Answer) {
     for error in &answer.errors {
-        ui::say(&format!("{}: {}", error.engine, error.message));
+        ui::print_message(&format!("{}: {}", error.engine, error.message));
     }
     for notice in answer.notices() {
-        ui::say(&text::one_line(&notice));
+        ui::print_message(&text::one_line(&notice));
     }
 }
 

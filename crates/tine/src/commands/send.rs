@@ -66,7 +66,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         writeln!(out, "{}", transcript::text::clean(answer))?;
     } else {
         let waits = format!("`tine wait {label}` waits for the answer");
-        ui::say(&match sent.delivery {
+        ui::print_message(&match sent.delivery {
             Delivery::Running => format!("sent to {label}"),
             Delivery::Headless => format!("sent to {label} (headless); {waits}"),
             Delivery::Queued => format!("queued for {label}, which is busy; {waits}"),

@@ -66,7 +66,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let request = SetupRequest { agents, scope, uninstall: args.uninstall };
     let plan = desk.tine.plan_setup(&request)?;
     if !plan.steps.is_empty() && !args.yes && !confirmed(desk, args, &plan)? {
-        ui::say("cancelled");
+        ui::print_message("cancelled");
         return Ok(ExitCode::FAILURE);
     }
     // Even without a step: this cleans up after a killed run.
@@ -81,14 +81,14 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     }
     for agent in plan.agents() {
         let is_touched = plan.steps.iter().any(|step| step.change.agent == *agent);
-        let told = match (is_touched, args.uninstall) {
+        let outcome = match (is_touched, args.uninstall) {
             (true, false) => "set up; restart open sessions to use it",
             (true, true) => "removed",
             (false, true) => "nothing to remove",
             (false, false) if plan.notes.iter().any(|(of, _)| of == agent) => continue,
             (false, false) => "already set up",
         };
-        writeln!(stderr, "{agent}: {told}")?;
+        writeln!(stderr, "{agent}: {outcome}")?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -121,14 +121,14 @@ fn status(desk: &Desk, agents: &[Agent], json: bool, plan: Option<&SetupPlan>) -
         writeln!(out, "{}", to_json_pretty(&SetupView::new(&all, plan)))?;
     } else {
         for status in &all {
-            tell(&mut out, desk, status)?;
+            print_status(&mut out, desk, status)?;
         }
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()> {
+fn print_status(out: &mut dyn Write, desk: &Desk, status: &SetupStatus) -> io::Result<()> {
     let paint = Paint(desk.surface.color);
     let word = match (status.installed, status.places.is_empty()) {
         (true, _) => paint.good("installed"),

@@ -87,10 +87,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     std::io::stdout().lock().flush()?;
     if session.view.unstarted {
         let label = session.view.label();
-        ui::say(&format!("{label} has not started; `tine resume {label}` sends it this transcript"));
+        ui::print_message(&format!("{label} has not started; `tine resume {label}` sends it this transcript"));
     }
     if masked > 0 {
-        ui::say(&format!("redacted {}; pass `--keep-secrets` to keep them", ui::count(masked as u64, "secret")));
+        ui::print_message(&format!(
+            "redacted {}; pass `--keep-secrets` to keep them",
+            ui::count(masked as u64, "secret")
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -103,7 +106,7 @@ fn branches(desk: &Desk, args: &Args) -> Outcome {
     if args.json {
         writeln!(out, "{}", to_json_pretty(&branches))?;
     } else if branches.is_empty() {
-        ui::say("no other branches");
+        ui::print_message("no other branches");
     }
     for branch in branches.iter().filter(|_| !args.json) {
         let paint = Paint(desk.surface.color);

@@ -97,7 +97,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     };
     let mut choices: Vec<Choice> = results.into_iter().map(check).collect();
     if is_decided && !args.options.json && !choices.is_empty() {
-        search::say_beside(&suggestions.answer);
+        search::print_notices(&suggestions.answer);
     }
     let chosen = match args.pick {
         _ if choices.is_empty() && is_decided => Err(nothing(&suggestions)),
@@ -110,17 +110,17 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         None => Ok(None),
     };
     let view = suggestions.view(&choices, |choice| command(args, &choice.found, choice.found.session.view.id.as_str()));
-    let told = json!(view);
+    let output = json!(view);
     // From here on, programs get the results with an error, so that they can choose another one.
-    let Some(at) = chosen.map_err(|failure| failure.beside(&told))? else {
-        return list(desk, args, &suggestions, &choices, &told);
+    let Some(at) = chosen.map_err(|failure| failure.with_output(&output))? else {
+        return list(desk, args, &suggestions, &choices, &output);
     };
     let Choice { found, can_fork } = choices.swap_remove(at);
     if let CanFork::No(refusal) = can_fork {
-        return Err(Failure::from(refusal).beside(&told));
+        return Err(Failure::from(refusal).with_output(&output));
     }
-    let tell = |fork: ForkView| json!(view.with_fork(at + 1, fork));
-    make(desk, args, &found, asks, &tell).map_err(|failure| failure.beside(&told))
+    let to_json = |fork: ForkView| json!(view.with_fork(at + 1, fork));
+    make(desk, args, &found, asks, &to_json).map_err(|failure| failure.with_output(&output))
 }
 
 /// Forks the session that was chosen.
@@ -146,7 +146,7 @@ fn make(desk: &Desk, args: &Args, found: &Found, asks: bool, tell: &dyn Fn(ForkV
 
 /// The user cancelled.
 fn left() -> Outcome {
-    ui::say("cancelled");
+    ui::print_message("cancelled");
     Ok(ExitCode::FAILURE)
 }
 
@@ -196,19 +196,23 @@ fn automatic(desk: &Desk, choices: &mut [Choice], request: impl Fn(&Found) -> Re
     let Some(at) = desk.tine.choose(choices, request) else { return 0 };
     for choice in &choices[..at] {
         let why = choice.warning().unwrap_or_default();
-        ui::say(&format!("skipped {}: {why}", choice.found.session.view.label()));
+        ui::print_message(&format!("skipped {}: {why}", choice.found.session.view.label()));
     }
     let Found { session, turn, score, .. } = &choices[at].found;
-    ui::say(&format!("best match: {}, turn {turn} of {}, score {score:.2}", session.view.label(), session.view.turns));
+    ui::print_message(&format!(
+        "best match: {}, turn {turn} of {}, score {score:.2}",
+        session.view.label(),
+        session.view.turns
+    ));
     at
 }
 
-/// Lets the user choose. If none can be forked, there is no question, and the error is that of the best one.
+/// Lets the user choose. If none can be forked, it does not ask, and the error is that of the best one.
 fn ask(desk: &Desk, suggestions: &Suggestions, choices: &[Choice]) -> Result<Option<usize>, Failure> {
     if choices.iter().all(|choice| !choice.can_fork()) {
         return Ok(Some(0));
     }
-    search::say_beside(&suggestions.answer);
+    search::print_notices(&suggestions.answer);
     let items: Vec<Item> = choices.iter().map(|choice| item(desk, choice, picker::BEFORE)).collect();
     picker::choose_among(&desk.surface, &items, &|at| preview(desk, &choices[at].found))
 }
@@ -251,10 +255,10 @@ fn preview(desk: &Desk, found: &Found) -> Result<Vec<String>, Failure> {
 }
 
 /// Lists what was found, and how one of it is forked.
-fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice], told: &Value) -> Outcome {
+fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice], output: &Value) -> Outcome {
     let mut out = ui::out();
     if args.options.json {
-        writeln!(out, "{}", to_json_pretty(told))?;
+        writeln!(out, "{}", to_json_pretty(output))?;
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -269,17 +273,19 @@ fn list(desk: &Desk, args: &Args, suggestions: &Suggestions, choices: &[Choice],
         }
     }
     out.flush()?;
-    search::say_beside(&suggestions.answer);
+    search::print_notices(&suggestions.answer);
     match choices.is_empty() {
         true => {
-            ui::say(&nothing_said(suggestions));
+            ui::print_message(&nothing_said(suggestions));
             if let Some(newest) = suggestions.recent.first() {
                 let (label, title) = (newest.view.label(), ui::title(&newest.view));
-                ui::say(&format!("the most recent session is {label}, {title}; `tine list --all` lists all of them"));
+                ui::print_message(&format!(
+                    "the most recent session is {label}, {title}; `tine list --all` lists all of them"
+                ));
             }
         }
         false if choices.iter().any(Choice::can_fork) => {
-            ui::say("pass `--pick K` to fork one of them, or `--auto` for the best");
+            ui::print_message("pass `--pick K` to fork one of them, or `--auto` for the best");
         }
         false => {}
     }

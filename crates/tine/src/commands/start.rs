@@ -72,7 +72,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let start = desk.tine.begin(args.agent, args.name.as_ref(), &request, place)?;
     let opened = desk.tine.open_start(&start, None, open_at(desk, place, &args.place))?;
     let view = args.json.then(|| json!(start.view(place, &opened)));
-    tell(desk, &start, place, opened, view.as_ref())
+    print_started(desk, &start, place, opened, view.as_ref())
 }
 
 /// Opens a clone of a session without messages.
@@ -87,7 +87,7 @@ pub(crate) fn open(desk: &Desk, clone: &EmptyClone, operation: i64, options: &su
         view.answer.clone_from(&opened.answer);
         json!(view)
     });
-    tell(desk, start, place, opened, view.as_ref())
+    print_started(desk, start, place, opened, view.as_ref())
 }
 
 fn open_at(desk: &Desk, place: Place, args: &PlaceArgs) -> OpenAt {
@@ -95,19 +95,19 @@ fn open_at(desk: &Desk, place: Place, args: &PlaceArgs) -> OpenAt {
 }
 
 /// Prints what was started, as JSON if `view` is given, and becomes the agent if it runs here.
-fn tell(desk: &Desk, start: &Start, place: Place, opened: Opened, view: Option<&Value>) -> Outcome {
+fn print_started(desk: &Desk, start: &Start, place: Place, opened: Opened, view: Option<&Value>) -> Outcome {
     let name = Paint(desk.surface.color).name(start.name.as_str());
     let variables = start.profile.variables(Some(&start.name));
     let mut out = ui::out();
     if let Some(view) = view {
         writeln!(out, "{}", to_json_pretty(view))?;
     } else if let Some(answer) = &opened.answer {
-        ui::say(&format!("started {name}"));
+        ui::print_message(&format!("started {name}"));
         writeln!(out, "{}", transcript::text::clean(answer))?;
     } else if opened.pane.is_some() {
-        ui::say(&format!("started {name} in {}", place::told(opened.pane.as_ref())));
+        ui::print_message(&format!("started {name} in {}", place::describe_pane(opened.pane.as_ref())));
     } else if place == Place::None {
-        ui::say(&format!("{name} is ready; start it with:"));
+        ui::print_message(&format!("{name} is ready; start it with:"));
         writeln!(out, "{}", show::in_directory(&start.directory, &variables, &start.words))?;
     }
     out.flush()?;

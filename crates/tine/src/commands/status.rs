@@ -45,7 +45,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if args.json {
         writeln!(out, "{}", to_json_pretty(&open))?;
     } else if open.is_empty() {
-        ui::say("no open sessions");
+        ui::print_message("no open sessions");
     } else {
         let label = open.iter().map(|status| status.label().len()).max().unwrap_or(0);
         let table = list::Table::new(&desk.surface, desk.tine.context().clock.now(), true, label, true);
@@ -69,7 +69,7 @@ fn print(out: &mut impl Write, desk: &Desk, table: &list::Table<'_>, status: &St
             let mut row = String::new();
             table.row(&mut row, view);
             writeln!(out, "{row}")?;
-            let pane = status.pane.as_ref().map(|pane| place::told(Some(pane)));
+            let pane = status.pane.as_ref().map(|pane| place::describe_pane(Some(pane)));
             let asked = status.last_prompt.as_ref().map(|last| text::clip(&text::one_line(last), 60));
             let more: Vec<String> =
                 pane.into_iter().chain(asked.map(|asked| format!("last prompt: {asked}"))).collect();

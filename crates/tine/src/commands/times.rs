@@ -44,8 +44,8 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
     if options.plan {
         match options.json {
             true => {
-                let told: Vec<ForkView> = plans.iter().map(Plan::view).collect();
-                writeln!(out, "{}", to_json_pretty(&told))?;
+                let views: Vec<ForkView> = plans.iter().map(Plan::view).collect();
+                writeln!(out, "{}", to_json_pretty(&views))?;
             }
             false => show::show_all(&mut out, &desk.surface, &plans)?,
         }
@@ -61,13 +61,13 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
                 plans = desk.tine.plan_forks(&request, &parts)?;
             }
             Answer::Cancel => {
-                ui::say("cancelled");
+                ui::print_message("cancelled");
                 return Ok(ExitCode::FAILURE);
             }
         }
     }
     if plans[0].method == Method::Seed && !asks && !options.json {
-        plans[0].requests.iter().for_each(|request| ui::say(&format!("for each fork: {request}")));
+        plans[0].requests.iter().for_each(|request| ui::print_message(&format!("for each fork: {request}")));
     }
     let bar = ForksBar::new();
     let forks = desk.tine.apply_forks(&plans, &|done| bar.made(done, plans.len()))?;
@@ -76,16 +76,16 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
     if !options.json && !asks {
         warn(&forks);
     }
-    let mut told: Vec<ForkView> = Vec::new();
+    let mut views: Vec<ForkView> = Vec::new();
     for fork in &forks {
         let opened = desk.tine.open_fork(fork, desk.surface.is_interactive, options.place.ready_within())?;
         match options.json {
-            true => told.push(fork.view(&opened)),
+            true => views.push(fork.view(&opened)),
             false => print(&mut out, desk, fork, &opened)?,
         }
     }
     if options.json {
-        writeln!(out, "{}", to_json_pretty(&told))?;
+        writeln!(out, "{}", to_json_pretty(&views))?;
     }
     out.flush()?;
     if !options.json {
@@ -161,7 +161,7 @@ fn print(out: &mut impl Write, desk: &Desk, fork: &Forked, opened: &Opened) -> s
     }
     let name = Paint(desk.surface.color).name(fork.session.label());
     let place = match &opened.pane {
-        Some(pane) => place::told(Some(pane)),
+        Some(pane) => place::describe_pane(Some(pane)),
         None => plan.place.as_str().to_owned(),
     };
     let prompt = plan.prompt.as_deref().map(text::one_line).unwrap_or_default();
@@ -178,9 +178,9 @@ fn summarize(forks: &[Forked]) {
     let Some(first) = forks.first() else { return };
     let names: Vec<&str> = forks.iter().map(|fork| fork.plan.name.as_str()).collect();
     let (source, turns) = (first.plan.source.label(), first.plan.turns);
-    ui::say(&format!("forked {source} after turn {turns} as {}", names.join(", ")));
+    ui::print_message(&format!("forked {source} after turn {turns} as {}", names.join(", ")));
     if matches!(first.plan.place, Place::In(_)) {
-        ui::say(&format!("`tine wait {}` waits for all of them", names.join(" ")));
+        ui::print_message(&format!("`tine wait {}` waits for all of them", names.join(" ")));
     }
-    ui::say(&format!("`tine undo {}` undoes all of them", first.operation));
+    ui::print_message(&format!("`tine undo {}` undoes all of them", first.operation));
 }

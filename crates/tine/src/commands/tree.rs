@@ -46,7 +46,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     if args.json {
         writeln!(out, "{}", to_json_pretty(&trees))?;
     } else if trees.is_empty() {
-        ui::say(if args.all {
+        ui::print_message(if args.all {
             "no forks yet"
         } else {
             "no forks in this directory; `tine tree --all` shows all of them"

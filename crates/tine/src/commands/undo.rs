@@ -26,6 +26,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let undone = desk.tine.undo(args.operation, args.force)?;
-    ui::say(&format!("undone: {}", undone.what));
+    ui::print_message(&format!("undone: {}", undone.what));
     Ok(ExitCode::SUCCESS)
 }

@@ -50,9 +50,13 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     for spec in &args.sessions {
         match desk.target(&all, spec)? {
             // There is nothing to be waited for.
-            target @ Target::Unbegun(_) => {
+            target @ Target::EmptySession(_) => {
                 let status = desk.tine.status(&target)?;
-                ui::say(&format!("{} has no messages yet; it is {}", status.label(), status.state().as_str()));
+                ui::print_message(&format!(
+                    "{} has no messages yet; it is {}",
+                    status.label(),
+                    status.state().as_str()
+                ));
             }
             Target::Session(session) => watched.push(*session),
         }
@@ -60,7 +64,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     let waiting = Waiting::new();
     let timeout = args.timeout.and_then(|timeout| timeout.0);
     let until = if args.any { Until::AnyDone } else { Until::AllDone };
-    let done = desk.tine.wait_for(watched, until, timeout, &|busy, waited| waiting.tell(&busy.view, waited))?;
+    let done = desk.tine.wait_for(watched, until, timeout, &|busy, waited| waiting.show(&busy.view, waited))?;
     drop(waiting);
     let mut out = ui::out();
     if args.json {

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use agents::Surroundings;
+use agents::AgentEnvironment;
 use clap::Parser;
 use engine::{Clock, Context, Paths, Quiet, Tine};
 use jiff::Timestamp;
@@ -16,12 +16,12 @@ use jiff::Timestamp;
 use crate::Outcome;
 use crate::cli::Cli;
 use crate::commands::{self, Desk};
-use crate::environment::{self, Surface};
+use crate::environment::{self, Streams};
 use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
 /// Creates the home directory, runs the tour, and removes the home directory unless `keep` is set.
-pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
+pub(crate) fn run(keep: bool, surface: &Streams) -> Outcome {
     let home = tempfile::Builder::new().prefix("tine-demo-").tempdir().map_err(|error| Failure::Other {
         kind: "no_space",
         message: format!("cannot create a temporary home directory: {error}"),
@@ -31,7 +31,7 @@ pub(crate) fn run(keep: bool, surface: &Surface) -> Outcome {
     let root = home.path().canonicalize()?;
     let now = Timestamp::now();
     samples::write(&root, now)?;
-    let surface = Surface { home: root.clone(), width: surface.width.map(|width| width.min(110)), ..surface.clone() };
+    let surface = Streams { home: root.clone(), width: surface.width.map(|width| width.min(110)), ..surface.clone() };
     let desk = Desk { tine: Tine::open(context(&root, now))?, surface };
     samples::name(&desk.tine)?;
     tour(&desk)?;
@@ -73,7 +73,7 @@ fn offer_workbench(root: &Path) -> Result<(), Failure> {
 
 fn context(root: &Path, now: Timestamp) -> Context {
     Context {
-        surroundings: Surroundings { home: root.to_owned(), ..Surroundings::default() },
+        surroundings: AgentEnvironment { home: root.to_owned(), ..AgentEnvironment::default() },
         paths: Paths {
             config: root.join(".config/tine/config.toml"),
             registry: root.join(".local/share/tine/registry.db"),

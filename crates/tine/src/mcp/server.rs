@@ -101,7 +101,7 @@ impl Server {
     }
 
     /// Runs slow work on its own thread. If the call is cancelled, the work is cancelled too.
-    async fn aside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         request: &RequestContext<RoleServer>,
         work: impl FnOnce(&Call<'_>) -> Result<T, CallError> + Send + 'static,
@@ -188,10 +188,10 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let done = self.aside(&context, move |call| (tool.run)(arguments, call)).await?;
+        let done = self.run_blocking(&context, move |call| (tool.run)(arguments, call)).await?;
         let result = match done {
             Ok(value) => CallToolResult::structured(value),
-            Err(trouble) => CallToolResult::structured_error(trouble.told()?),
+            Err(trouble) => CallToolResult::structured_error(trouble.into_response()?),
         };
         Ok(result.into())
     }
@@ -217,8 +217,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let done = self.aside(&context, move |call| resources::read(call, &request.uri)).await?;
-        let read = done.map_err(|trouble| match trouble.told() {
+        let done = self.run_blocking(&context, move |call| resources::read(call, &request.uri)).await?;
+        let read = done.map_err(|trouble| match trouble.into_response() {
             Ok(value) => ErrorData::resource_not_found(
                 value["error"]["message"].as_str().unwrap_or_default().to_owned(),
                 Some(value),

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 
 /// The effect of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Touch {
+pub(super) enum ToolEffect {
     /// It only reads.
     Reads,
     /// It creates something.
@@ -33,7 +33,7 @@ pub(super) trait Arguments: DeserializeOwned + JsonSchema {
     const TITLE: &'static str;
     /// For the model that chooses a tool: when to call it, what it returns, an example.
     const DESCRIPTION: &'static str;
-    const TOUCH: Touch;
+    const TOUCH: ToolEffect;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError>;
 }
@@ -43,7 +43,7 @@ pub(super) struct Tool {
     pub name: &'static str,
     title: &'static str,
     description: &'static str,
-    touch: Touch,
+    touch: ToolEffect,
     schema: fn() -> JsonObject,
     pub run: fn(Value, &Call<'_>) -> Result<Value, CallError>,
 }
@@ -62,8 +62,8 @@ impl Tool {
 
     pub(super) fn described(&self) -> Described {
         let hints = ToolAnnotations::with_title(self.title)
-            .read_only(self.touch == Touch::Reads)
-            .destructive(self.touch == Touch::Ends)
+            .read_only(self.touch == ToolEffect::Reads)
+            .destructive(self.touch == ToolEffect::Ends)
             .open_world(false);
         Described::new(self.name, self.description, Arc::new((self.schema)())).annotate(hints).with_title(self.title)
     }
@@ -134,7 +134,7 @@ impl CallError {
     }
 
     /// What the caller receives: an invalid call is a protocol error, any other failure a result that describes it.
-    pub(super) fn told(self) -> Result<Value, ErrorData> {
+    pub(super) fn into_response(self) -> Result<Value, ErrorData> {
         match self {
             CallError::Argument { field, message, allowed } => {
                 let data = json!({"field": field, "allowed": allowed});
@@ -193,14 +193,14 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// The caller's own session.
-    pub(super) fn me(&self, sessions: &[Session]) -> Option<Session> {
+    pub(super) fn own_session(&self, sessions: &[Session]) -> Option<Session> {
         self.caller.session(&self.tine, sessions)
     }
 
     /// Removes the caller's own session from the results.
-    pub(super) fn leave_me_out(&self, results: &mut Vec<Found>) {
+    pub(super) fn remove_own_session(&self, results: &mut Vec<Found>) {
         let found: Vec<Session> = results.iter().map(|found| found.session.clone()).collect();
-        if let Some(me) = self.me(&found) {
+        if let Some(me) = self.own_session(&found) {
             results.retain(|found| found.session.key() != me.key());
         }
     }
@@ -221,7 +221,7 @@ impl Call<'_> {
     pub(super) fn select(&self, sessions: &[Session], field: &str, word: &str) -> Result<Selection, CallError> {
         let (name, point) = word.split_once('@').map_or((word, None), |(name, point)| (name, Some(point)));
         if name == "me" {
-            let me = self.me(sessions).ok_or_else(|| {
+            let me = self.own_session(sessions).ok_or_else(|| {
                 CallError::argument(field, "cannot tell which session is calling; pass its id or name")
             })?;
             let spec = point.map_or_else(|| me.view.id.to_string(), |point| format!("{}@{point}", me.view.id));

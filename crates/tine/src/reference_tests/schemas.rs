@@ -19,7 +19,7 @@ fn every_json_output_has_a_schema() {
         ("adopt", schema_of::<Vec<engine::AdoptedView<'static>>>()),
         ("clone", schema_of::<engine::ForkView>()),
         ("doctor", schema_of::<engine::Report>()),
-        ("events", schema_of::<engine::HeardEvent>()),
+        ("events", schema_of::<engine::SessionEvent>()),
         ("export", schema_of::<engine::Exported>()),
         ("focus", schema_of::<engine::TargetView>()),
         ("fork", schema_of::<engine::ForkView>()),

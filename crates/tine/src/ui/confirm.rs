@@ -2,12 +2,12 @@
 
 use std::io::{self, BufRead, Write};
 
-use crate::environment::Surface;
+use crate::environment::Streams;
 use crate::failure::Failure;
 
 /// Refuses if the user can't be asked: without a terminal, or if a program reads the output. `what` is the change,
 /// `hint` how to confirm it.
-pub(crate) fn require_terminal(surface: &Surface, json: bool, what: &str, hint: &str) -> Result<(), Failure> {
+pub(crate) fn require_terminal(surface: &Streams, json: bool, what: &str, hint: &str) -> Result<(), Failure> {
     if surface.is_interactive && !json {
         return Ok(());
     }

@@ -15,7 +15,7 @@ pub(crate) use time::{ago, short_age};
 pub(crate) use transcript::text::count;
 use transcript::{SessionView, State, text};
 
-use crate::environment::Surface;
+use crate::environment::Streams;
 
 /// Colours by meaning, or nothing at all.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +85,7 @@ pub(crate) fn turns(session: &SessionView) -> String {
 }
 
 /// A path with the home directory as `~`, safe to print.
-pub(crate) fn path(surface: &Surface, path: &Path) -> String {
+pub(crate) fn path(surface: &Streams, path: &Path) -> String {
     let shown = path.to_string_lossy();
     let home = surface.home.to_string_lossy();
     // Compared as text, because a listing does it ten thousand times and components are slow to compare.
@@ -154,7 +154,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> io::Result<()> {
 }
 
 /// Prints a message to standard error.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_message(line: &str) {
     writeln!(io::stderr().lock(), "{}", text::clean(line)).or_log("write to standard error");
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Write};
 use transcript::{SessionView, text};
 
 use super::{Paint, short_age, title};
-use crate::environment::Surface;
+use crate::environment::Streams;
 use crate::failure::Failure;
 
 /// The maximum number of entries; typing more of the id is easier than a longer list.
@@ -15,7 +15,7 @@ const MOST: usize = 20;
 ///
 /// Plain lines and a number: it works on every terminal and leaves nothing to restore when it is interrupted.
 pub(crate) fn choose(
-    surface: &Surface,
+    surface: &Streams,
     word: &str,
     matches: &[SessionView],
     now: jiff::Timestamp,
@@ -51,7 +51,7 @@ pub(crate) struct Item {
 /// Shows the entries and returns the position of the chosen one. `preview` shows more about one; the user requests it
 /// with a number and a question mark.
 pub(crate) fn choose_among(
-    surface: &Surface,
+    surface: &Streams,
     items: &[Item],
     preview: &dyn Fn(usize) -> Result<Vec<String>, Failure>,
 ) -> Result<Option<usize>, Failure> {
@@ -64,11 +64,11 @@ pub(crate) fn choose_among(
             writeln!(stderr, "{mark} {}", super::clip_painted(line, width))?;
         }
     }
-    let look = Look { items, preview, paint, width };
+    let look = PickerScreen { items, preview, paint, width };
     ask(&mut stderr, items.len(), Some(&look))
 }
 
-struct Look<'a> {
+struct PickerScreen<'a> {
     items: &'a [Item],
     preview: &'a dyn Fn(usize) -> Result<Vec<String>, Failure>,
     paint: Paint,
@@ -76,7 +76,7 @@ struct Look<'a> {
 }
 
 /// Asks for a number until it is valid; `None` if the user cancelled.
-fn ask(out: &mut impl Write, count: usize, look: Option<&Look<'_>>) -> Result<Option<usize>, Failure> {
+fn ask(out: &mut impl Write, count: usize, look: Option<&PickerScreen<'_>>) -> Result<Option<usize>, Failure> {
     let number = |word: &str| word.parse::<usize>().ok().filter(|number| (1..=count).contains(number));
     let more = if look.is_some() { ", 1? to preview" } else { "" };
     loop {

@@ -8,10 +8,10 @@ use engine::{Place, Plan, Profile, WindowSource, WorkspaceKind};
 use transcript::text;
 
 use super::Paint;
-use crate::environment::Surface;
+use crate::environment::Streams;
 
 /// The plan for people.
-pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
+pub(crate) fn show(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io::Result<()> {
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
     fact("fork", &cut(plan))?;
@@ -44,7 +44,7 @@ pub(crate) fn show(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::
 }
 
 /// The plan of several forks for people: what they share once, then what each has for itself.
-pub(crate) fn show_all(out: &mut impl Write, surface: &Surface, plans: &[Plan]) -> io::Result<()> {
+pub(crate) fn show_all(out: &mut impl Write, surface: &Streams, plans: &[Plan]) -> io::Result<()> {
     let [first, others @ ..] = plans else { return Ok(()) };
     show(out, surface, first)?;
     let paint = Paint(surface.color);
@@ -68,7 +68,7 @@ fn shown_name(paint: Paint, plan: &Plan) -> String {
 }
 
 /// The plan in short, shown before it is changed or carried out.
-pub(crate) fn brief(out: &mut impl Write, surface: &Surface, plan: &Plan) -> io::Result<()> {
+pub(crate) fn brief(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io::Result<()> {
     let paint = Paint(surface.color);
     let mut fact = |word: &str, value: &str| writeln!(out, "{}  {value}", paint.dim(&format!("{word:>9}")));
     fact("fork", &cut(plan))?;
@@ -130,7 +130,7 @@ fn cut(plan: &Plan) -> String {
     }
 }
 
-fn works_in(surface: &Surface, plan: &Plan) -> String {
+fn works_in(surface: &Streams, plan: &Plan) -> String {
     let branch = plan.workspace.branch.as_deref().map(|branch| format!(" on {}", text::one_line(branch)));
     let kind = match plan.workspace.kind {
         WorkspaceKind::Worktree => "a new worktree, ",

@@ -33,7 +33,7 @@ impl Bar {
 
 impl Bar {
     /// Shows a line in the place of a bar.
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         if !self.wanted || self.begun.elapsed() < PATIENCE {
             return;
         }
@@ -53,7 +53,7 @@ impl ForksBar {
     }
 
     pub(crate) fn made(&self, done: usize, total: usize) {
-        self.0.say(&format!("forking: {done} of {total}"));
+        self.0.print_line(&format!("forking: {done} of {total}"));
     }
 }
 
@@ -127,9 +127,9 @@ impl CopyProgress for CopyBar {
     fn copied(&self, files: u64, size: u64) {
         let done = format!("copying: {}, {}", count(files, "file"), bytes(size));
         let Some(total) = self.total.get().filter(|total| **total > 0) else {
-            return self.bar.say(&done);
+            return self.bar.print_line(&done);
         };
-        self.bar.say(&format!("{done} of {}", bytes(*total)));
+        self.bar.print_line(&format!("{done} of {}", bytes(*total)));
         if let Some(bar) = self.bar.bar.get() {
             let style = ProgressStyle::with_template("{msg} {bar:30} {percent}%");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -157,7 +157,7 @@ impl IndexBar {
 
 impl IndexProgress for IndexBar {
     fn read(&self, pass: &'static str, done: u64, total: u64) {
-        self.0.say(&format!("indexing {pass}: {} of {}", bytes(done), bytes(total)));
+        self.0.print_line(&format!("indexing {pass}: {} of {}", bytes(done), bytes(total)));
     }
 }
 
@@ -174,16 +174,16 @@ impl Waiting {
         Waiting { bar: Bar::new(), next: Cell::new(PATIENCE) }
     }
 
-    pub(crate) fn tell(&self, session: &SessionView, waited: Duration) {
+    pub(crate) fn show(&self, session: &SessionView, waited: Duration) {
         let why = match session.state {
             State::Waiting => "it needs your answer",
             _ => "it is busy",
         };
         let line = format!("waiting for {}: {why} ({} s)", text::one_line(session.label()), waited.as_secs());
         if self.bar.wanted {
-            self.bar.say(&line);
+            self.bar.print_line(&line);
         } else if waited >= self.next.get() {
-            super::say(&line);
+            super::print_message(&line);
             self.next.set(waited + SAID_EVERY);
         }
     }

@@ -8,8 +8,8 @@ use engine::{ChatRequest, Extent, Forked, Plan, Project, Request, Session, TabRe
 use transcript::{Block, SessionId, SessionName};
 
 use super::document::Document;
-use super::page::{Looks, Page, PageLayout};
-use super::reader::Wish;
+use super::page::{Page, PageLayout, PageStyle};
+use super::reader::PageRequest;
 use crate::keymap::Key;
 
 /// Something that happened.
@@ -29,8 +29,8 @@ pub(crate) enum Event {
         /// The request that this answers.
         ticket: u64,
         /// What was wanted.
-        wish: Wish,
-        /// The page; nothing if there is no such page.
+        wish: PageRequest,
+        /// The page, if it exists.
         page: Option<Box<Page>>,
     },
     /// Pages of a transcript were laid out again.
@@ -56,7 +56,7 @@ pub(crate) enum Event {
         /// The request that this answers.
         ticket: u64,
         /// The plan, or why the fork is impossible.
-        plan: Result<Box<Plan>, Trouble>,
+        plan: Result<Box<Plan>, ErrorText>,
         /// The last prompt that the fork gets.
         prompt: Option<String>,
     },
@@ -88,7 +88,7 @@ pub(crate) enum Event {
         /// Its tab.
         tab: u64,
         /// Why.
-        trouble: Trouble,
+        trouble: ErrorText,
     },
     /// The session of a tab, as it is now. Nothing if it has no transcript.
     TabSession {
@@ -168,7 +168,7 @@ pub(crate) enum Event {
     /// Something worked.
     Done(String),
     /// Something didn't work.
-    Failed(Trouble),
+    Failed(ErrorText),
     /// tine received a signal to end, or its terminal was closed.
     Terminated,
     /// Something that doesn't matter.
@@ -177,7 +177,7 @@ pub(crate) enum Event {
 
 /// An error, with what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct ErrorText {
     /// What went wrong.
     pub message: String,
     /// What to do.
@@ -208,9 +208,9 @@ pub(crate) enum Effect {
         /// The session.
         session: Box<Session>,
         /// Which page.
-        wish: Wish,
+        wish: PageRequest,
         /// How it is laid out.
-        looks: Looks,
+        looks: PageStyle,
     },
     /// Lay loaded pages out again.
     LayOut {
@@ -219,7 +219,7 @@ pub(crate) enum Effect {
         /// The pages.
         pages: Vec<(Extent, Arc<Vec<Block>>)>,
         /// How they are laid out.
-        looks: Looks,
+        looks: PageStyle,
     },
     /// Watch a transcript for changes, until another one is watched.
     Watch(Option<PathBuf>),

@@ -11,7 +11,7 @@ use testkit::Sandbox;
 use testkit::build::{ClaudeSession, Random};
 use transcript::BlockKind;
 
-use super::event::{Effect, Event, Hit, Trouble};
+use super::event::{Effect, ErrorText, Event, Hit};
 use super::state::State;
 use super::update::update;
 use super::view;
@@ -47,7 +47,7 @@ impl Bench {
         other.turn(|turn| turn.prompt("Why is the feed not valid?").text("A date.")).write(&sandbox.claude_home());
         let home = sandbox.home();
         let context = Context {
-            surroundings: agents::Surroundings { home: home.clone(), ..agents::Surroundings::default() },
+            surroundings: agents::AgentEnvironment { home: home.clone(), ..agents::AgentEnvironment::default() },
             paths: Paths {
                 config: home.join("config.toml"),
                 registry: home.join("registry.db"),
@@ -335,7 +335,7 @@ fn no_event_but_a_key_answers_a_request() {
             0 => Event::Paste("y\ny a yes".to_owned()),
             1 => Event::Resize(1 + random.below(200) as u16, 1 + random.below(60) as u16),
             2 => Event::TabSession { tab, session: None },
-            3 => Event::Failed(Trouble { message: "no".into(), hint: None }),
+            3 => Event::Failed(ErrorText { message: "no".into(), hint: None }),
             _ => Event::Chat { tab, event: any_chat_event(&mut random) },
         };
         for effect in update(&mut bench.state, event) {

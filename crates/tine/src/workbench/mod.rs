@@ -33,13 +33,13 @@ use std::sync::mpsc;
 use ratatui::crossterm;
 
 use crate::Outcome;
-use crate::environment::{self, Surface};
+use crate::environment::{self, Streams};
 
 use event::{Effect, Event};
 use state::State;
 
 /// Opens the workbench and returns when the user leaves it.
-pub(crate) fn run(surface: &Surface) -> Outcome {
+pub(crate) fn run(surface: &Streams) -> Outcome {
     let context = environment::context()?;
     let (sender, events) = mpsc::channel();
     let workers = worker::start(&context, surface, &sender);

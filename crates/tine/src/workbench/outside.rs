@@ -6,7 +6,7 @@ use std::process::Command;
 use diagnostics::OrLog;
 use engine::{Context, Session, users_editor};
 
-use super::event::{Event, Trouble};
+use super::event::{ErrorText, Event};
 use super::terminal::AlternateScreen;
 
 /// Opens a prompt in the user's editor.
@@ -46,5 +46,5 @@ pub(super) fn hand_over(screen: &mut AlternateScreen, context: &Context, tab: u6
 }
 
 fn failed(message: String) -> Event {
-    Event::Failed(Trouble { message, hint: None })
+    Event::Failed(ErrorText { message, hint: None })
 }

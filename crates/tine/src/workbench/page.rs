@@ -37,7 +37,7 @@ pub(crate) struct PageLayout {
 
 /// How pages are laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Looks {
+pub(crate) struct PageStyle {
     /// The columns.
     pub width: u16,
     /// What is folded.

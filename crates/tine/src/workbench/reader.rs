@@ -32,14 +32,14 @@ pub(crate) struct Reader {
     pub found: Option<usize>,
     pub ticket: u64,
     /// The pages that are being read.
-    pub asked: Asked,
+    pub asked: PendingPages,
     /// What happens when the next page arrives.
     pub goal: Option<Goal>,
 }
 
 /// The pages that are being read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct PendingPages {
     pub before: bool,
     pub after: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) enum Goal {
 
 /// Which page is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum PageRequest {
     /// The last one.
     Last,
     /// The first one.
@@ -91,7 +91,7 @@ impl Reader {
             find: None,
             found: None,
             ticket,
-            asked: Asked::default(),
+            asked: PendingPages::default(),
             goal: None,
         }
     }
@@ -340,7 +340,7 @@ impl Reader {
     }
 
     /// The pages that have to be read for scrolling to be smooth.
-    pub(crate) fn wishes(&mut self, height: usize) -> Vec<Wish> {
+    pub(crate) fn wishes(&mut self, height: usize) -> Vec<PageRequest> {
         let mut wishes = Vec::new();
         let Some(pages) = &self.pages else { return wishes };
         let (Some(first), Some(last)) = (pages.front(), pages.back()) else { return wishes };
@@ -351,26 +351,26 @@ impl Reader {
         let near_begin = self.top < READY * height || wants_more(false);
         let near_end = self.top + (READY + 1) * height > self.length() || wants_more(true);
         if near_begin && !first.extent.is_first() && !self.asked.before {
-            wishes.push(Wish::Before(first.extent));
+            wishes.push(PageRequest::Before(first.extent));
         }
         if near_end && !last.is_last && !self.asked.after {
-            wishes.push(Wish::After(last.extent));
+            wishes.push(PageRequest::After(last.extent));
         }
-        self.asked.before |= wishes.iter().any(|wish| matches!(wish, Wish::Before(_)));
-        self.asked.after |= wishes.iter().any(|wish| matches!(wish, Wish::After(_)));
+        self.asked.before |= wishes.iter().any(|wish| matches!(wish, PageRequest::Before(_)));
+        self.asked.after |= wishes.iter().any(|wish| matches!(wish, PageRequest::After(_)));
         wishes
     }
 
-    /// Takes a page that was read. `None` if there is no such page.
-    pub(crate) fn take(&mut self, wish: Wish, page: Option<Page>, height: usize) {
+    /// Takes a page that was read. `None` if it does not exist.
+    pub(crate) fn take(&mut self, wish: PageRequest, page: Option<Page>, height: usize) {
         match wish {
-            Wish::Before(_) => self.asked.before = false,
-            Wish::After(_) => self.asked.after = false,
-            _ => self.asked = Asked::default(),
+            PageRequest::Before(_) => self.asked.before = false,
+            PageRequest::After(_) => self.asked.after = false,
+            _ => self.asked = PendingPages::default(),
         }
         let was_at_end = self.is_at_end(height);
         match (wish, page) {
-            (Wish::Before(next), Some(page)) => {
+            (PageRequest::Before(next), Some(page)) => {
                 let Some(pages) = &mut self.pages else { return };
                 // What it was asked for may have been dropped meanwhile.
                 if pages.front().is_none_or(|first| first.extent != next) {
@@ -381,7 +381,7 @@ impl Reader {
                 self.move_by(more as isize);
                 self.drop_far(height, false);
             }
-            (Wish::After(before), page) => {
+            (PageRequest::After(before), page) => {
                 let Some(pages) = &mut self.pages else { return };
                 let Some(last) = pages.back_mut().filter(|last| last.extent == before) else { return };
                 match page {
@@ -390,7 +390,7 @@ impl Reader {
                 }
                 self.drop_far(height, true);
             }
-            (Wish::Tail(old), Some(page)) => {
+            (PageRequest::Tail(old), Some(page)) => {
                 let Some(pages) = &mut self.pages else { return };
                 let Some(last) = pages.back_mut().filter(|last| last.extent == old) else { return };
                 *last = page;
@@ -398,7 +398,7 @@ impl Reader {
                     self.scroll(isize::MAX, height);
                 }
             }
-            (Wish::Before(_) | Wish::Tail(_), None) | (_, None) => {
+            (PageRequest::Before(_) | PageRequest::Tail(_), None) | (_, None) => {
                 self.pages.get_or_insert_default();
             }
             (_, Some(page)) => {
@@ -406,8 +406,8 @@ impl Reader {
                 (self.cursor, self.found) = (None, None);
                 let last = self.length().checked_sub(1).and_then(|last| self.turn_at(last));
                 match (wish, self.chosen) {
-                    (Wish::First, _) => (self.top, self.chosen) = (0, None),
-                    (Wish::Last, None) => {
+                    (PageRequest::First, _) => (self.top, self.chosen) = (0, None),
+                    (PageRequest::Last, None) => {
                         // The last turn from its beginning, if it fits.
                         if let Some(turn) = last {
                             self.show(turn, height);

@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use transcript::{Agent, SessionView};
 
 use super::chat::ChatTab;
-use super::event::{Effect, Hit, Trouble};
+use super::event::{Effect, ErrorText, Hit};
 use super::graph::{self, Row};
 pub(crate) use super::reader::Reader;
 use crate::keymap::{Context, Keymap};
@@ -46,7 +46,7 @@ pub(crate) struct State {
     pub color: bool,
     /// The directory for new sessions.
     pub directory: PathBuf,
-    pub sort: Sort,
+    pub sort: SortOrder,
     ticket: u64,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Scope {
 
 /// The order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum SortOrder {
     /// Newest first.
     Age,
     /// By name or title.
@@ -70,22 +70,22 @@ pub(crate) enum Sort {
     Turns,
 }
 
-impl Sort {
+impl SortOrder {
     /// The next one.
     pub(crate) fn next(self) -> Self {
         match self {
-            Sort::Age => Sort::Name,
-            Sort::Name => Sort::Turns,
-            Sort::Turns => Sort::Age,
+            SortOrder::Age => SortOrder::Name,
+            SortOrder::Name => SortOrder::Turns,
+            SortOrder::Turns => SortOrder::Age,
         }
     }
 
     /// What people read.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Sort::Age => "newest first",
-            Sort::Name => "by name",
-            Sort::Turns => "most turns first",
+            SortOrder::Age => "newest first",
+            SortOrder::Name => "by name",
+            SortOrder::Turns => "most turns first",
         }
     }
 }
@@ -189,7 +189,7 @@ pub(crate) struct ForkDialog {
     /// The name as typed; the engine chooses one if it is empty.
     pub name: String,
     /// The plan for the request, or why it is impossible; `None` while it is being made.
-    pub plan: Option<Result<Box<Plan>, Trouble>>,
+    pub plan: Option<Result<Box<Plan>, ErrorText>>,
     pub ticket: u64,
     /// Whether the user has chosen the workspace.
     pub workspace_is_chosen: bool,
@@ -205,7 +205,7 @@ pub(crate) struct ForkDialog {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
     Done(String),
-    Failed(Trouble),
+    Failed(ErrorText),
 }
 
 impl State {
@@ -231,7 +231,7 @@ impl State {
             tabs: Vec::new(),
             color,
             directory: directory.to_owned(),
-            sort: Sort::Age,
+            sort: SortOrder::Age,
             ticket: 0,
         }
     }
@@ -324,9 +324,9 @@ impl State {
             name.unwrap_or_default().to_lowercase()
         };
         match self.sort {
-            Sort::Age => {}
-            Sort::Name => order.sort_by_cached_key(|index| name(view(index))),
-            Sort::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
+            SortOrder::Age => {}
+            SortOrder::Name => order.sort_by_cached_key(|index| name(view(index))),
+            SortOrder::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
         }
         order
     }

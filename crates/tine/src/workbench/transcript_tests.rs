@@ -5,7 +5,7 @@ use testkit::build::{ClaudeSession, Random};
 
 use super::event::{Effect, Event};
 use super::frame_tests::Bench;
-use super::reader::Wish;
+use super::reader::PageRequest;
 use super::state::{Reader, Screen};
 use super::update::update;
 use crate::keymap::Key;
@@ -194,5 +194,9 @@ fn any_way_through_a_long_session_is_survived() {
     }
     bench.carry_out(late);
     let effects = update(&mut bench.state, Event::Key(Key::Char('G')));
-    assert!(effects.iter().all(|effect| matches!(effect, Effect::ReadPage { wish: Wish::Last | Wish::Before(_), .. })));
+    assert!(
+        effects
+            .iter()
+            .all(|effect| matches!(effect, Effect::ReadPage { wish: PageRequest::Last | PageRequest::Before(_), .. }))
+    );
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agents::chat::{
     Action, AgentRequest, Answer, Ask, Chat, ChatEvent, ChatOrder, ChatSession, Prompt, StreamPart, TurnOutcome,
 };
-use agents::{Cancel, Program, Surroundings};
+use agents::{AgentEnvironment, Cancel, Program};
 use serde_json::json;
 use testkit::Sandbox;
 use testkit::agents::{ClaudeDriver, CodexDriver};
@@ -64,7 +64,7 @@ impl Talk {
         let mode = mode.map(str::to_owned);
         let order =
             ChatOrder { session, directory: directory.to_owned(), title: None, model: None, mode, options: Vec::new() };
-        let protocol = agents::open(agent, &Surroundings::default()).chat(order);
+        let protocol = agents::open(agent, &AgentEnvironment::default()).chat(order);
         let (sender, events) = mpsc::channel();
         let chat = Chat::start(&program, directory, protocol, move |event| drop(sender.send(event))).unwrap();
         Talk { chat, events, seen: Vec::new() }

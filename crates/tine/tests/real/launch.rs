@@ -46,10 +46,10 @@ pub(crate) fn compare(agent: Agent, help: &str) {
         let usage = line.split("  ").next().unwrap_or_default();
         let flags = usage.split([' ', ',']).filter(|word| word.starts_with('-'));
         let expected = match (usage.contains("..."), usage.contains('<'), usage.contains('[')) {
-            (true, ..) => agents::Takes::Values,
-            (_, true, _) => agents::Takes::Value,
-            (_, _, true) => agents::Takes::MaybeValue,
-            _ => agents::Takes::Nothing,
+            (true, ..) => agents::OptionValue::Values,
+            (_, true, _) => agents::OptionValue::Value,
+            (_, _, true) => agents::OptionValue::MaybeValue,
+            _ => agents::OptionValue::Nothing,
         };
         for flag in flags {
             count += 1;

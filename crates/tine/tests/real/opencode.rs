@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::agents::{OPENCODE_VERSIONS, OpenCodeDriver};
@@ -13,7 +14,7 @@ use testkit::sandbox::{expect_success, text};
 use testkit::{Gate, Sandbox, Tmux};
 use transcript::Agent;
 
-use crate::conversation::{Conversation, listed, state, tine_json};
+use crate::conversation::{Conversation, listed, state};
 use crate::launch::compare;
 
 struct World<'a> {
@@ -132,7 +133,7 @@ fn a_session_in_a_pane_reports_what_it_does_and_asks_only_the_user() {
     command.envs(world.opencode.environment()).current_dir(project);
     command.args(["start", "lamp", "--agent", "opencode", "--in", "here"]);
     let pane = tmux.run(&command);
-    pane.wait_for(|screen| screen.contains("ctrl+p"));
+    pane.wait_within(Duration::from_secs(240), "OpenCode", |screen| screen.contains("ctrl+p"));
     let gate = Gate::closed();
     let shell = json!({"command": "touch made", "description": "test"});
     model.push(Reply::text("It begins.").hold(&gate).call("bash", shell));
@@ -148,7 +149,7 @@ fn a_session_in_a_pane_reports_what_it_does_and_asks_only_the_user() {
     wait_until("waiting", PATIENCE, || state() == "waiting");
     pane.wait_for(|screen| screen.contains("Permission required"));
     assert!(!project.join("made").exists(), "nobody has allowed it");
-    pane.press("Enter");
+    pane.send_keys(["Enter"]);
     pane.wait_for_text("It is made.");
     wait_until("idle", PATIENCE, || state() == "idle");
     assert!(project.join("made").exists());
@@ -188,7 +189,15 @@ fn compare_with(help: &str) {
         () if line.contains("[string]") || line.contains("[number]") => " <a>",
         () => "",
     };
-    let lines = options.lines().filter(|line| line.trim_start().starts_with('-')).map(|line| {
+    // What doesn't fit into a line is on the next one.
+    let mut joined: Vec<String> = Vec::new();
+    for line in options.lines() {
+        match joined.last_mut().filter(|_| !line.trim_start().starts_with('-')) {
+            Some(last) => last.push_str(line),
+            None => joined.push(line.to_owned()),
+        }
+    }
+    let lines = joined.iter().filter(|line| line.trim_start().starts_with('-')).map(|line| {
         let flags: Vec<&str> = line.split_whitespace().take_while(|word| word.starts_with('-')).collect();
         format!("  {}{}  x", flags.join(" "), brackets(line))
     });

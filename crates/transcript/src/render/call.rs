@@ -24,7 +24,7 @@ const TELLING: [&str; 11] = [
 ];
 
 /// The most important argument of a call, on one line; all of them as JSON if none is.
-pub(super) fn telling_argument(input: &Value) -> String {
+pub(super) fn main_argument(input: &Value) -> String {
     match input {
         Value::Null => String::new(),
         Value::String(text) => patched_files(text).unwrap_or_else(|| short_line(text)),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_most_telling_argument_is_chosen() {
-        let check = |input: Value, expected: &str| assert_eq!(telling_argument(&input), expected);
+        let check = |input: Value, expected: &str| assert_eq!(main_argument(&input), expected);
         check(
             json!({"description": "Run the tests", "command": "cargo test\n  --workspace"}),
             "cargo test --workspace",

@@ -22,7 +22,7 @@ pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;
 pub use safe_json::{SafeFormatter, to_json_line, to_json_pretty, write_json_array};
-pub use terminal::{CodePart, Detail, Growing, Highlighter, Style, Terminal};
+pub use terminal::{CodePart, Detail, Highlighter, StreamingText, Style, Terminal};
 
 use crate::{Block, Defects, SessionView};
 

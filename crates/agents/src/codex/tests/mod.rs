@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use transcript::{Block, BlockKind, Summary};
 
 use super::Codex;
-use crate::{Blocks, Surroundings, Transcripts};
+use crate::{AgentEnvironment, Blocks, Transcripts};
 
 /// A folder of Codex's with the files that a test needs.
 struct Lab {
@@ -24,8 +24,10 @@ impl Lab {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("sessions/2026/11/15")).unwrap();
-        let surroundings =
-            Surroundings { variables: [("CODEX_HOME", folder.path().to_owned())].into(), ..Surroundings::default() };
+        let surroundings = AgentEnvironment {
+            variables: [("CODEX_HOME", folder.path().to_owned())].into(),
+            ..AgentEnvironment::default()
+        };
         let codex = Codex::new(&surroundings);
         Lab { folder, codex }
     }

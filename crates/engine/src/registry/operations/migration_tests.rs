@@ -144,7 +144,7 @@ fn starts_keep_their_process_and_what_is_known_of_their_ids() {
         ];
         expected.sort();
         assert_eq!(found, expected, "format {format}");
-        assert!(registry.unbegun("begun").expect("a row").is_none(), "format {format}");
+        assert!(registry.empty_session("begun").expect("a row").is_none(), "format {format}");
     }
 }
 

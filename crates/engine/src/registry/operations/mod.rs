@@ -227,7 +227,7 @@ impl Registry {
     }
 
     /// Takes over an operation of a process that has ended. Returns false if another process was quicker.
-    pub(crate) fn take_over(&mut self, id: i64, owner: &Owner) -> Result<bool> {
+    pub(crate) fn claim(&mut self, id: i64, owner: &Owner) -> Result<bool> {
         let query = "UPDATE operations SET process = ?3
                      WHERE id = ?1 AND state IN ('started', 'undoing') AND process = ?2";
         let own = Owner::current();
@@ -236,7 +236,7 @@ impl Registry {
     }
 
     /// Leaves an operation to the next run.
-    pub(crate) fn give_back(&mut self, id: i64, owner: &Owner) -> Result<()> {
+    pub(crate) fn release(&mut self, id: i64, owner: &Owner) -> Result<()> {
         let query = "UPDATE operations SET process = ?2 WHERE id = ?1";
         self.write(|transaction| transaction.execute(query, params![id, owner.as_str()])).map(drop)
     }

@@ -7,7 +7,7 @@ use rusqlite::params;
 use transcript::SessionName;
 
 use super::Effects;
-use crate::registry::events::Happened;
+use crate::registry::events::UnrecordedEvent;
 use crate::registry::{Lineage, Profile, Registry, Result, SeedNote, SessionKey};
 
 /// A complete fork, to be registered.
@@ -78,7 +78,7 @@ impl Registry {
                     now.as_millisecond()
                 ],
             )?;
-            let event = Happened { kind: "forked", agent: key.agent, id: &key.id, name: Some(name), parent: Some(parent) };
+            let event = UnrecordedEvent { kind: "forked", agent: key.agent, id: &key.id, name: Some(name), parent: Some(parent) };
             event.record(transaction, now)?;
             if *begins_alike {
                 transaction.execute(

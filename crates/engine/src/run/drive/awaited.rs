@@ -15,7 +15,7 @@ use crate::sessions::survey;
 const LIST_EVERY: Duration = Duration::from_millis(500);
 
 /// A session that was opened a moment ago.
-pub(crate) struct Awaited<'a> {
+pub(crate) struct OpeningSession<'a> {
     id: Option<&'a SessionId>,
     name: Option<&'a SessionName>,
     found: Option<Session>,
@@ -24,19 +24,19 @@ pub(crate) struct Awaited<'a> {
     listed: Option<Instant>,
 }
 
-impl<'a> Awaited<'a> {
+impl<'a> OpeningSession<'a> {
     pub(crate) fn new(id: Option<&'a SessionId>, name: Option<&'a SessionName>) -> Self {
-        Awaited { id, name, found: None, is_known: false, listed: None }
+        OpeningSession { id, name, found: None, is_known: false, listed: None }
     }
 
     /// A session that is known already.
     pub(crate) fn known(session: &Session) -> Self {
-        Awaited { id: None, name: None, found: Some(session.clone()), is_known: true, listed: None }
+        OpeningSession { id: None, name: None, found: Some(session.clone()), is_known: true, listed: None }
     }
 
     /// The current session, once its transcript has a prompt. Until its path is known, `search` may find it among all
     /// sessions. The first records of a new transcript contain neither its directory nor its title.
-    pub(crate) fn look(
+    pub(crate) fn refresh(
         &mut self,
         ctx: &Ctx,
         search: impl FnOnce() -> Result<Option<Session>>,

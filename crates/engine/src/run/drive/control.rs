@@ -28,7 +28,7 @@ pub(crate) fn focus(ctx: &Ctx, target: &Target) -> Result<()> {
 fn pane_of_target(ctx: &Ctx, target: &Target) -> Result<Pane> {
     match target {
         Target::Session(session) => pane::pane_of(ctx, session),
-        Target::Unbegun(name) => Ok(pane::agent_pane_of_unbegun(ctx, name)?.pane),
+        Target::EmptySession(name) => Ok(pane::agent_pane_of_empty(ctx, name)?.pane),
     }
 }
 
@@ -36,13 +36,13 @@ fn pane_of_target(ctx: &Ctx, target: &Target) -> Result<Pane> {
 pub(crate) fn stop(ctx: &Ctx, target: &Target) -> Result<()> {
     match target {
         Target::Session(session) => stop_session(ctx, session),
-        Target::Unbegun(name) => stop_unbegun(ctx, name),
+        Target::EmptySession(name) => stop_empty(ctx, name),
     }
 }
 
 /// Ends a session without messages, and frees its name.
-fn stop_unbegun(ctx: &Ctx, name: &SessionName) -> Result<()> {
-    match (pane::agent_pane_of_unbegun(ctx, name), pane::process_of_unbegun(ctx, name)?) {
+fn stop_empty(ctx: &Ctx, name: &SessionName) -> Result<()> {
+    match (pane::agent_pane_of_empty(ctx, name), pane::process_of_empty(ctx, name)?) {
         (Ok(held), _) => OpenPane::new(ctx.context(), &held.pane)?.close()?,
         (Err(_), Some(pid)) if end_process(pid) => {}
         (Err(error), _) => return Err(error),

@@ -6,7 +6,7 @@ use agents::{ExitKey, Holder, Screen};
 use transcript::{Agent, SessionName};
 
 use super::answer::is_same_text;
-use super::awaited::Awaited;
+use super::awaited::OpeningSession;
 use super::pane::AgentPane;
 use super::send::Target;
 use super::{PAUSE, TAKEN_UP_WITHIN, editor, has_begun};
@@ -89,12 +89,12 @@ pub(super) fn wait_until_taken_up(
     let mut presses = 1;
     let turns = before.map_or(0, |before| before.view.turns);
     let mut awaited = match target {
-        Target::Unbegun(name) => Awaited::new(None, Some(name)),
-        Target::Session(session) => Awaited::known(before.unwrap_or(session)),
+        Target::EmptySession(name) => OpeningSession::new(None, Some(name)),
+        Target::Session(session) => OpeningSession::known(before.unwrap_or(session)),
     };
     while begun.elapsed() < TAKEN_UP_WITHIN {
-        let now = awaited.look(ctx, || match target {
-            Target::Unbegun(name) => find_begun(ctx, name, text, begun.elapsed()),
+        let now = awaited.refresh(ctx, || match target {
+            Target::EmptySession(name) => find_begun(ctx, name, text, begun.elapsed()),
             Target::Session(_) => Ok(None),
         })?;
         if let Some(now) = now.filter(|now| has_begun(now, turns)) {
@@ -118,7 +118,7 @@ pub(super) fn wait_until_taken_up(
 
 /// The session that a daemon has just begun with a message. A daemon doesn't record which terminal a message came from.
 fn find_begun(ctx: &Ctx, name: &SessionName, text: &str, ago: Duration) -> Result<Option<Session>> {
-    let directory = ctx.registry().unbegun(name.as_str())?.map(|unbegun| unbegun.directory);
+    let directory = ctx.registry().empty_session(name.as_str())?.map(|unbegun| unbegun.directory);
     let earliest = ctx.context().clock.now() - ago - CLOCK_TOLERANCE;
     let mut found = survey::all_sessions(ctx, &Quiet)?.into_iter().filter(|session| {
         session.view.name.is_none()

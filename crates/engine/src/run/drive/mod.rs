@@ -39,7 +39,7 @@ pub(crate) const TAKEN_UP_WITHIN: Duration = Duration::from_secs(20);
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The agent of a session that has no messages yet.
-pub(crate) fn agent_of_unbegun(ctx: &Ctx, name: &SessionName) -> Result<Agent> {
+pub(crate) fn agent_of_empty(ctx: &Ctx, name: &SessionName) -> Result<Agent> {
     let row = ctx.registry().named(name)?;
     Ok(row
         .map(|row| row.key.agent)

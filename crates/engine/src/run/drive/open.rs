@@ -10,7 +10,7 @@ use diagnostics::OrLog;
 use serde::{Deserialize, Serialize};
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
-use super::awaited::Awaited;
+use super::awaited::OpeningSession;
 use super::pane::PaneRecord;
 use super::{ENDS_WITHIN, PAUSE, TAKEN_UP_WITHIN, editor, has_begun};
 use crate::advice::FileError;
@@ -106,7 +106,7 @@ pub(crate) fn open_in(ctx: &Ctx, spot: Spot, opening: &Opening<'_>) -> Result<Pa
     };
     if let (Err(error), Some(name)) = (&ready, opening.name)
         && !runs(error)
-        && ctx.registry().unbegun(name.as_str())?.is_some()
+        && ctx.registry().empty_session(name.as_str())?.is_some()
     {
         // The agent never ran, so its name is free again.
         ctx.registry().forget_name(name)?;
@@ -187,9 +187,9 @@ fn wait_until_prompted(ctx: &Ctx, opening: &Opening<'_>) -> Result<()> {
         return Ok(());
     }
     let begun = Instant::now();
-    let mut awaited = Awaited::new(opening.id, opening.name);
+    let mut awaited = OpeningSession::new(opening.id, opening.name);
     while begun.elapsed() < TAKEN_UP_WITHIN {
-        if let Some(session) = awaited.look(ctx, || Ok(None))?
+        if let Some(session) = awaited.refresh(ctx, || Ok(None))?
             && session.live.is_some()
             && has_begun(session, before)
         {

@@ -64,14 +64,14 @@ pub(super) fn agent_pane(ctx: &Ctx, session: &Session) -> Result<AgentPane> {
 }
 
 /// The pane of a session that has no messages yet.
-pub(crate) fn agent_pane_of_unbegun(ctx: &Ctx, name: &SessionName) -> Result<AgentPane> {
-    let process = process_of_unbegun(ctx, name)?;
+pub(crate) fn agent_pane_of_empty(ctx: &Ctx, name: &SessionName) -> Result<AgentPane> {
+    let process = process_of_empty(ctx, name)?;
     let found = recorded_pane(ctx, name, process).or_else(|| pane_around(ctx, process?));
     found.ok_or_else(|| Error::NoPane { session: name.to_string(), runs: process.is_some() })
 }
 
 /// The agent's process in a session that has no messages yet.
-pub(crate) fn process_of_unbegun(ctx: &Ctx, name: &SessionName) -> Result<Option<u32>> {
+pub(crate) fn process_of_empty(ctx: &Ctx, name: &SessionName) -> Result<Option<u32>> {
     let launcher = ctx.registry().launcher(name)?;
     Ok(launcher.filter(Launcher::may_begin).and_then(|launcher| launcher.pid()))
 }

@@ -103,7 +103,7 @@ pub(crate) fn is_headless(ctx: &Ctx, session: &Session) -> bool {
 fn lock_file(ctx: &Ctx, target: &Target) -> PathBuf {
     let name = match target {
         Target::Session(session) => format!("{}-{}", session.view.agent, session.view.id),
-        Target::Unbegun(name) => format!("name-{name}"),
+        Target::EmptySession(name) => format!("name-{name}"),
     };
     ctx.context().paths.cache.join("locks").join(name)
 }
@@ -118,7 +118,7 @@ pub(super) fn lock_for(ctx: &Ctx, target: &Target, timeout: Option<Duration>) ->
     };
     let queue = match target {
         Target::Session(session) => Some(Queue::of(ctx.context(), session)),
-        Target::Unbegun(_) => None,
+        Target::EmptySession(_) => None,
     };
     let begun = Instant::now();
     loop {

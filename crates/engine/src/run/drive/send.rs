@@ -49,7 +49,7 @@ pub enum Target {
     /// A session with a transcript.
     Session(Box<Session>),
     /// A session that runs in a pane and has no messages yet.
-    Unbegun(SessionName),
+    EmptySession(SessionName),
 }
 
 impl From<Session> for Target {
@@ -63,7 +63,7 @@ impl Target {
     pub(super) fn label(&self) -> String {
         match self {
             Target::Session(session) => session.view.label().to_owned(),
-            Target::Unbegun(name) => name.to_string(),
+            Target::EmptySession(name) => name.to_string(),
         }
     }
 }
@@ -116,8 +116,8 @@ pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: 
             };
             (session.view.label().to_owned(), session.view.agent, Some(session), held)
         }
-        Target::Unbegun(name) => {
-            (name.to_string(), drive::agent_of_unbegun(ctx, name)?, None, Some(pane::agent_pane_of_unbegun(ctx, name)?))
+        Target::EmptySession(name) => {
+            (name.to_string(), drive::agent_of_empty(ctx, name)?, None, Some(pane::agent_pane_of_empty(ctx, name)?))
         }
     };
     match (&held, &before) {
@@ -148,7 +148,7 @@ pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: 
 pub(crate) fn check_length(ctx: &Ctx, target: &Target, text: &str) -> Result<()> {
     let agent = match target {
         Target::Session(session) => session.view.agent,
-        Target::Unbegun(name) => drive::agent_of_unbegun(ctx, name)?,
+        Target::EmptySession(name) => drive::agent_of_empty(ctx, name)?,
     };
     let (length, most) = (text.chars().count(), ctx.adapter(agent).input_limit().unwrap_or(usize::MAX));
     if length > most { Err(Error::PromptTooLong { agent, length, most }) } else { Ok(()) }

@@ -40,7 +40,7 @@ impl Kitty {
 }
 
 impl Driver for Kitty {
-    fn around(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
+    fn pane_in_environment(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
         let window = variable("KITTY_WINDOW_ID")?;
         // Without a socket, kitty is reached through the terminal itself.
         Some((variable("KITTY_LISTEN_ON").unwrap_or_default(), window))

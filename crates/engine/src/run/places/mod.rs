@@ -178,7 +178,7 @@ pub(crate) struct NewPane<'a> {
 /// How one terminal is driven, through its own program.
 pub(crate) trait Driver {
     /// The server and the pane that a process runs in, by its environment variables.
-    fn around(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)>;
+    fn pane_in_environment(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)>;
     /// The server to use if tine doesn't run in this terminal.
     fn default_server(&self, caller: &TerminalProgram<'_>) -> Result<String>;
     /// Opens a pane; `near` is the one that tine runs in.
@@ -217,9 +217,9 @@ pub(crate) struct FoundTerminal<'a> {
 /// Finds the terminal of a place. Nothing is opened.
 pub(crate) fn find(context: &Context, spot: Spot) -> Result<FoundTerminal<'_>> {
     let variable = |name: &str| context.variable(name);
-    let around = |terminal: Terminal| Some((terminal, terminal.driver().around(&variable)?));
+    let around = |terminal: Terminal| Some((terminal, terminal.driver().pane_in_environment(&variable)?));
     let (terminal, around) = match spot.terminal {
-        Some(terminal) => (terminal, terminal.driver().around(&variable)),
+        Some(terminal) => (terminal, terminal.driver().pane_in_environment(&variable)),
         None => {
             let found = innermost(context, Terminal::ALL.into_iter().filter_map(around).collect());
             let (terminal, around) = found.ok_or(Error::NoTerminal)?;
@@ -248,7 +248,7 @@ impl FoundTerminal<'_> {
 
 /// The pane of a terminal that this process was started in.
 pub(crate) fn own_pane(context: &Context, terminal: Terminal) -> Option<Pane> {
-    let (server, pane) = terminal.driver().around(&|name| context.variable(name))?;
+    let (server, pane) = terminal.driver().pane_in_environment(&|name| context.variable(name))?;
     Some(Pane { terminal, server, pane })
 }
 
@@ -281,7 +281,7 @@ pub(crate) fn pane_of(context: &Context, pid: u32) -> Option<Pane> {
     };
     let tty = tty_of(context, pid);
     Terminal::ALL.into_iter().find_map(|terminal| {
-        let (server, pane) = terminal.driver().around(&variable)?;
+        let (server, pane) = terminal.driver().pane_in_environment(&variable)?;
         let pane = Pane { terminal, server, pane };
         let info = OpenPane::new(context, &pane).ok()?.info()?;
         let is_it = match (&info.tty, info.pid) {

@@ -24,7 +24,7 @@ impl Tmux {
 }
 
 impl Driver for Tmux {
-    fn around(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
+    fn pane_in_environment(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
         let (tmux, pane) = (variable("TMUX")?, variable("TMUX_PANE")?);
         // The socket, the server's process and the session, separated by commas.
         let socket = tmux.rsplitn(3, ',').nth(2)?.to_owned();

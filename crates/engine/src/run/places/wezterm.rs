@@ -43,7 +43,7 @@ impl Wezterm {
 }
 
 impl Driver for Wezterm {
-    fn around(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
+    fn pane_in_environment(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
         Some((variable("WEZTERM_UNIX_SOCKET")?, variable("WEZTERM_PANE")?))
     }
 

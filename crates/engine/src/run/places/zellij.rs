@@ -60,7 +60,7 @@ fn is_missing(error: &Error) -> bool {
 }
 
 impl Driver for Zellij {
-    fn around(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
+    fn pane_in_environment(&self, variable: &dyn Fn(&str) -> Option<String>) -> Option<(String, String)> {
         Some((variable("ZELLIJ_SESSION_NAME")?, format!("terminal_{}", variable("ZELLIJ_PANE_ID")?)))
     }
 

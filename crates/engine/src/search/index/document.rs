@@ -64,7 +64,7 @@ pub(crate) struct DocumentProgress {
 }
 
 /// Creates documents from one transcript.
-pub(crate) struct Maker<'a> {
+pub(crate) struct DocumentBuilder<'a> {
     pub fields: Fields,
     pub file: u64,
     pub level: Level,
@@ -92,7 +92,7 @@ struct Turn {
     names: Terms,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> DocumentBuilder<'a> {
     pub(crate) fn new(
         fields: Fields,
         file: u64,
@@ -102,7 +102,7 @@ impl<'a> Maker<'a> {
         sink: &'a dyn Fn(TurnDocument) -> bool,
         is_late: &'a dyn Fn() -> bool,
     ) -> Self {
-        Maker { fields, file, level, shared, pending, sink, is_late, turn: Turn::default() }
+        DocumentBuilder { fields, file, level, shared, pending, sink, is_late, turn: Turn::default() }
     }
 
     /// Adds the document of a session's title.

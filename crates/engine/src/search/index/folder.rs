@@ -18,9 +18,9 @@ use tantivy::directory::{
 use tantivy::index::{SegmentComponent, SegmentMeta};
 use tantivy::merge_policy::{LogMergePolicy, MergeCandidate, MergePolicy};
 
-use super::Trouble;
+use super::OpenFailure;
 use crate::private;
-use crate::search::error::IndexTrouble;
+use crate::search::error::IndexProblem;
 
 /// The maximum that is merged at once, in bytes. All of it is mapped into memory meanwhile.
 const MERGED: u64 = 64 << 20;
@@ -36,7 +36,7 @@ pub(crate) struct Folder {
 }
 
 impl Folder {
-    pub(crate) fn open(path: &Path) -> Result<Folder, Trouble> {
+    pub(crate) fn open(path: &Path) -> Result<Folder, OpenFailure> {
         let files = MmapDirectory::open(path).map_err(tantivy::TantivyError::from)?;
         Ok(Folder { files, path: path.to_owned() })
     }
@@ -90,7 +90,7 @@ impl Directory for Folder {
     fn acquire_lock(&self, lock: &Lock) -> Result<DirectoryLock, LockError> {
         match self.files.acquire_lock(lock) {
             Err(LockError::IoError(error))
-                if lock.filepath == META_LOCK.filepath && IndexTrouble::of(&error) == IndexTrouble::ReadOnly =>
+                if lock.filepath == META_LOCK.filepath && IndexProblem::of(&error) == IndexProblem::ReadOnly =>
             {
                 Ok(DirectoryLock::from(Box::new(())))
             }
@@ -137,7 +137,7 @@ pub(crate) fn files_of_segment(meta: &SegmentMeta) -> Vec<PathBuf> {
 }
 
 /// Removes files that no commit names, left by a writer that was killed or ran out of space.
-pub(crate) fn sweep(index: &Index, folder: &Path) {
+pub(crate) fn remove_unnamed_files(index: &Index, folder: &Path) {
     // A reader holds this lock while it reads the list of files and opens them.
     let Ok(_lock) = index.directory().acquire_lock(&META_LOCK) else { return };
     let Ok(metas) = index.load_metas() else { return };

@@ -43,7 +43,7 @@ use self::folder::{Folder, SmallMerges, files_of_segment};
 use self::schema::{Fields, schema, with_tokenizer};
 use self::table::Table;
 use crate::private;
-use crate::search::error::IndexTrouble;
+use crate::search::error::IndexProblem;
 
 /// Changes whenever the indexed text or its form changes; each number has its own folder.
 pub(crate) const FORMAT: u32 = 6;
@@ -76,43 +76,43 @@ pub(crate) struct Words {
 
 /// Why an index can't be opened.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum OpenFailure {
     /// It does not exist.
     Missing,
     /// It cannot be read.
     Damaged(String),
     /// It is intact, but something else prevents access.
-    Hindered(IndexTrouble, String),
+    Hindered(IndexProblem, String),
 }
 
-impl From<TantivyError> for Trouble {
+impl From<TantivyError> for OpenFailure {
     fn from(error: TantivyError) -> Self {
         let trouble = match &error {
-            TantivyError::LockFailure(LockError::LockBusy, _) => IndexTrouble::Busy,
+            TantivyError::LockFailure(LockError::LockBusy, _) => IndexProblem::Busy,
             TantivyError::IoError(source)
             | TantivyError::LockFailure(LockError::IoError(source), _)
             | TantivyError::OpenReadError(OpenReadError::IoError { io_error: source, .. })
             | TantivyError::OpenWriteError(OpenWriteError::IoError { io_error: source, .. }) => {
-                IndexTrouble::of(source)
+                IndexProblem::of(source)
             }
-            _ => IndexTrouble::Other,
+            _ => IndexProblem::Other,
         };
-        Trouble::new(trouble, error.to_string())
+        OpenFailure::new(trouble, error.to_string())
     }
 }
 
-impl From<io::Error> for Trouble {
+impl From<io::Error> for OpenFailure {
     fn from(error: io::Error) -> Self {
-        Trouble::new(IndexTrouble::of(&error), error.to_string())
+        OpenFailure::new(IndexProblem::of(&error), error.to_string())
     }
 }
 
-impl Trouble {
+impl OpenFailure {
     /// tantivy has no error for damage: every otherwise unexplained error counts as one.
-    fn new(trouble: IndexTrouble, why: String) -> Trouble {
+    fn new(trouble: IndexProblem, why: String) -> OpenFailure {
         match trouble {
-            IndexTrouble::Damaged | IndexTrouble::Other => Trouble::Damaged(why),
-            known => Trouble::Hindered(known, why),
+            IndexProblem::Damaged | IndexProblem::Other => OpenFailure::Damaged(why),
+            known => OpenFailure::Hindered(known, why),
         }
     }
 }
@@ -158,21 +158,21 @@ pub(crate) fn other_formats(cache: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
 
 impl Words {
     /// Opens the last commit of the index.
-    pub(crate) fn open(cache: &Path) -> Result<Words, Trouble> {
+    pub(crate) fn open(cache: &Path) -> Result<Words, OpenFailure> {
         let folder = folder_of(cache);
         if !folder.join("meta.json").exists() {
-            return Err(Trouble::Missing);
+            return Err(OpenFailure::Missing);
         }
         let index = with_tokenizer(Index::open(Folder::open(&folder)?)?);
         let (wanted, fields) = schema();
         if index.schema() != wanted {
-            return Err(Trouble::Damaged("its fields are not those of this version".into()));
+            return Err(OpenFailure::Damaged("its fields are not those of this version".into()));
         }
         // Another process may commit meanwhile and remove the old table.
         let mut tries = 0;
         let (name, table) = loop {
             // Nothing has been committed yet.
-            let payload = index.load_metas()?.payload.ok_or(Trouble::Missing)?;
+            let payload = index.load_metas()?.payload.ok_or(OpenFailure::Missing)?;
             match Table::read(&folder, &payload) {
                 Ok(table) => break (payload, table),
                 Err(_) if tries < 20 => {
@@ -208,7 +208,7 @@ impl Words {
     }
 
     /// Opens the segments for a search.
-    pub(crate) fn with_segments(self) -> Result<Words, Trouble> {
+    pub(crate) fn with_segments(self) -> Result<Words, OpenFailure> {
         let reader = Some(self.reader()?);
         Ok(Words { reader, ..self })
     }
@@ -219,14 +219,14 @@ impl Words {
     }
 
     /// Verifies every byte.
-    pub(crate) fn verified(self) -> Result<Words, Trouble> {
+    pub(crate) fn verified(self) -> Result<Words, OpenFailure> {
         validate(&self.index)?;
         self.reader()?;
         Ok(self)
     }
 
     /// Creates an empty index.
-    pub(crate) fn create(cache: &Path) -> Result<Words, Trouble> {
+    pub(crate) fn create(cache: &Path) -> Result<Words, OpenFailure> {
         let folder = folder_of(cache);
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
@@ -253,7 +253,7 @@ impl Words {
 
     /// Opens it for writing. `memory` is shared by all threads.
     pub(crate) fn writer(&self, threads: usize, memory: usize) -> tantivy::Result<IndexWriter<TurnDocument>> {
-        self.sweep();
+        self.remove_unnamed_files();
         let options = IndexWriterOptions::builder()
             .num_worker_threads(threads)
             .memory_budget_per_thread(memory / threads)
@@ -266,12 +266,12 @@ impl Words {
     }
 
     /// Removes files that no commit names. Requires the write lock.
-    pub(crate) fn sweep(&self) {
-        folder::sweep(&self.index, &self.folder);
+    pub(crate) fn remove_unnamed_files(&self) {
+        folder::remove_unnamed_files(&self.index, &self.folder);
     }
 
     /// Commits everything that was added, together with the table.
-    pub(crate) fn commit(&mut self, writer: &mut IndexWriter<TurnDocument>) -> Result<(), Trouble> {
+    pub(crate) fn commit(&mut self, writer: &mut IndexWriter<TurnDocument>) -> Result<(), OpenFailure> {
         let mut prepared = writer.prepare_commit()?;
         let name = format!("table-{}-{:x}", prepared.opstamp(), std::process::id());
         // Once before, so that the commit names a table; again when the files are known.
@@ -283,7 +283,7 @@ impl Words {
     }
 
     /// Records the state of the files, and removes tables that no commit names any longer.
-    pub(crate) fn settle(&mut self, name: &str) -> Result<(), Trouble> {
+    pub(crate) fn settle(&mut self, name: &str) -> Result<(), OpenFailure> {
         for entry in fs::read_dir(&self.folder)?.flatten() {
             let file = entry.file_name();
             if file.to_string_lossy().starts_with("table-") && file.to_string_lossy() != name {
@@ -301,7 +301,7 @@ impl Words {
     }
 
     /// The name of the table in the last commit.
-    pub(crate) fn committed(&self) -> Result<String, Trouble> {
+    pub(crate) fn committed(&self) -> Result<String, OpenFailure> {
         Ok(self.index.load_metas()?.payload.unwrap_or_default())
     }
 
@@ -313,7 +313,7 @@ impl Words {
 }
 
 /// Name, size and time of every file of the index.
-fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, Trouble> {
+fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, OpenFailure> {
     let mut files = Vec::new();
     for name in index.searchable_segment_metas()?.iter().flat_map(files_of_segment) {
         if let Ok(metadata) = fs::metadata(folder.join(&name)) {
@@ -326,13 +326,13 @@ fn files_of(folder: &Path, index: &Index) -> Result<Vec<(String, u64, i64)>, Tro
 }
 
 /// Verifies the checksum of every file.
-fn validate(index: &Index) -> Result<(), Trouble> {
+fn validate(index: &Index) -> Result<(), OpenFailure> {
     match index.validate_checksum()?.iter().next() {
         Some(file) => Err(not_as_written(file)),
         None => Ok(()),
     }
 }
 
-fn not_as_written(file: &Path) -> Trouble {
-    Trouble::Damaged(format!("{} has changed since it was written", file.display()))
+fn not_as_written(file: &Path) -> OpenFailure {
+    OpenFailure::Damaged(format!("{} has changed since it was written", file.display()))
 }

@@ -22,7 +22,7 @@ pub fn is_panic_caught() -> bool {
 
 /// For an uncaught panic: makes the next process that opens the index verify every byte first. Returns whether this
 /// process had one open.
-pub fn distrust_index() -> bool {
+pub fn require_index_check() -> bool {
     OPENED.get().is_some_and(|folder| forget_boot(folder))
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use agents::Adapter;
 use serde::{Deserialize, Serialize};
 
-use crate::search::query::words::Same;
+use crate::search::query::words::IdentityHasher;
 
 /// Subagents are not checked if their session was last written this long before the newest session: a day, in
 /// nanoseconds. No subagent works that long without a report to its session.
@@ -29,7 +29,7 @@ pub(crate) struct Subagent {
 }
 
 /// The subagents of sessions, by [`crate::sessions::catalog::file_key`].
-pub(crate) type Subagents = HashMap<u64, Vec<Subagent>, BuildHasherDefault<Same>>;
+pub(crate) type Subagents = HashMap<u64, Vec<Subagent>, BuildHasherDefault<IdentityHasher>>;
 
 /// What has become of a session's subagents since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use transcript::Agent;
 
 use super::subagents::Subagents;
 use crate::private;
-use crate::search::query::words::Same;
+use crate::search::query::words::IdentityHasher;
 
 /// How much of a transcript is indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Row {
 }
 
 /// Rows by [`crate::sessions::catalog::file_key`].
-pub(crate) type Rows = HashMap<u64, Row, BuildHasherDefault<Same>>;
+pub(crate) type Rows = HashMap<u64, Row, BuildHasherDefault<IdentityHasher>>;
 
 /// All rows, and the state of the index's files.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use agents::{Adapter, Known, Part, TurnStart};
+use agents::{Adapter, Part, PlainScan, TurnStart};
 use tantivy::{IndexWriter, Term};
 
-use super::document::{Maker, TurnDocument};
+use super::document::{DocumentBuilder, TurnDocument};
 use super::schema::place_key;
 use super::subagents::{self, Subagent};
 use super::table::{Level, Row, Table};
-use super::work::{IndexJob, Missing, Work, keys_hash, level_of, seam};
-use super::{Trouble, Words};
-use crate::search::error::IndexTrouble;
+use super::work::{IndexJob, Missing, Work, keys_hash, level_of, prefix_fingerprint};
+use super::{OpenFailure, Words};
+use crate::search::error::IndexProblem;
 use crate::sessions::catalog::{Catalog, Quiet, own_title};
 
 /// If less than this is new, one pass reads everything.
@@ -68,7 +68,7 @@ pub(crate) fn update(
     adapters: &[Box<dyn Adapter>],
     budget: Budget,
     progress: &dyn IndexProgress,
-) -> Result<Updated, Trouble> {
+) -> Result<Updated, OpenFailure> {
     let mut updated = Updated { missing: work.missing(), ..Updated::default() };
     if work.is_empty() {
         return Ok(updated);
@@ -142,7 +142,7 @@ impl Run<'_> {
         level: Level,
         name: &'static str,
         updated: &mut Updated,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), OpenFailure> {
         let total: u64 = jobs.iter().map(|job| self.catalog.entries[job.entry].stamp.size).sum();
         let mut done = 0;
         let mut rest = jobs;
@@ -204,7 +204,7 @@ impl Run<'_> {
             if failed.load(Ordering::Relaxed) {
                 // The commit reports why a thread of tantivy failed.
                 writer.prepare_commit()?;
-                return Err(Trouble::Hindered(IndexTrouble::Other, "nothing more could be written into it".into()));
+                return Err(OpenFailure::Hindered(IndexProblem::Other, "nothing more could be written into it".into()));
             }
             rest = &rest[finished.min(rest.len())..];
             if !rest.is_empty() {
@@ -231,7 +231,7 @@ impl Run<'_> {
         let adapter = self.adapters.iter().find(|adapter| adapter.agent() == summary.agent);
         let unreadable = |kind| (summary.path.clone(), kind);
         let adapter = adapter.ok_or_else(|| unreadable(std::io::ErrorKind::Unsupported))?;
-        let known = Known::of(summary);
+        let known = PlainScan::of(summary);
         // A transcript that has grown is read from its last known turn; a second pass replaces what the first one
         // indexed. A session whose tool text is missing cannot have half of it.
         let from = row
@@ -253,7 +253,7 @@ impl Run<'_> {
             None => {}
         }
         let is_late = || self.is_late() || failed.load(Ordering::Relaxed);
-        let mut maker = Maker::new(fields, job.file, level, job.shared, pending, sink, &is_late);
+        let mut maker = DocumentBuilder::new(fields, job.file, level, job.shared, pending, sink, &is_late);
         if let Some(title) = own_title(&entry.summary) {
             maker.title(title, entry.summary.created.or(entry.summary.updated));
         }
@@ -285,7 +285,7 @@ impl Run<'_> {
             turns: read.turns,
             last: read.last,
             keys: keys_hash(entry.turn_keys(), read.turns),
-            seam: seam(&summary.path, read.last).unwrap_or(0),
+            seam: prefix_fingerprint(&summary.path, read.last).unwrap_or(0),
             title: entry.title_key(),
             shared: job.shared,
             owner: job.owner,

@@ -9,9 +9,9 @@ use diagnostics::OrLog;
 use super::table::{Level, Row, Rows, Table};
 use super::update::{self, Budget, IndexProgress, Updated};
 use super::work::{Missing, Work};
-use super::{Trouble, VectorStatus, Words, WriteLock, embeddings, folder_of, other_formats, panics};
+use super::{OpenFailure, VectorStatus, Words, WriteLock, embeddings, folder_of, other_formats, panics};
 use crate::reported::ReportedError;
-use crate::search::error::{Error, IndexTrouble, Result};
+use crate::search::error::{Error, IndexProblem, Result};
 use crate::sessions::catalog::{Catalog, Progress};
 use crate::sessions::session::Knowledge;
 use crate::{ctx::Ctx, private};
@@ -71,7 +71,7 @@ impl IndexStatus {
 }
 
 /// The index and the catalog at one point in time.
-pub(crate) struct Look {
+pub(crate) struct OpenIndex {
     pub catalog: Catalog,
     pub knowledge: Knowledge,
     pub words: Option<Words>,
@@ -123,12 +123,12 @@ fn update_words(
     if request.rebuild {
         let cache = &ctx.context().paths.cache;
         let Some(_lock) = wait_for_lock(ctx, PATIENCE)? else {
-            return Err(index_error(ctx, IndexTrouble::Busy, "another tine is writing it"));
+            return Err(index_error(ctx, IndexProblem::Busy, "another tine is writing it"));
         };
         std::fs::remove_dir_all(folder_of(cache)).or_log(format_args!("remove {}", folder_of(cache).display()));
     }
     let budget = Budget { tools: true, until: request.time.map(|time| Instant::now() + time) };
-    let look = look(ctx, budget, progress, indexing)?;
+    let look = open_index(ctx, budget, progress, indexing)?;
     Ok(status_of(ctx, look))
 }
 
@@ -140,11 +140,11 @@ fn update_vectors(
     indexing: &dyn IndexProgress,
 ) -> Result<IndexStatus> {
     let until = request.time.map(|time| Instant::now() + time);
-    let mut look = look(ctx, Budget { tools: true, until }, progress, indexing)?;
+    let mut look = open_index(ctx, Budget { tools: true, until }, progress, indexing)?;
     if let Some(words) = &look.words {
         match embeddings::make(ctx, &mut look.catalog, &words.table.rows, until, request.rebuild, indexing) {
             Ok(notices) => look.notices.extend(notices),
-            Err(why) => look.failed = Some(index_error(ctx, IndexTrouble::Other, &why)),
+            Err(why) => look.failed = Some(index_error(ctx, IndexProblem::Other, &why)),
         }
     }
     Ok(status_of(ctx, look))
@@ -160,8 +160,8 @@ pub(crate) fn index_status(ctx: &Ctx, progress: &dyn Progress) -> Result<IndexSt
     // Another process may be replacing files right now.
     let words = match open().or_else(|_| open()) {
         Ok(words) => Some(words),
-        Err(Trouble::Missing) => None,
-        Err(Trouble::Damaged(why)) => {
+        Err(OpenFailure::Missing) => None,
+        Err(OpenFailure::Damaged(why)) => {
             notices.push(format!("the index is damaged and will be rebuilt: {why}"));
             None
         }
@@ -172,10 +172,10 @@ pub(crate) fn index_status(ctx: &Ctx, progress: &dyn Progress) -> Result<IndexSt
     };
     let none = Table::default();
     let missing = Work::find(&mut catalog, words.as_ref().map_or(&none, |words| &words.table)).missing();
-    Ok(status_of(ctx, Look { catalog, knowledge, words, notices, missing, failed }))
+    Ok(status_of(ctx, OpenIndex { catalog, knowledge, words, notices, missing, failed }))
 }
 
-fn status_of(ctx: &Ctx, mut look: Look) -> IndexStatus {
+fn status_of(ctx: &Ctx, mut look: OpenIndex) -> IndexStatus {
     let cache = &ctx.context().paths.cache;
     let none = Rows::default();
     let known = look.words.as_ref().map_or(&none, |words| &words.table.rows);
@@ -200,19 +200,24 @@ fn status_of(ctx: &Ctx, mut look: Look) -> IndexStatus {
 }
 
 /// Lists the sessions and opens the index, which is updated within the budget.
-pub(crate) fn look(ctx: &Ctx, budget: Budget, progress: &dyn Progress, indexing: &dyn IndexProgress) -> Result<Look> {
-    look_and_ask(ctx, budget, progress, indexing, |_| ()).map(|(look, _)| look)
+pub(crate) fn open_index(
+    ctx: &Ctx,
+    budget: Budget,
+    progress: &dyn Progress,
+    indexing: &dyn IndexProgress,
+) -> Result<OpenIndex> {
+    open_index_and_query(ctx, budget, progress, indexing, |_| ()).map(|(look, _)| look)
 }
 
 /// The same, and queries the index while the sessions are listed. There is no answer if the index had to be updated
 /// first.
-pub(crate) fn look_and_ask<T: Send>(
+pub(crate) fn open_index_and_query<T: Send>(
     ctx: &Ctx,
     budget: Budget,
     progress: &dyn Progress,
     indexing: &dyn IndexProgress,
     ask: impl Fn(&Words) -> T + Sync,
-) -> Result<(Look, Option<T>)> {
+) -> Result<(OpenIndex, Option<T>)> {
     let cache = ctx.context().paths.cache.clone();
     let mut notices = Vec::new();
     // A complete update verifies the index; a search has no time for that.
@@ -241,7 +246,7 @@ pub(crate) fn look_and_ask<T: Send>(
     let words = match opened {
         Ok(words) if work.is_empty() => {
             let missing = Missing::default();
-            return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed: None }, answer));
+            return Ok((OpenIndex { catalog, knowledge, words: Some(words), notices, missing, failed: None }, answer));
         }
         other => other,
     };
@@ -254,7 +259,7 @@ pub(crate) fn look_and_ask<T: Send>(
             let Ok(words) = words else { return Err(error) };
             let missing = work.missing();
             let failed = Some(error);
-            return Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, answer));
+            return Ok((OpenIndex { catalog, knowledge, words: Some(words), notices, missing, failed }, answer));
         }
     };
     let Some(lock) = lock else {
@@ -262,7 +267,7 @@ pub(crate) fn look_and_ask<T: Send>(
         let table = words.as_ref().map_or(&none, |words| &words.table);
         let missing = Work::find(&mut catalog, table).missing();
         notices.push("another tine is updating the index".to_owned());
-        return Ok((Look { catalog, knowledge, words, notices, missing, failed: None }, answer));
+        return Ok((OpenIndex { catalog, knowledge, words, notices, missing, failed: None }, answer));
     };
     // The previous owner of the lock may have done the work.
     let (opened, mut found) = match words {
@@ -271,15 +276,15 @@ pub(crate) fn look_and_ask<T: Send>(
     };
     let mut words = match opened {
         Ok(words) => words,
-        Err(trouble @ Trouble::Hindered(..)) => return Err(trouble_as_error(ctx, trouble)),
+        Err(trouble @ OpenFailure::Hindered(..)) => return Err(trouble_as_error(ctx, trouble)),
         Err(trouble) => {
             match trouble {
-                Trouble::Damaged(why) => notices.push(damaged(&why)),
+                OpenFailure::Damaged(why) => notices.push(damaged(&why)),
                 // An index without its first file is as good as missing.
                 _ if has_lost_its_beginning(&cache) => notices.push(damaged("`meta.json` is missing")),
                 _ => {}
             }
-            tidy(&cache, &mut notices);
+            remove_old_indexes(&cache, &mut notices);
             Words::create(&cache).map_err(|trouble| trouble_as_error(ctx, trouble))?
         }
     };
@@ -288,7 +293,7 @@ pub(crate) fn look_and_ask<T: Send>(
         update::update(words, &catalog, &work, ctx.adapters(), budget, indexing)
     };
     let mut updated = bring(&mut words);
-    if let Err(Trouble::Damaged(why)) = &updated
+    if let Err(OpenFailure::Damaged(why)) = &updated
         && Words::open(&cache).and_then(Words::verified).is_err()
     {
         notices.push(damaged(why));
@@ -297,7 +302,7 @@ pub(crate) fn look_and_ask<T: Send>(
     }
     if updated.is_err() {
         // Unfinished files would only take up space.
-        words.sweep();
+        words.remove_unnamed_files();
     }
     drop(lock);
     let mut failed = None;
@@ -317,11 +322,11 @@ pub(crate) fn look_and_ask<T: Send>(
             Work::find(&mut catalog, &words.table).missing()
         }
     };
-    Ok((Look { catalog, knowledge, words: Some(words), notices, missing, failed }, None))
+    Ok((OpenIndex { catalog, knowledge, words: Some(words), notices, missing, failed }, None))
 }
 
 /// Removes indexes of older versions; newer versions keep theirs.
-fn tidy(cache: &Path, notices: &mut Vec<String>) {
+fn remove_old_indexes(cache: &Path, notices: &mut Vec<String>) {
     let (older, newer) = other_formats(cache);
     for folder in older {
         std::fs::remove_dir_all(&folder).or_log(format_args!("remove {}", folder.display()));
@@ -346,18 +351,18 @@ fn write_lock(ctx: &Ctx) -> Result<Option<WriteLock>> {
     let cache = &ctx.context().paths.cache;
     private::create_folder(cache)
         .and_then(|()| WriteLock::take(cache))
-        .map_err(|error| index_error(ctx, IndexTrouble::of(&error), &error.to_string()))
+        .map_err(|error| index_error(ctx, IndexProblem::of(&error), &error.to_string()))
 }
 
-pub(crate) fn trouble_as_error(ctx: &Ctx, trouble: Trouble) -> Error {
+pub(crate) fn trouble_as_error(ctx: &Ctx, trouble: OpenFailure) -> Error {
     match trouble {
-        Trouble::Missing => index_error(ctx, IndexTrouble::Other, "it no longer exists"),
-        Trouble::Damaged(why) => index_error(ctx, IndexTrouble::Damaged, &why),
-        Trouble::Hindered(kind, why) => index_error(ctx, kind, &why),
+        OpenFailure::Missing => index_error(ctx, IndexProblem::Other, "it no longer exists"),
+        OpenFailure::Damaged(why) => index_error(ctx, IndexProblem::Damaged, &why),
+        OpenFailure::Hindered(kind, why) => index_error(ctx, kind, &why),
     }
 }
 
-fn index_error(ctx: &Ctx, trouble: IndexTrouble, message: &str) -> Error {
+fn index_error(ctx: &Ctx, trouble: IndexProblem, message: &str) -> Error {
     let message = transcript::text::one_line(message);
     Error::Index { folder: ctx.context().paths.cache.join("index"), message, trouble }
 }

@@ -44,7 +44,7 @@ pub(crate) struct IndexJob {
 
 /// The session that owns a session's first turns.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sharing {
+struct SharedTurns {
     owner: u64,
     turns: u32,
 }
@@ -82,7 +82,7 @@ impl Work {
         let sharing = sharing(&catalog.entries);
         for (index, entry) in catalog.entries.iter().enumerate().filter(|(_, entry)| entry.is_shown()) {
             let file = entry.file();
-            let Sharing { owner, turns: shared } = sharing.get(&index).copied().unwrap_or_default();
+            let SharedTurns { owner, turns: shared } = sharing.get(&index).copied().unwrap_or_default();
             let row = rows.get(&file);
             let other_share = row.is_some_and(|row| row.owner != owner || row.shared != shared);
             match row {
@@ -161,12 +161,12 @@ pub(crate) fn has_grown(row: &Row, entry: &Entry) -> bool {
         && row.turns >= 1
         && row.turns <= summary.turns
         && keys_hash(entry.turn_keys(), row.turns) == row.keys
-        && seam(&summary.path, row.last) == Some(row.seam)
+        && prefix_fingerprint(&summary.path, row.last) == Some(row.seam)
 }
 
 /// A fingerprint of the bytes before an offset, to detect that the file was only appended to: of all bytes, or of
 /// samples from the first byte to the last.
-pub(crate) fn seam(path: &Path, offset: Option<u64>) -> Option<u64> {
+pub(crate) fn prefix_fingerprint(path: &Path, offset: Option<u64>) -> Option<u64> {
     let Some(offset) = offset else { return Some(0) };
     let mut file = File::open(path).ok()?;
     let mut bytes = Vec::new();
@@ -191,7 +191,7 @@ pub(crate) fn keys_hash(keys: &[u64], turns: u32) -> u64 {
 }
 
 /// The sessions that share their first turns with an older one, with that session and the number of turns.
-fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
+fn sharing(entries: &[Entry]) -> HashMap<usize, SharedTurns> {
     // By agent and first turn; most sessions are alone there.
     let mut families: HashMap<(Agent, u64), Vec<usize>> = HashMap::new();
     for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.is_shown()) {
@@ -220,7 +220,7 @@ fn sharing(entries: &[Entry]) -> HashMap<usize, Sharing> {
             let owner = family[..position].iter().find(|other| common(other) == most);
             if let Some(owner) = owner.filter(|_| most > 0) {
                 let owner = entries[*owner].file();
-                sharing.insert(*child, Sharing { owner, turns: u32::try_from(most).unwrap_or(u32::MAX) });
+                sharing.insert(*child, SharedTurns { owner, turns: u32::try_from(most).unwrap_or(u32::MAX) });
             }
         }
     }
@@ -250,11 +250,11 @@ mod tests {
         let check = |size: usize, at: usize, is_noticed: bool| {
             let mut bytes = vec![b'x'; size];
             std::fs::write(&path, &bytes).unwrap();
-            let before = seam(&path, Some(size as u64)).unwrap();
+            let before = prefix_fingerprint(&path, Some(size as u64)).unwrap();
             bytes[at] = b'y';
             bytes.push(b'z');
             std::fs::write(&path, &bytes).unwrap();
-            assert_eq!(seam(&path, Some(size as u64)).unwrap() != before, is_noticed, "{size} {at}");
+            assert_eq!(prefix_fingerprint(&path, Some(size as u64)).unwrap() != before, is_noticed, "{size} {at}");
         };
         let large = 10 * WHOLE as usize + 7;
         for at in [0, 1, 4096, 700_000, WHOLE as usize - 1] {

@@ -19,7 +19,7 @@ const SMALL: &[&str] = &[
 ];
 
 /// From 0, if the model supports the language of a query, to 1, if it does not.
-pub(crate) fn foreignness(question: &str) -> f32 {
+pub(crate) fn language_mismatch(question: &str) -> f32 {
     if !is_marked(question) {
         return 0.0;
     }
@@ -40,7 +40,7 @@ mod tests {
     fn small_words_and_letters_tell_a_language_from_jargon() {
         assert!(SMALL.is_sorted());
         let check = |question: &str, is_foreign: bool| {
-            assert_eq!(foreignness(question) > 0.5, is_foreign, "{question}: {}", foreignness(question));
+            assert_eq!(language_mismatch(question) > 0.5, is_foreign, "{question}: {}", language_mismatch(question));
         };
         check("why does the login page redirect", false);
         check("pytorch vram exhausted", false);

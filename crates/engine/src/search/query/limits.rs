@@ -43,7 +43,7 @@ impl Limits {
     }
 
     /// Whether any filter is set.
-    pub(crate) fn say_something(&self) -> bool {
+    pub(crate) fn is_any_set(&self) -> bool {
         let Limits { agent, directory, since, until, branch, file, tool } = self;
         agent.is_some()
             || directory.is_some()

@@ -20,7 +20,7 @@ use transcript::text;
 use self::limits::time;
 pub use self::limits::{Limits, Now};
 use self::paths::{is_extension, normal_path};
-use self::pieces::{Piece, Sort, pieces, without_filters};
+use self::pieces::{Piece, PieceKind, pieces, without_filters};
 use self::words::Word;
 use crate::search::error::{Error, Result};
 
@@ -92,19 +92,19 @@ impl Query {
         let pieces = pieces(&line)?;
         query.typed = without_filters(&line, &pieces);
         for piece in pieces {
-            if matches!(piece.sort, Sort::Phrase | Sort::Words) && !piece.without {
+            if matches!(piece.sort, PieceKind::Phrase | PieceKind::Words) && !piece.without {
                 query.said.push_str(&piece.text);
                 query.said.push(' ');
             }
             match piece.sort {
-                Sort::Filter(name) => query.filter(&line, &piece, name, given, now)?,
-                Sort::And => {
+                PieceKind::Filter(name) => query.filter(&line, &piece, name, given, now)?,
+                PieceKind::And => {
                     query.words.iter_mut().for_each(|word| word.required = true);
                     required = true;
                 }
-                Sort::Phrase if piece.without => query.without_phrases.push(piece.text),
-                Sort::Phrase => query.phrases.push(piece.text),
-                Sort::Words => {
+                PieceKind::Phrase if piece.without => query.without_phrases.push(piece.text),
+                PieceKind::Phrase => query.phrases.push(piece.text),
+                PieceKind::Words => {
                     if !piece.without {
                         query.files.extend(file(&piece.text));
                     }
@@ -175,7 +175,7 @@ impl Query {
         {
             return Err(Error::NoSuchTime { since, until });
         }
-        if self.words.is_empty() && self.phrases.is_empty() && !limits.say_something() {
+        if self.words.is_empty() && self.phrases.is_empty() && !limits.is_any_set() {
             return Err(if had_words { Error::OnlyCommonWords(self.text) } else { Error::EmptyQuery });
         }
         if let Some(empty) = self.phrases.iter().find(|phrase| words::words(phrase).is_empty()) {
@@ -315,7 +315,7 @@ mod tests {
     fn what_was_pasted_has_no_signs_in_it() {
         let said = |query: &str| {
             let query = parse(query).unwrap();
-            let is_plain = query.without.is_empty() && query.phrases.is_empty() && !query.limits.say_something();
+            let is_plain = query.without.is_empty() && query.phrases.is_empty() && !query.limits.is_any_set();
             assert!(is_plain, "{query:?}");
             query.words.iter().map(|asked| asked.word.parts.join("_")).collect::<Vec<_>>().join(" ")
         };

@@ -8,7 +8,7 @@ use crate::search::error::Result;
 
 /// A part of a query.
 pub(crate) struct Piece {
-    pub sort: Sort,
+    pub sort: PieceKind,
     pub text: String,
     pub without: bool,
     pub required: bool,
@@ -18,7 +18,7 @@ pub(crate) struct Piece {
 }
 
 /// The kind of a part.
-pub(crate) enum Sort {
+pub(crate) enum PieceKind {
     Words,
     Phrase,
     And,
@@ -61,11 +61,11 @@ pub(crate) fn pieces(line: &str) -> Result<Vec<Piece>> {
         let whole = inner + value + length;
         at += whole;
         let sort = match filter {
-            Some(name) => Sort::Filter(name),
-            None if quoted => Sort::Phrase,
-            None if text == "AND" && !pieces.is_empty() => Sort::And,
+            Some(name) => PieceKind::Filter(name),
+            None if quoted => PieceKind::Phrase,
+            None if text == "AND" && !pieces.is_empty() => PieceKind::And,
             None if text == "OR" && !pieces.is_empty() => continue,
-            None => Sort::Words,
+            None => PieceKind::Words,
         };
         pieces.push(Piece { sort, text: text.to_owned(), without, required, at: start, length: whole });
     }
@@ -75,7 +75,7 @@ pub(crate) fn pieces(line: &str) -> Result<Vec<Piece>> {
 /// The query without filters.
 pub(crate) fn without_filters(line: &str, pieces: &[Piece]) -> String {
     let (mut typed, mut from) = (String::new(), 0);
-    for filter in pieces.iter().filter(|piece| matches!(piece.sort, Sort::Filter(_))) {
+    for filter in pieces.iter().filter(|piece| matches!(piece.sort, PieceKind::Filter(_))) {
         typed.push_str(&line[from..filter.at]);
         from = filter.at + filter.length;
     }

@@ -77,7 +77,7 @@ pub(crate) fn each_term(text: &str, mut found: impl FnMut(&str)) {
 pub(crate) fn with_stem<T>(word: &str, found: impl FnOnce(&str) -> T) -> T {
     thread_local! {
         static STEMMER: Stemmer = Stemmer::new(Algorithm::English);
-        static KNOWN: RefCell<HashMap<u64, String, BuildHasherDefault<Same>>> = RefCell::default();
+        static KNOWN: RefCell<HashMap<u64, String, BuildHasherDefault<IdentityHasher>>> = RefCell::default();
     }
     // Snowball's English stemmer does not handle digits or other scripts.
     if !word.bytes().all(|byte| byte.is_ascii_lowercase()) {
@@ -297,18 +297,18 @@ fn is_mark(c: char) -> bool {
 #[derive(Default)]
 pub(crate) struct Terms {
     pub text: String,
-    seen: Seen,
+    seen: SeenRuns,
     /// Runs that were split already.
-    runs: Seen,
+    runs: SeenRuns,
 }
 
-type Seen = HashSet<u64, BuildHasherDefault<Same>>;
+type SeenRuns = HashSet<u64, BuildHasherDefault<IdentityHasher>>;
 
 /// The values are already hashes.
 #[derive(Debug, Default)]
-pub(crate) struct Same(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl std::hash::Hasher for Same {
+impl std::hash::Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }

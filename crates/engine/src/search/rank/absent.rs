@@ -6,7 +6,7 @@ use tantivy::{Searcher, Term};
 use transcript::text;
 
 use crate::search::index::schema::Fields;
-use crate::search::index::upkeep::Look;
+use crate::search::index::upkeep::OpenIndex;
 use crate::search::query::paths::normal_path;
 use crate::search::query::{Limits, words};
 
@@ -36,7 +36,11 @@ pub(crate) fn missing(fields: Fields, searcher: &Searcher, unknown: &mut Vec<Str
 }
 
 /// Which of the filters keeps everything out, whatever else was asked.
-pub(crate) fn hindrances(look: &Look, limits: &Limits, searcher: Option<&Searcher>) -> tantivy::Result<Vec<String>> {
+pub(crate) fn blocking_filters(
+    look: &OpenIndex,
+    limits: &Limits,
+    searcher: Option<&Searcher>,
+) -> tantivy::Result<Vec<String>> {
     let mut told = Vec::new();
     if let Some(directory) = limits.directory.as_deref().filter(|directory| !directory.is_dir()) {
         told.push(format!("directory {} not found", text::one_line(&directory.to_string_lossy())));

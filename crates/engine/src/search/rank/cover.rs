@@ -12,7 +12,7 @@ use crate::search::index::schema::Fields;
 use crate::search::query::{AskedWord, words};
 
 /// The words of a question, with what each is worth.
-pub(crate) struct Cover {
+pub(crate) struct WordCoverage {
     words: Vec<(Counted, f32)>,
     /// What all of them are worth together.
     pub mass: f32,
@@ -28,11 +28,11 @@ struct Counted {
     is_run: bool,
 }
 
-impl Cover {
-    pub(crate) fn of(fields: Fields, searcher: &Searcher, asked: &[AskedWord]) -> tantivy::Result<Cover> {
+impl WordCoverage {
+    pub(crate) fn of(fields: Fields, searcher: &Searcher, asked: &[AskedWord]) -> tantivy::Result<WordCoverage> {
         let total = searcher.num_docs().max(1) as f32;
         let count = |field: Field, text: &str| searcher.doc_freq(&Term::from_field_text(field, text));
-        let mut cover = Cover { words: Vec::with_capacity(asked.len()), mass: 0.0 };
+        let mut cover = WordCoverage { words: Vec::with_capacity(asked.len()), mass: 0.0 };
         for asked in asked {
             let mut worth = 0.0;
             for part in &asked.word.parts {
@@ -56,7 +56,7 @@ impl Cover {
             documents.sort_unstable();
             let reader = searcher.segment_reader(segment);
             for (word, worth) in &self.words {
-                for ((_, place), said) in documents.iter().zip(word.said(reader, &documents)?) {
+                for ((_, place), said) in documents.iter().zip(word.coverage(reader, &documents)?) {
                     covers[*place] += said * worth / self.mass.max(f32::MIN_POSITIVE);
                 }
             }
@@ -83,7 +83,7 @@ impl Counted {
     }
 
     /// How much of the word these documents of a segment say, from 0 to 1.
-    fn said(&self, reader: &SegmentReader, documents: &[(DocId, usize)]) -> tantivy::Result<Vec<f32>> {
+    fn coverage(&self, reader: &SegmentReader, documents: &[(DocId, usize)]) -> tantivy::Result<Vec<f32>> {
         let mut whole = vec![false; documents.len()];
         for (field, text) in &self.whole {
             mark(reader, *field, text, documents, &mut whole)?;

@@ -9,7 +9,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocAddress, DocSet, Searcher, SegmentOrdinal, TERMINATED, Term};
 
-use super::cover::Cover;
+use super::cover::WordCoverage;
 use super::known::{KnownWord, is_corrected, known_word};
 use super::turns::Turns;
 use crate::search::index::Words;
@@ -109,7 +109,7 @@ impl Hits {
 
 impl Hits {
     /// Rescores the best hits by the share of the query that they contain, in any field.
-    fn look_closer(&mut self, cover: &Cover, searcher: &Searcher) -> tantivy::Result<()> {
+    fn rescore_best(&mut self, cover: &WordCoverage, searcher: &Searcher) -> tantivy::Result<()> {
         if cover.mass <= 0.0 || self.hits.is_empty() {
             self.best_cover = 1.0;
             return Ok(());
@@ -146,11 +146,11 @@ pub(crate) fn find(
         match known {
             KnownWord::Yes => asked.push(word.clone()),
             KnownWord::Like { other, is_proper } if is_corrected(query, word, is_proper && is_any_there) => {
-                found.corrections.push(Correction { asked: said(word), taken: other.clone() });
+                found.corrections.push(Correction { asked: text_of_word(word), taken: other.clone() });
                 let taken = words::words(&other).into_iter().next();
                 asked.extend(taken.map(|taken| AskedWord { word: taken, required: word.required }));
             }
-            KnownWord::Like { .. } | KnownWord::No => found.unknown.push(said(word)),
+            KnownWord::Like { .. } | KnownWord::No => found.unknown.push(text_of_word(word)),
         }
     }
     found.terms =
@@ -164,7 +164,7 @@ pub(crate) fn find(
     // A few words belong together; a sentence is about its meaning.
     let together = asked.len() > 1 && asked.len() <= 3 && found.unknown.is_empty();
     let best = matcher.best_score(&asked)?;
-    let cover = Cover::of(words.fields, searcher, &asked)?;
+    let cover = WordCoverage::of(words.fields, searcher, &asked)?;
     let nowhere = found.unknown.len() as f32 + CORRECTED * found.corrections.len() as f32;
     found.is_identifier = matches!(asked.as_slice(), [only] if only.word.whole.is_some()) && nowhere == 0.0;
     let rarest = (searcher.num_docs().max(1) as f32 * 2.0).ln_1p();
@@ -208,7 +208,7 @@ pub(crate) fn find(
         hit.score = if best > 0.0 { (hit.score / best).clamp(0.0, 1.0) } else { 1.0 };
     }
     found.hits = hits;
-    found.look_closer(&cover, searcher)?;
+    found.rescore_best(&cover, searcher)?;
     Ok(found)
 }
 
@@ -216,7 +216,7 @@ fn sessions_of(hits: &[Hit]) -> usize {
     hits.iter().map(|hit| hit.file).collect::<HashSet<u64>>().len()
 }
 
-pub(crate) fn said(asked: &AskedWord) -> String {
+pub(crate) fn text_of_word(asked: &AskedWord) -> String {
     let word = &asked.word;
     match &word.whole {
         // Without accents, it would look like another word.
@@ -276,7 +276,7 @@ impl Match<'_> {
             let mut clauses = self.wanted(asked, false);
             clauses.push((Occur::Must, self.unwanted(word)));
             if self.searcher.search(&BooleanQuery::new(clauses), &Count)? > 0 {
-                left_out.push(said(word));
+                left_out.push(text_of_word(word));
             }
         }
         Ok(left_out)
@@ -358,7 +358,7 @@ impl Match<'_> {
                 let is_run = is_run(word);
                 let occur = if is_run { Occur::Should } else { Occur::Must };
                 let parts: Vec<Clause> = word.parts.iter().map(|part| (occur, term(field, part))).collect();
-                let needed = if is_run { needed(parts.len(), asked.required) } else { 0 };
+                let needed = if is_run { pairs_needed(parts.len(), asked.required) } else { 0 };
                 way(Box::new(BooleanQuery::with_minimum_required_clauses(parts, needed)), boost);
             }
         }
@@ -421,7 +421,7 @@ pub(crate) fn is_run(word: &words::Word) -> bool {
 
 /// How many of this many pairs must match. A run is treated as a sentence without spaces: one word of a query is
 /// enough, more score higher. A required run needs more than one pair.
-fn needed(pairs: usize, is_required: bool) -> usize {
+fn pairs_needed(pairs: usize, is_required: bool) -> usize {
     match is_required {
         false => 1,
         true if pairs <= 2 => pairs,

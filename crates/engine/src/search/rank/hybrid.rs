@@ -16,12 +16,12 @@ use super::find::{self, Hit, Hits};
 use super::sessions::Sessions;
 use crate::ctx::Ctx;
 use crate::search::index::embeddings::selection::each_chunk;
-use crate::search::index::embeddings::vectors::{VectorStanding, Vectors, chunks_of_turn, document, key, short, turn};
+use crate::search::index::embeddings::vectors::{VectorCoverage, Vectors, chunks_of_turn, document, key, short, turn};
 use crate::search::index::embeddings::{self, create};
 use crate::search::index::schema::NO_OFFSET;
 use crate::search::index::update::IndexProgress;
 use crate::search::index::{Words, branch};
-use crate::search::query::language::foreignness;
+use crate::search::query::language::language_mismatch;
 use crate::search::query::{Engine, Limits, Query};
 use crate::sessions::catalog::Catalog;
 
@@ -86,12 +86,12 @@ pub(crate) struct RankRequest<'a> {
 
 /// How near a turn is, and its nearest chunk.
 #[derive(Debug, Clone, Copy)]
-struct Near {
+struct NearestChunk {
     cosine: f32,
     part: u32,
 }
 
-type Meanings = HashMap<(u64, u32), Near>;
+type NearestChunks = HashMap<(u64, u32), NearestChunk>;
 
 /// Merges the hits by words and by meaning into one order.
 pub(crate) fn rank(
@@ -114,25 +114,32 @@ pub(crate) fn rank(
     }
     let rows = &words.table.rows;
     let is_strict = query.is_strict(limits);
-    let mut standing = vectors.standing(catalog, rows);
+    let mut standing = vectors.coverage(catalog, rows);
     let mut missing = unknown_sessions(&standing, catalog, sessions, found, is_strict);
     let end = Instant::now() + embedding;
     if !missing.is_empty() {
         let until = Some(end - embedding / LEFT);
         let adapters = ctx.adapters();
-        let making = create::Making { cache, words: rows, adapters, embedder: &embedder, until, files: Some(&missing) };
+        let making = create::EmbeddingRequest {
+            cache,
+            words: rows,
+            adapters,
+            embedder: &embedder,
+            until,
+            files: Some(&missing),
+        };
         match create::update(&making, catalog, indexing) {
             Ok(made) => notices.extend(made.into_iter().filter(|_| vectors.damage.is_none())),
             Err(why) => notices.push(why),
         }
         vectors = Vectors::open(cache);
-        standing = vectors.standing(catalog, rows);
+        standing = vectors.coverage(catalog, rows);
         missing = unknown_sessions(&standing, catalog, sessions, found, is_strict);
     }
     // If the gist of a session has been embedded, the session was compared; of one that has grown, its new turns were not.
     let is_compared = |file: &u64| standing.sessions.get(&short(*file)).is_some_and(|(_, until)| *until == u32::MAX);
     grounds.missing = missing.iter().filter(|file| !is_compared(file)).count();
-    let mut meanings = Meanings::new();
+    let mut meanings = NearestChunks::new();
     let bad = near_vectors(&vectors, &standing, &vector, found, sessions, is_strict, &mut meanings);
     if bad > 0 && vectors.damage.is_none() {
         notices.push(embeddings::damaged("a vector has changed since it was written"));
@@ -159,7 +166,7 @@ pub(crate) fn rank(
     if query.engine == Engine::Meaning {
         fuse(&mut hits, &meanings, 0.0, 0.0);
     } else {
-        let share = share_of_words(found, foreignness(&query.said));
+        let share = share_of_words(found, language_mismatch(&query.said));
         fuse(&mut hits, &meanings, share, found.coverage);
     }
     // A turn that shares no word with the query and is not near in meaning is not a match.
@@ -170,7 +177,7 @@ pub(crate) fn rank(
 
 /// Sessions that could match by meaning and lack vectors: first those found by words, best first, then the newest.
 fn unknown_sessions(
-    standing: &VectorStanding,
+    standing: &VectorCoverage,
     catalog: &Catalog,
     sessions: &Sessions,
     found: &mut Hits,
@@ -212,7 +219,7 @@ fn share_of_words(found: &Hits, foreignness: f32) -> f32 {
 
 /// Combines two scores into one. The keyword score counts half absolutely and half relative to the best hit, so that a
 /// message that occurs only in tool output can win; both are multiplied by the share of the query that occurs anywhere.
-fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
+fn fuse(hits: &mut [Hit], meanings: &NearestChunks, share: f32, coverage: f32) {
     let best_words = hits.iter().map(|hit| hit.score).fold(0.0, f32::max);
     let best_cosine = meanings.values().map(|near| near.cosine).fold(0.0, f32::max);
     // If the meaning of a turn is unknown, its keyword score counts as much as keywords count for this query.
@@ -233,12 +240,12 @@ fn fuse(hits: &mut [Hit], meanings: &Meanings, share: f32, coverage: f32) {
 /// Looks up the vectors of the hits by words, and finds other near ones. Returns how many vectors are damaged.
 fn near_vectors(
     vectors: &Vectors,
-    standing: &VectorStanding,
+    standing: &VectorCoverage,
     question: &Vector,
     found: &Hits,
     sessions: &Sessions,
     is_strict: bool,
-    meanings: &mut Meanings,
+    meanings: &mut NearestChunks,
 ) -> usize {
     let Some(file) = &vectors.file else { return 0 };
     let place = |document: u64| {
@@ -256,14 +263,14 @@ fn near_vectors(
     }
     for hit in near.hits {
         if let Some(place) = place(hit.key.document) {
-            take(meanings, place, Near { cosine: hit.score, part: hit.key.part });
+            take(meanings, place, NearestChunk { cosine: hit.score, part: hit.key.part });
         }
     }
     near.damaged
 }
 
 /// A turn is as near as its nearest chunk.
-fn take(meanings: &mut Meanings, place: (u64, u32), near: Near) {
+fn take(meanings: &mut NearestChunks, place: (u64, u32), near: NearestChunk) {
     let best = meanings.entry(place).or_insert(near);
     if near.cosine > best.cosine {
         *best = near;
@@ -300,7 +307,7 @@ fn rerank(
     question: &Vector,
     candidates: &[Hit],
     end: Instant,
-    meanings: &mut Meanings,
+    meanings: &mut NearestChunks,
 ) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut queue: Vec<(u64, u32, u32, String)> = Vec::new();
@@ -308,7 +315,7 @@ fn rerank(
         let texts: Vec<&str> = queue.iter().map(|(.., text)| text.as_str()).collect();
         for (vector, (file, turn, part, _)) in embedder.embed_all(&texts, threads).iter().zip(&*queue) {
             if *vector != Vector::NOTHING {
-                take(meanings, (*file, *turn), Near { cosine: question.cosine(vector), part: *part });
+                take(meanings, (*file, *turn), NearestChunk { cosine: question.cosine(vector), part: *part });
             }
         }
         queue.clear();
@@ -351,7 +358,7 @@ mod tests {
     use super::*;
     use crate::Quiet;
     use crate::search::query::Now;
-    use crate::search::request::Asking;
+    use crate::search::request::SearchRequest;
     use crate::search::show::Answer;
     use crate::test_world::World;
 
@@ -378,7 +385,7 @@ mod tests {
         let limits = Limits::default();
         let query = Query::parse(said, &limits, &now).unwrap();
         let asking =
-            Asking { query: &query, limits: &limits, limit: 10, embedding, progress: &Quiet, indexing: &Quiet };
+            SearchRequest { query: &query, limits: &limits, limit: 10, embedding, progress: &Quiet, indexing: &Quiet };
         world.tine().search(asking).unwrap()
     }
 
@@ -420,8 +427,8 @@ mod tests {
             part: None,
             address: DocAddress::new(0, turn),
         };
-        let near = |turn: u32, cosine: f32| ((1, turn), Near { cosine, part: 0 });
-        let meanings = Meanings::from([near(1, 0.3), near(2, 0.33), near(3, 0.4)]);
+        let near = |turn: u32, cosine: f32| ((1, turn), NearestChunk { cosine, part: 0 });
+        let meanings = NearestChunks::from([near(1, 0.3), near(2, 0.33), near(3, 0.4)]);
         let mut hits = [hit(1, 0.5), hit(2, 0.0), hit(3, 0.0)];
         // A fifth of what was asked is said by somebody.
         fuse(&mut hits, &meanings, 0.2_f32.powf(STEEP), 0.2);
@@ -429,7 +436,7 @@ mod tests {
         // Other words for all of it are nearer still.
         assert!(hits[2].score > hits[0].score, "{hits:?}");
         let mut all = [hit(1, 1.0)];
-        fuse(&mut all, &Meanings::from([near(1, 1.0)]), 0.95, 1.0);
+        fuse(&mut all, &NearestChunks::from([near(1, 1.0)]), 0.95, 1.0);
         assert!((all[0].score - 1.0).abs() < 1e-6, "{all:?}");
     }
 }

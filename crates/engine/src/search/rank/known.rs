@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
 
-use super::find::{is_run, said};
+use super::find::{is_run, text_of_word};
 use super::hybrid;
 use crate::search::index::schema::Fields;
 use crate::search::query::typos::TypoAutomaton;
@@ -21,7 +21,7 @@ const FEW: usize = 3;
 /// Whether a word that occurs nowhere is replaced by a similar one. Short words have many similar ones, and proper
 /// words are not typos; if the query has other words, they probably just occur nowhere.
 pub(crate) fn is_corrected(query: &Query, word: &AskedWord, is_proper: bool) -> bool {
-    query.words.len() == 1 || said(word).chars().count() > SHORT && !is_proper
+    query.words.len() == 1 || text_of_word(word).chars().count() > SHORT && !is_proper
 }
 
 /// Of the words that occur nowhere, those worth reporting. A sentence has filler words, and results without them

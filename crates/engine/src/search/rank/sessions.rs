@@ -9,8 +9,8 @@ use transcript::{SessionName, Summary};
 
 use super::find::{Hit, Hits};
 use crate::registry::Seeded;
-use crate::search::index::upkeep::Look;
-use crate::search::query::words::Same;
+use crate::search::index::upkeep::OpenIndex;
+use crate::search::query::words::IdentityHasher;
 use crate::search::query::{Limits, Query};
 use crate::sessions::catalog::Entry;
 use crate::sessions::project::Project;
@@ -20,11 +20,11 @@ const NAMED: f32 = 0.8;
 
 /// The selected sessions, and which of them share turns.
 pub(crate) struct Sessions {
-    by_file: HashMap<u64, usize, BuildHasherDefault<Same>>,
+    by_file: HashMap<u64, usize, BuildHasherDefault<IdentityHasher>>,
     /// By their positions in the catalog.
     asked: Vec<bool>,
     /// The forks of a session.
-    forks: HashMap<u64, Vec<Fork>, BuildHasherDefault<Same>>,
+    forks: HashMap<u64, Vec<Fork>, BuildHasherDefault<IdentityHasher>>,
     /// Sessions that started with the transcript of another one, by file: that session, and the last turn it handed
     /// over.
     seeds: HashMap<u64, (u64, u32)>,
@@ -47,7 +47,7 @@ struct Fork {
 
 /// Where a fork contains a turn that was found in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct InheritedTurn {
     pub entry: usize,
     /// The number of that turn in the fork.
     pub turn: u32,
@@ -67,7 +67,7 @@ pub(crate) struct Named {
 }
 
 impl Sessions {
-    pub(crate) fn of(look: &Look, limits: &Limits, seeds: &[Seeded]) -> Sessions {
+    pub(crate) fn of(look: &OpenIndex, limits: &Limits, seeds: &[Seeded]) -> Sessions {
         let project = limits.directory.as_deref().map(Project::of);
         let count = look.catalog.entries.len();
         let mut sessions = Sessions {
@@ -113,7 +113,7 @@ impl Sessions {
 
     /// The session that owns the first turns of this one, and the last shared turn. `until` is the last turn of this
     /// one that counts.
-    pub(crate) fn inherited(&self, look: &Look, file: u64, until: u32) -> Option<(u64, u32)> {
+    pub(crate) fn inherited(&self, look: &OpenIndex, file: u64, until: u32) -> Option<(u64, u32)> {
         let rows = look.words.as_ref().map(|words| &words.table.rows)?;
         match rows.get(&file).filter(|row| row.shared > 0) {
             Some(row) => Some((row.owner, until.min(row.shared))),
@@ -127,7 +127,7 @@ impl Sessions {
     }
 
     /// The session in which the first turns of this one were written.
-    pub(crate) fn source(&self, look: &Look, entry: usize) -> Option<usize> {
+    pub(crate) fn source(&self, look: &OpenIndex, entry: usize) -> Option<usize> {
         let (owner, _) = self.inherited(look, look.catalog.entries[entry].file(), u32::MAX)?;
         self.entry(owner)
     }
@@ -145,24 +145,24 @@ impl Sessions {
     }
 
     /// The session that a hit is shown for: the original, or a fork if only the fork is selected.
-    pub(crate) fn shown_for(&self, hit: &Hit) -> Option<Held> {
+    pub(crate) fn shown_for(&self, hit: &Hit) -> Option<InheritedTurn> {
         let own = self.by_file.get(&hit.file).copied()?;
         if self.asked[own] {
-            return Some(Held { entry: own, turn: hit.turn, is_seeded: false });
+            return Some(InheritedTurn { entry: own, turn: hit.turn, is_seeded: false });
         }
         self.forks_with(hit).into_iter().find(|held| self.asked[held.entry])
     }
 
     /// The forks that contain the turn of a hit, and their forks.
-    pub(crate) fn forks_with(&self, hit: &Hit) -> Vec<Held> {
-        let mut found: Vec<Held> = Vec::new();
+    pub(crate) fn forks_with(&self, hit: &Hit) -> Vec<InheritedTurn> {
+        let mut found: Vec<InheritedTurn> = Vec::new();
         let mut files = vec![(hit.file, hit.turn, false)];
         while let Some((file, turn, is_seeded)) = files.pop() {
             for fork in self.forks.get(&file).into_iter().flatten() {
                 if turn > 0 && turn <= fork.turns && !found.iter().any(|held| held.entry == fork.entry) {
                     let is_seeded = is_seeded || fork.is_seeded;
                     let turn = if fork.is_seeded { 1 } else { turn };
-                    found.push(Held { entry: fork.entry, turn, is_seeded });
+                    found.push(InheritedTurn { entry: fork.entry, turn, is_seeded });
                     files.push((fork.file, turn, is_seeded));
                 }
             }
@@ -171,7 +171,7 @@ impl Sessions {
     }
 
     /// Sessions that match by name or id.
-    pub(crate) fn by_name(&self, look: &Look, query: &Query, found: &Hits) -> Named {
+    pub(crate) fn by_name(&self, look: &OpenIndex, query: &Query, found: &Hits) -> Named {
         let is_nowhere = !found.unknown.is_empty() || !found.corrections.is_empty();
         let asked = query.typed.trim();
         let is_plain = query.phrases.is_empty() && query.without.is_empty() && !query.words.is_empty();

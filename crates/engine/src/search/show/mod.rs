@@ -12,7 +12,7 @@ pub(crate) mod snippet;
 pub(crate) mod wanted;
 
 use self::snippet::Snippet;
-use crate::search::index::upkeep::Look;
+use crate::search::index::upkeep::OpenIndex;
 use crate::search::index::work::Missing;
 use crate::search::rank::Grounds;
 use crate::search::rank::find::Correction;
@@ -47,14 +47,14 @@ pub struct Answer {
     pub errors: Vec<EngineError>,
     /// The data behind the answer. Freeing thousands of sessions takes time, so a process that is about to exit should
     /// leak the answer.
-    pub(crate) remains: Option<Remains>,
+    pub(crate) remains: Option<DeferredDrop>,
 }
 
-pub(crate) struct Remains {
-    pub _look: Look,
+pub(crate) struct DeferredDrop {
+    pub _look: OpenIndex,
 }
 
-impl std::fmt::Debug for Remains {
+impl std::fmt::Debug for DeferredDrop {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("..")
     }

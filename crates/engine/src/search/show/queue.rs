@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use crate::search::index::upkeep::Look;
-use crate::search::query::words::Same;
+use crate::search::index::upkeep::OpenIndex;
+use crate::search::query::words::IdentityHasher;
 use crate::search::rank::find::{Hit, Hits};
 use crate::search::rank::sessions::Sessions;
 
@@ -18,7 +18,7 @@ pub(crate) struct ReadingQueue<'a> {
     /// Titles of forks, which come after hits in their sources.
     behind: Vec<Hit>,
     /// The best turn of each transcript. Only titles ask for it.
-    best: Option<HashMap<u64, Hit, BuildHasherDefault<Same>>>,
+    best: Option<HashMap<u64, Hit, BuildHasherDefault<IdentityHasher>>>,
     /// The same of turns up to one, where the best of all is a later one.
     earlier: HashMap<(u64, u32), Option<Hit>>,
 }
@@ -53,7 +53,7 @@ impl<'a> ReadingQueue<'a> {
         let hits = &self.found.hits;
         let is_better = |hit: &Hit, best: &Hit| (hit.score, best.turn) > (best.score, hit.turn);
         let best = self.best.get_or_insert_with(|| {
-            let mut best: HashMap<u64, Hit, BuildHasherDefault<Same>> = HashMap::default();
+            let mut best: HashMap<u64, Hit, BuildHasherDefault<IdentityHasher>> = HashMap::default();
             for hit in hits.iter().filter(|hit| hit.turn > 0) {
                 let known = best.entry(hit.file).or_insert(*hit);
                 if is_better(hit, known) {
@@ -72,7 +72,7 @@ impl<'a> ReadingQueue<'a> {
     }
 
     /// The best of the turns that a transcript shares with those that it is a fork of.
-    pub(crate) fn best_shared(&mut self, look: &Look, sessions: &Sessions, mut file: u64) -> Option<Hit> {
+    pub(crate) fn best_shared(&mut self, look: &OpenIndex, sessions: &Sessions, mut file: u64) -> Option<Hit> {
         let (mut best, mut until): (Option<Hit>, u32) = (None, u32::MAX);
         for _ in 0..GENERATIONS {
             let Some(source) = sessions.inherited(look, file, until) else { break };

@@ -11,7 +11,7 @@ use super::{Answer, Found};
 use crate::ctx::Ctx;
 use crate::search::index::branch;
 use crate::search::index::schema::NO_OFFSET;
-use crate::search::index::upkeep::Look;
+use crate::search::index::upkeep::OpenIndex;
 use crate::search::query::Query;
 use crate::search::rank::find::{Hit, Hits};
 use crate::search::rank::sessions::{Named, Sessions, is_of_a_fork};
@@ -27,7 +27,7 @@ const SHOWN: f32 = 0.005;
 /// Groups hits by session and reads what is shown for each.
 pub(crate) fn results(
     ctx: &Ctx,
-    look: &Look,
+    look: &OpenIndex,
     query: &Query,
     sessions: &Sessions,
     found: &mut Hits,
@@ -100,9 +100,16 @@ pub(crate) fn results(
             if let Some((branch, turn)) = branch::split(hit.turn) {
                 let branches = adapter.branches(&at.summary.path)?;
                 let branch = branches.get(branch).ok_or(std::io::ErrorKind::NotFound)?;
-                return snippet::look(adapter, (&branch.summary, Some(branch.tip)), turn, offset, None, &wanted);
+                return snippet::find_snippet(
+                    adapter,
+                    (&branch.summary, Some(branch.tip)),
+                    turn,
+                    offset,
+                    None,
+                    &wanted,
+                );
             }
-            snippet::look(adapter, (&at.summary, None), hit.turn.min(turns), offset, hit.part, &wanted)
+            snippet::find_snippet(adapter, (&at.summary, None), hit.turn.min(turns), offset, hit.part, &wanted)
         };
         // A title shows that a session is about something, but not where: the result shows the best of its turns.
         let mut shown = Some(hit);
@@ -120,7 +127,7 @@ pub(crate) fn results(
                 _ => {}
             }
         }
-        let of_title = || snippet::look_at_title(at.summary.title().unwrap_or_default(), &wanted);
+        let of_title = || snippet::snippet_of_title(at.summary.title().unwrap_or_default(), &wanted);
         let looked = match (shown, hit.turn) {
             (Some(turn), 1..) => read(&turn),
             (_, 0) if must_look && !of_title().holds => continue,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::io;
 use std::ops::Range;
 
-use agents::{Adapter, Blocks, Known, Part, TurnStart};
+use agents::{Adapter, Blocks, Part, PlainScan, TurnStart};
 use transcript::seed::is_seed;
 use transcript::{BlockKind, Summary, secrets, text};
 
@@ -36,7 +36,7 @@ pub struct Snippet {
 
 /// The result of searching a turn.
 #[derive(Debug, Default)]
-pub(crate) struct Looked {
+pub(crate) struct SnippetMatch {
     pub snippet: Snippet,
     /// How many of the words it shows,
     words: usize,
@@ -48,15 +48,15 @@ pub(crate) struct Looked {
 
 /// Searches a turn. Prose explains a match best and is the smaller part; tool output is searched if prose doesn't show
 /// enough. `part` is the chunk nearest in meaning: it is shown if few of the words occur.
-pub(crate) fn look(
+pub(crate) fn find_snippet(
     adapter: &dyn Adapter,
     (summary, tip): (&Summary, Option<u64>),
     turn: u32,
     offset: u64,
     part: Option<u32>,
     wanted: &Wanted<'_>,
-) -> io::Result<Looked> {
-    let known = Known::of(summary);
+) -> io::Result<SnippetMatch> {
+    let known = PlainScan::of(summary);
     let from = (offset != NO_OFFSET && known.is_some()).then_some(TurnStart { turn, offset });
     let read = |prose_only: bool| {
         let part = Part { from, until: Some(turn), prose_only, tip, ..Part::default() };
@@ -64,23 +64,23 @@ pub(crate) fn look(
     };
     let has_phrases = !wanted.phrases.is_empty() || !wanted.without.is_empty();
     if has_phrases {
-        return Ok(look_through(read(false)?, turn, wanted));
+        return Ok(search_blocks(read(false)?, turn, wanted));
     }
     let best = match from {
-        None => look_through(read(false)?, turn, wanted),
+        None => search_blocks(read(false)?, turn, wanted),
         Some(_) => {
-            let said = look_through(read(true)?, turn, wanted);
+            let said = search_blocks(read(true)?, turn, wanted);
             let is_something = !said.snippet.text.is_empty();
             if is_something && said.words >= wanted.enough() {
                 said
             } else {
-                let all = look_through(read(false)?, turn, wanted);
+                let all = search_blocks(read(false)?, turn, wanted);
                 if is_something && said.worth > all.worth { said } else { all }
             }
         }
     };
     if let Some(part) = part.filter(|_| 2 * best.words <= wanted.asked)
-        && let Some(near) = look_at_part(read(true)?, turn, part, wanted)
+        && let Some(near) = snippet_of_part(read(true)?, turn, part, wanted)
         && (near.words >= best.words || 2 * best.words < wanted.asked)
     {
         return Ok(near);
@@ -89,7 +89,7 @@ pub(crate) fn look(
 }
 
 /// Finds the chunk of a turn with this fingerprint.
-fn look_at_part(mut blocks: Box<dyn Blocks>, turn: u32, part: u32, wanted: &Wanted<'_>) -> Option<Looked> {
+fn snippet_of_part(mut blocks: Box<dyn Blocks>, turn: u32, part: u32, wanted: &Wanted<'_>) -> Option<SnippetMatch> {
     let mut seen = 0;
     while let Some(block) = blocks.next_block().filter(|_| seen < FAR) {
         if block.turn.max(1) < turn {
@@ -105,13 +105,13 @@ fn look_at_part(mut blocks: Box<dyn Blocks>, turn: u32, part: u32, wanted: &Want
         let said = secrets::mask(said).0;
         if let Some(place) = embeddings::place_of(&said, part) {
             let SnippetWindow { words, worth, .. } = wanted.best_window(&said[place.clone()]).unwrap_or_default();
-            return Some(Looked { snippet: mark(cut(&said, place), wanted), words, worth, holds: true });
+            return Some(SnippetMatch { snippet: mark(cut(&said, place), wanted), words, worth, holds: true });
         }
     }
     None
 }
 
-fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> Looked {
+fn search_blocks(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> SnippetMatch {
     let mut missing: Vec<String> = wanted.phrases.iter().map(|phrase| folded(phrase)).collect();
     let excluded: Vec<String> = wanted.without.iter().map(|phrase| folded(phrase)).collect();
     let (mut best, mut best_rank, mut shown, mut first) = (None, 0, (0, 0), None);
@@ -121,7 +121,7 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
         if block.turn.max(1) < turn {
             continue;
         }
-        let (said, is_prose) = said(&block.kind);
+        let (said, is_prose) = text_of(&block.kind);
         if said.is_empty() {
             continue;
         }
@@ -152,7 +152,7 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
             if rank > best_rank {
                 (best_rank, shown) = (rank, (words, worth));
                 // A secret is recognized by its context, so it is redacted before anything is cut.
-                let (near, place) = around(text, place);
+                let (near, place) = excerpt_around(text, place);
                 best = Some(match secrets::mask(near) {
                     (Cow::Borrowed(_), _) => cut(near, place),
                     (Cow::Owned(masked), _) => {
@@ -169,15 +169,15 @@ fn look_through(mut blocks: Box<dyn Blocks>, turn: u32, wanted: &Wanted<'_>) -> 
     }
     let line = best.or_else(|| first.map(|first| cut(&first, 0..0))).unwrap_or_default();
     let (words, worth) = shown;
-    Looked { snippet: mark(line, wanted), words, worth, holds: missing.is_empty() && !excluded_found }
+    SnippetMatch { snippet: mark(line, wanted), words, worth, holds: missing.is_empty() && !excluded_found }
 }
 
 /// Searches a title like a turn.
-pub(crate) fn look_at_title(title: &str, wanted: &Wanted<'_>) -> Looked {
+pub(crate) fn snippet_of_title(title: &str, wanted: &Wanted<'_>) -> SnippetMatch {
     let folded_title = folded(title);
     let has = |phrase: &String| folded_title.contains(&folded(phrase));
     let holds = wanted.phrases.iter().all(has) && !wanted.without.iter().any(has);
-    Looked { snippet: of_text(title, wanted), holds, ..Looked::default() }
+    SnippetMatch { snippet: of_text(title, wanted), holds, ..SnippetMatch::default() }
 }
 
 /// A snippet from a given text, such as a title.
@@ -186,7 +186,7 @@ pub(crate) fn of_text(text: &str, wanted: &Wanted<'_>) -> Snippet {
 }
 
 /// The text of a block, and whether it is prose.
-fn said(kind: &BlockKind) -> (Cow<'_, str>, bool) {
+fn text_of(kind: &BlockKind) -> (Cow<'_, str>, bool) {
     match kind {
         // A seed contains markers between its blocks, and nothing that its source doesn't show better.
         BlockKind::Prompt { text, .. } if is_seed(text) => (Cow::Borrowed(""), true),
@@ -218,7 +218,7 @@ fn masked_call(kind: &BlockKind) -> Option<Cow<'_, str>> {
 
 /// The text around a position, as far as a secret could reach, and the position in it. It is cut between lines if
 /// possible.
-fn around(text: &str, place: Range<usize>) -> (&str, Range<usize>) {
+fn excerpt_around(text: &str, place: Range<usize>) -> (&str, Range<usize>) {
     let start = text.floor_char_boundary(place.start.saturating_sub(KEY));
     let start = match text[start..place.start].find('\n') {
         Some(line) if start > 0 => start + line + 1,
@@ -318,14 +318,14 @@ mod tests {
         let check = |filler: &str| {
             let text = format!("{}{secret} and marmalade\n{}", filler.repeat(20_000), filler.repeat(20_000));
             let place = text.find("marmalade").unwrap();
-            let (near, place) = around(&text, place..place + "marmalade".len());
+            let (near, place) = excerpt_around(&text, place..place + "marmalade".len());
             assert_eq!(&near[place], "marmalade");
             assert!(near.len() < 3 * KEY && secrets::mask(near).0.contains("[secret] and marmalade"), "{}", near.len());
         };
         check("a line of no interest\n");
         check("é ");
         // What is small stays as it is.
-        assert_eq!(around("a\nmarmalade\nb", 2..11), ("a\nmarmalade\nb", 2..11));
+        assert_eq!(excerpt_around("a\nmarmalade\nb", 2..11), ("a\nmarmalade\nb", 2..11));
     }
 
     #[test]

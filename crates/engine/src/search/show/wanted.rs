@@ -174,7 +174,7 @@ impl<'a> Wanted<'a> {
                 return;
             }
             for part in run.parts() {
-                if !self.each_of(part, |word, part| found(word, part, range.clone())) && self.could_be(part) {
+                if !self.each_of(part, |word, part| found(word, part, range.clone())) && self.could_have_stem(part) {
                     words::with_stem(part, |stem| self.each_of(stem, |word, part| found(word, part, range.clone())));
                 }
             }
@@ -213,7 +213,7 @@ impl<'a> Wanted<'a> {
     }
 
     /// A stem begins as its word does.
-    fn could_be(&self, part: &str) -> bool {
+    fn could_have_stem(&self, part: &str) -> bool {
         self.terms.iter().flatten().any(|term| term.as_bytes().first() == part.as_bytes().first())
     }
 }

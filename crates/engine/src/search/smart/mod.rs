@@ -14,7 +14,7 @@ use crate::search::error::{Error, Result};
 use crate::search::index::update::IndexProgress;
 use crate::search::qmd::{self, RECENT};
 use crate::search::query::{Limits, Query};
-use crate::search::request::{self, Asking};
+use crate::search::request::{self, SearchRequest};
 use crate::search::show::Answer;
 use crate::sessions::catalog::Progress;
 use crate::sessions::session::Session;
@@ -109,7 +109,7 @@ fn ask(
         errors = asked.errors;
     }
     let (limit, embedding) = (intent.limit, UNDERSTANDING);
-    let mut answer = request::search(ctx, Asking { query, limits, limit, embedding, progress, indexing })?;
+    let mut answer = request::search(ctx, SearchRequest { query, limits, limit, embedding, progress, indexing })?;
     answer.errors = errors;
     Ok(answer)
 }

@@ -204,14 +204,14 @@ impl Cache {
     }
 
     /// Entries that were known of a file that has changed since.
-    pub(super) fn former(&self, file: u64, stamp: &Stamp) -> Option<Facts> {
+    pub(super) fn previous_entry(&self, file: u64, stamp: &Stamp) -> Option<Facts> {
         let place = *self.by_inode.get(&stamp.inode)? as usize;
         let head = self.heads.get(place)?.as_ref().filter(|head| head.outline.file == file)?;
         self.facts(head)
     }
 
     /// What was not taken: of files that no longer exist, or of homes that are not listed.
-    pub(super) fn untaken(&self) -> impl Iterator<Item = PathBuf> {
+    pub(super) fn remaining_paths(&self) -> impl Iterator<Item = PathBuf> {
         self.heads.iter().flatten().filter_map(|head| Some(self.facts(head)?.path.clone()))
     }
 

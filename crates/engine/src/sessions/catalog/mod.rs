@@ -180,7 +180,7 @@ pub fn refresh(adapters: &[Box<dyn Adapter>], cache_folder: &Path, progress: &dy
         !adapters.iter().any(|adapter| path.starts_with(adapter.home()))
             || unlisted.iter().any(|folder| path.starts_with(folder))
     };
-    let gone = cache.untaken().any(|path| !is_elsewhere(&path));
+    let gone = cache.remaining_paths().any(|path| !is_elsewhere(&path));
     catalog.generation = match catalog.scanned > 0 || gone || cache.generation.is_empty() {
         true => cache.replace(&catalog.entries, is_elsewhere),
         false => cache.generation.clone(),
@@ -204,7 +204,7 @@ fn take_retitled(
 ) -> Vec<(Agent, SessionFile)> {
     let has_new_titles = |entry: &&Entry| {
         let titles = entry.summary.titles_of_others;
-        let former = || cache.former(entry.file(), &entry.stamp);
+        let former = || cache.previous_entry(entry.file(), &entry.stamp);
         titles != 0 && former().is_none_or(|former| former.titles_of_others != titles)
     };
     let folders: HashSet<&Path> =
@@ -269,7 +269,7 @@ mod tests {
     use std::fs::{self, OpenOptions};
     use std::io::Write;
 
-    use agents::Surroundings;
+    use agents::AgentEnvironment;
     use testkit::build::versions::every;
 
     use super::*;
@@ -278,7 +278,7 @@ mod tests {
     fn a_title_that_another_file_brings_later_is_found_in_a_warm_cache() {
         let (home, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let session = every().into_iter().find(|session| session.title == "Hoopoes in hiding").unwrap();
-        let adapters = agents::all(&Surroundings { home: home.path().to_owned(), ..Surroundings::default() });
+        let adapters = agents::all(&AgentEnvironment { home: home.path().to_owned(), ..AgentEnvironment::default() });
         let looked = || {
             let catalog = refresh(&adapters, cache.path(), &Quiet);
             let own = catalog.entries.iter().find(|entry| entry.summary.id.as_str() == session.id).unwrap();

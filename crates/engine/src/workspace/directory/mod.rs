@@ -131,12 +131,12 @@ impl DirectoryCopy {
         if is_in_place {
             remove_tree(&self.path).or_log(format_args!("remove {}", self.path.display()));
         }
-        self.tidy_up();
+        self.restore_parents();
     }
 
     /// Once it is removed, restores the empty directory that was there, or removes the parent directories created for
     /// it.
-    pub(crate) fn tidy_up(&self) {
+    pub(crate) fn restore_parents(&self) {
         if self.was_there && self.digest.is_some() {
             // Existing files are kept.
             fs::create_dir(&self.path).or_log(format_args!("create {}", self.path.display()));

@@ -53,17 +53,17 @@ impl Git {
             let mut paths: BTreeSet<PathBuf> = changes.iter().map(|change| change.path.clone()).collect();
             let stale = self.changes(to)?.into_iter().filter(|change| !own.contains(&change.record));
             paths.extend(stale.map(|change| change.path));
-            paths.extend(self.unwatched(from)?);
+            paths.extend(self.files_with_ignored_changes(from)?);
             let folders = changes.iter().filter(|change| matches!(change.kind, Kind::Submodule | Kind::Repository));
             for change in folders {
                 paths.remove(&change.path);
             }
-            bring_files(from, to, &paths)?;
+            copy_files(from, to, &paths)?;
             for change in changes.iter().filter(|change| change.kind == Kind::Repository) {
-                bring_repository(from, to, &change.path)?;
+                copy_nested_repository(from, to, &change.path)?;
             }
-            self.bring_index(from, to)?;
-            told.extend(self.bring_submodules(from, to, true)?);
+            self.copy_index(from, to)?;
+            told.extend(self.copy_submodules(from, to, true)?);
             let found: BTreeSet<Vec<u8>> = self.changes(to)?.into_iter().map(|change| change.record).collect();
             let found: BTreeSet<&Vec<u8>> = found.difference(&own).collect();
             let wanted = changes.iter().map(|change| &change.record).filter(|record| !own.contains(*record)).collect();
@@ -75,7 +75,7 @@ impl Git {
     }
 
     /// Files that git is configured to ignore changes in. The user has something of their own in them.
-    fn unwatched(&self, tree: &Path) -> Result<Vec<PathBuf>> {
+    fn files_with_ignored_changes(&self, tree: &Path) -> Result<Vec<PathBuf>> {
         let list = self.output(tree, ["ls-files", "-z", "-v"]).map_err(Self::failed(tree))?;
         let marked = list.split(|byte| *byte == 0).filter_map(|line| {
             let (mark, path) = (line.first()?, line.get(2..)?);
@@ -84,7 +84,7 @@ impl Git {
         Ok(marked.collect())
     }
 
-    fn bring_index(&self, from: &Path, to: &Path) -> Result<()> {
+    fn copy_index(&self, from: &Path, to: &Path) -> Result<()> {
         let (source, target) = (self.own_folder(from)?, self.own_folder(to)?);
         let shared = self.run(from, ["rev-parse", "--shared-index-path"]).unwrap_or_default();
         let shared = (!shared.is_empty()).then(|| from.join(shared));
@@ -92,7 +92,7 @@ impl Git {
         for (from, name) in [(shared.clone(), shared_name), (Some(source.join("index")), Some("index".as_ref()))] {
             let (Some(from), Some(name)) = (from, name) else { continue };
             // Its time is copied too: git uses it to recognize files that changed right after they were added.
-            replace(&from, &target.join(name)).map_err(|error| failed_for(&from, error))?;
+            replace(&from, &target.join(name)).map_err(|error| copy_error(&from, error))?;
         }
         // The files are new; git has to check each once. If it finds a difference, it fails, which is fine.
         self.run(to, ["-c", "core.untrackedCache=false", "update-index", "-q", "--refresh"])
@@ -106,7 +106,7 @@ fn has_folder(tree: &Path, change: &StatusEntry) -> bool {
 }
 
 /// Makes each of `paths` in `to` the same as in `from`.
-fn bring_files(from: &Path, to: &Path, paths: &BTreeSet<PathBuf>) -> Result<()> {
+fn copy_files(from: &Path, to: &Path, paths: &BTreeSet<PathBuf>) -> Result<()> {
     // Deletions first: a file may be where a folder belongs.
     for path in paths {
         let target = to.join(path);
@@ -130,13 +130,13 @@ fn bring_files(from: &Path, to: &Path, paths: &BTreeSet<PathBuf>) -> Result<()> 
         match directory::copy_one(&source, &target) {
             // It has disappeared meanwhile, and the next comparison sees it as deleted.
             Err(error) if error.kind() == io::ErrorKind::NotFound && source.symlink_metadata().is_err() => {}
-            copied => copied.map_err(|error| failed_for(&source, error))?,
+            copied => copied.map_err(|error| copy_error(&source, error))?,
         }
     }
     Ok(())
 }
 
-fn bring_repository(from: &Path, to: &Path, path: &Path) -> Result<()> {
+fn copy_nested_repository(from: &Path, to: &Path, path: &Path) -> Result<()> {
     let target = to.join(path);
     if target.symlink_metadata().is_err() {
         make_parent(to, path)?;
@@ -169,6 +169,6 @@ fn replace(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-fn failed_for(path: &Path, source: io::Error) -> Error {
+fn copy_error(path: &Path, source: io::Error) -> Error {
     Error::NotCopied { path: path.to_owned(), source }
 }

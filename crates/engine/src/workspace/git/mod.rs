@@ -18,7 +18,7 @@ use std::process::{Command, Stdio};
 
 use diagnostics::OrLog;
 
-pub(crate) use trees::Standing;
+pub(crate) use trees::WorktreeState;
 pub use worktree::Worktree;
 
 use crate::workspace::{Error, Result};
@@ -100,7 +100,7 @@ impl Git {
     }
 
     /// Why there is no working tree at `directory`.
-    pub(crate) fn why_no_top(&self, directory: &Path) -> Error {
+    pub(crate) fn no_working_tree(&self, directory: &Path) -> Error {
         match self.run(directory, ["rev-parse", "--git-dir"]) {
             Ok(_) => Error::NoWorkingTree(directory.to_owned()),
             Err(said) => match refused_owner(&said) {

@@ -12,7 +12,7 @@ use crate::workspace::directory::stays_inside;
 impl Git {
     /// Makes in `to` the submodules that are there in `from`, with theirs. With `carry`, they are brought to the same
     /// commit and changes as well. Returns what was left out, in words.
-    pub(crate) fn bring_submodules(&self, from: &Path, to: &Path, carry: bool) -> Result<Vec<String>> {
+    pub(crate) fn copy_submodules(&self, from: &Path, to: &Path, carry: bool) -> Result<Vec<String>> {
         let mut told = Vec::new();
         for path in self.submodules(to)? {
             let (source, target) = (from.join(&path), to.join(&path));
@@ -30,7 +30,7 @@ impl Git {
                 self.follow_head(&source, &target)?;
                 told.extend(self.carry(&source, &target)?);
             } else {
-                told.extend(self.bring_submodules(&source, &target, false)?);
+                told.extend(self.copy_submodules(&source, &target, false)?);
             }
         }
         Ok(told)

@@ -18,7 +18,7 @@ pub(super) struct WorkingTree {
 
 /// What is at the path of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum WorktreeState {
     /// The worktree, on its branch.
     Itself,
     /// Nothing.
@@ -66,15 +66,15 @@ impl Git {
     }
 
     /// What is at the path of a finished worktree: it may have been replaced since.
-    pub(crate) fn standing(&self, worktree: &Worktree) -> Standing {
+    pub(crate) fn worktree_state(&self, worktree: &Worktree) -> WorktreeState {
         if worktree.path.symlink_metadata().is_err() {
-            return Standing::Nothing;
+            return WorktreeState::Nothing;
         }
         let trees = self.working_trees(&worktree.repository);
         let there = trees.into_iter().find(|tree| tree.path == worktree.path && !tree.is_gone);
         match there.and_then(|tree| tree.branch) {
-            Some(branch) if branch == worktree.branch => Standing::Itself,
-            other => Standing::Other(other),
+            Some(branch) if branch == worktree.branch => WorktreeState::Itself,
+            other => WorktreeState::Other(other),
         }
     }
 }

@@ -11,7 +11,7 @@ use transcript::State;
 
 use super::look::chosen;
 use crate::failure;
-use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, quoted, seconds};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, ToolEffect, quoted, seconds};
 
 /// What to wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -52,7 +52,7 @@ impl Arguments for SendMessage {
         one, otherwise headless. With wait `any` or `all`, returns the answers. With `none`, returns once the \
         sessions have started; use wait_sessions and read_answer to collect the answers. \
         Example: {\"sessions\": [\"auth-cookie\"], \"message\": \"Now the tests\", \"wait\": \"all\"}";
-    const TOUCH: Touch = Touch::Adds;
+    const TOUCH: ToolEffect = ToolEffect::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         engine::check_message(&self.message).map_err(|error| CallError::argument("message", error.to_string()))?;
@@ -65,7 +65,7 @@ impl Arguments for SendMessage {
         if !(1..=16).contains(&targets.len()) {
             return Err(CallError::argument("sessions", "must have 1 to 16 sessions"));
         }
-        let me = call.me(&all).map(|me| me.key());
+        let me = call.own_session(&all).map(|me| me.key());
         for (at, target) in targets.iter().enumerate() {
             match target {
                 Target::Session(session) if Some(session.key()) == me => {
@@ -76,7 +76,7 @@ impl Arguments for SendMessage {
                     let directory = session.view.cwd.as_deref().unwrap_or(&call.tine.context().cwd);
                     call.policy.check_start(directory, &format!("send messages to {}", session.view.label()))?;
                 }
-                Target::Unbegun(name) => match call.tine.status(target)?.directory() {
+                Target::EmptySession(name) => match call.tine.status(target)?.directory() {
                     Some(directory) => call.policy.check_start(directory, &format!("send messages to {name}"))?,
                     None => call.policy.check_start_somewhere(&format!("send messages to {name}"))?,
                 },
@@ -187,7 +187,7 @@ impl Arguments for WaitSessions {
     const DESCRIPTION: &'static str = "Waits until sessions have finished their current work, and returns their \
         answers. Fails if a session asks the user for permission. After the timeout, `timed_out` is true and the \
         result has the current states. Example: {\"sessions\": [\"try-1\", \"try-2\"], \"wait_for\": \"any\"}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let timeout = seconds("timeout", self.timeout)?;
@@ -227,7 +227,7 @@ impl Arguments for ReadAnswer {
     const TITLE: &'static str = "Read a session's last answer";
     const DESCRIPTION: &'static str =
         "Returns a session's last answer, from its transcript. Example: {\"session\": \"try-1\"}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let session = call.select_whole(&call.sessions()?, "session", &self.session)?;
@@ -253,12 +253,12 @@ impl Arguments for StopSessions {
     const DESCRIPTION: &'static str = "Stops the agents of running sessions. The conversations are kept and can be \
         resumed. \
         Example: {\"sessions\": [\"try-2\"]}";
-    const TOUCH: Touch = Touch::Ends;
+    const TOUCH: ToolEffect = ToolEffect::Ends;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let all = call.sessions()?;
         let sessions = chosen(call, &all, &self.sessions)?;
-        let me = call.me(&all).map(|me| me.key());
+        let me = call.own_session(&all).map(|me| me.key());
         for (at, session) in sessions.iter().enumerate() {
             if Some(session.key()) == me {
                 let field = format!("sessions[{at}]");

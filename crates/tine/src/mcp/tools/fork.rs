@@ -14,7 +14,7 @@ use super::look::AgentWord;
 use super::{READY_WITHIN, usual_place};
 use crate::failure::Failure;
 use crate::mcp::policy::Policy;
-use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, name, quoted};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, ToolEffect, name, quoted};
 
 /// The fork method, as callers name it.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
@@ -83,7 +83,7 @@ impl PlanFork {
         }
         let sessions = call.sessions()?;
         let selection = call.select(&sessions, "session", &self.session)?;
-        let is_me = call.me(&sessions).is_some_and(|me| me.key() == selection.session.key());
+        let is_me = call.own_session(&sessions).is_some_and(|me| me.key() == selection.session.key());
         let mut request = Request::of(selection.session);
         request.turns = selection.turns;
         request.name = name("name", self.name.as_deref())?;
@@ -202,7 +202,7 @@ impl Arguments for PlanFork {
         the context window, model requests, losses and warnings. Pass its `token` to fork_session to create exactly \
         this fork. \
         Example: {\"session\": \"auth-fix@4\", \"name\": \"auth-cookie\", \"use_worktree\": true}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let plan = self.plan(call)?;
@@ -253,7 +253,7 @@ impl Arguments for ForkSession {
         arguments. Returns the same fields as plan_fork, with the new session and the number of the operation for \
         `tine undo`. \
         Example: {\"session\": \"me\", \"name\": \"other-way\", \"prompt\": \"Try it with a queue instead\"}";
-    const TOUCH: Touch = Touch::Adds;
+    const TOUCH: ToolEffect = ToolEffect::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let said_more = [
@@ -325,7 +325,7 @@ impl Arguments for AdoptSession {
     const TITLE: &'static str = "Name a session";
     const DESCRIPTION: &'static str = "Names a session that has no name yet, so that you can refer to it by name. \
         Example: {\"session\": \"me\", \"name\": \"csv-export\"}";
-    const TOUCH: Touch = Touch::Adds;
+    const TOUCH: ToolEffect = ToolEffect::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let sessions = call.sessions()?;

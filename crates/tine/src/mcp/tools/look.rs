@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use engine::{
-    Asking, BriefNode, EMBEDDING, EventCursor, Filter, Limits, Node, Now, OutlineView, Query, Quiet, Session, Target,
-    Trees, TurnsView, query_time,
+    BriefNode, EMBEDDING, EventCursor, Filter, Limits, Node, Now, OutlineView, Query, Quiet, SearchRequest, Session,
+    Target, Trees, TurnsView, query_time,
 };
 use jiff::tz::TimeZone;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use transcript::{Agent, BlockKind, SessionView, text};
 
 use super::fork;
-use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, count, cursor, quoted};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, ToolEffect, count, cursor, quoted};
 
 /// An agent, as callers name it.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -78,7 +78,7 @@ impl Arguments for SearchSessions {
     const DESCRIPTION: &'static str = "Searches past conversations with coding agents by keyword and by meaning: \
         prompts, answers, commands, output and file paths. Each result has the session, the best matching turn and a \
         snippet; use read_session to read more. Example: {\"query\": \"why does the upload time out\", \"limit\": 5}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 50)?;
@@ -92,7 +92,7 @@ impl Arguments for SearchSessions {
             ..Limits::default()
         };
         let query = Query::parse(&self.query, &given, &now).map_err(|error| bad_query("query", error.into()))?;
-        let asking = Asking {
+        let asking = SearchRequest {
             query: &query,
             limits: &given,
             limit: from + limit + 2,
@@ -106,7 +106,7 @@ impl Arguments for SearchSessions {
             call.shared.complete_index();
         }
         if !self.include_self {
-            call.leave_me_out(&mut answer.results);
+            call.remove_own_session(&mut answer.results);
         }
         let next = (answer.results.len() > from + limit).then(|| (from + limit).to_string());
         let page = answer.results.drain(..).skip(from).take(limit).collect();
@@ -155,7 +155,7 @@ impl Arguments for ListSessions {
     const TITLE: &'static str = "List sessions";
     const DESCRIPTION: &'static str = "Lists sessions, newest first: agent, id, name, title, directory, branch, turns, state \
         and parent. Example: {\"all\": true, \"limit\": 10}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 100)?;
@@ -188,7 +188,7 @@ impl Arguments for GetSession {
     const TITLE: &'static str = "Get session details";
     const DESCRIPTION: &'static str = "Returns everything known about a session: model, tokens, state, profile, \
         previous ids, forks, and one line for the prompt of each turn. Example: {\"session\": \"auth-fix\"}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let sessions = call.sessions()?;
@@ -242,7 +242,7 @@ impl Arguments for ReadSession {
     const TITLE: &'static str = "Read a session";
     const DESCRIPTION: &'static str = "Returns the conversation of a session, turn by turn. To continue, pass \
         `next_turn` as `from_turn`. Example: {\"session\": \"auth-fix\", \"around_turn\": 7, \"turns\": 3}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let turns = u32::try_from(count("turns", self.turns, 50)?).unwrap_or(1);
@@ -335,7 +335,7 @@ impl Arguments for SessionTree {
     const TITLE: &'static str = "Lineage of sessions";
     const DESCRIPTION: &'static str = "Shows which session was forked from which, and at which turn, as trees. \
         Example: {\"session\": \"auth-fix\"}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let sessions = call.sessions()?;
@@ -363,7 +363,7 @@ impl Arguments for SessionStatus {
     const TITLE: &'static str = "State of sessions";
     const DESCRIPTION: &'static str = "Shows whether sessions are busy, idle, waiting for the user or stopped. \
         Example: {\"sessions\": [\"try-1\", \"try-2\"]}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let statuses = match self.sessions.is_empty() {
@@ -410,7 +410,7 @@ impl Arguments for SessionEvents {
     const DESCRIPTION: &'static str = "Lists events that the agents' hooks reported, oldest first: session_started, \
         forked, busy, idle, waiting, answered, stopped. Without `after`, returns the most recent ones. Example: \
         {\"after\": 120}";
-    const TOUCH: Touch = Touch::Reads;
+    const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 200)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{fork, look, usual_place};
 use crate::failure::Failure;
-use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, Touch, count};
+use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, ToolEffect, count};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +62,7 @@ impl Arguments for SmartFork {
         with its full context if you ask for it. Call it with the intent alone, then again with `fork_index`; or pass \
         `auto_fork` right away. Use send_message to give the fork its task. The source is not changed. \
         Example: {\"intent\": \"csv export for invoices\", \"limit\": 5}";
-    const TOUCH: Touch = Touch::Adds;
+    const TOUCH: ToolEffect = ToolEffect::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let limit = count("limit", self.limit, 50)?;
@@ -93,7 +93,7 @@ impl Arguments for SmartFork {
         };
         let mut results = std::mem::take(&mut suggestions.answer.results);
         if !self.include_self {
-            call.leave_me_out(&mut results);
+            call.remove_own_session(&mut results);
         }
         results.truncate(limit);
         let mut choices = fork::choices(call, results);

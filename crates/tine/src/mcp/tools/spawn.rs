@@ -14,7 +14,7 @@ use transcript::{Agent, State};
 use super::READY_WITHIN;
 use super::fork::{self, WorktreeWord};
 use super::look::AgentWord;
-use crate::mcp::tool::{Arguments, Call, CallError, Touch, name};
+use crate::mcp::tool::{Arguments, Call, CallError, ToolEffect, name};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -90,7 +90,7 @@ impl Arguments for SpawnWorkers {
         their results. \
         Example: {\"workers\": [{\"name\": \"try-1\", \"resume_session_id\": \"me\", \"fork_session\": true, \
         \"use_worktree\": true, \"prompt\": \"Try it with a queue\"}]}";
-    const TOUCH: Touch = Touch::Adds;
+    const TOUCH: ToolEffect = ToolEffect::Adds;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         if !(1..=8).contains(&self.workers.len()) {
@@ -186,7 +186,7 @@ impl Worker {
             (Some(word), _) => Some(call.select(sessions, &field("resume_session_id"), word)?),
             (None, true) => {
                 let here = directory.as_deref().unwrap_or(&call.tine.context().cwd);
-                let me = call.me(sessions).map(|me| me.key());
+                let me = call.own_session(sessions).map(|me| me.key());
                 let others = sessions.iter().filter(|session| Some(session.key()) != me);
                 let Some(newest) = engine::newest_in(others, here) else {
                     return wrong("continue_session", "no session found in that directory");

@@ -4,7 +4,7 @@
 
 use jiff::tz::TimeZone;
 use ratatui::text::Line;
-use transcript::render::{Growing, Renderer, Style, Terminal, Tools};
+use transcript::render::{Renderer, StreamingText, Style, Terminal, Tools};
 use transcript::{Block, BlockKind};
 
 use diagnostics::OrLog;
@@ -21,7 +21,7 @@ pub(crate) struct Log {
     renderer: Terminal<RenderedText>,
     output: RenderedText,
     /// The answer that is being written.
-    growing: Option<Growing>,
+    growing: Option<StreamingText>,
     /// Its final lines, and their revision.
     settled: (Document, usize, u64),
     /// How much the agent has thought since its last text.
@@ -67,7 +67,7 @@ impl Log {
             self.add(block);
         }
         if let Some(growing) = self.growing.take() {
-            let mut again = Growing::new(&self.style);
+            let mut again = StreamingText::new(&self.style);
             again.push(growing.text());
             self.growing = Some(again);
             self.settled = (Document::default(), 0, 0);
@@ -113,7 +113,7 @@ impl Log {
     /// Adds the next piece of an answer.
     pub(crate) fn grow(&mut self, piece: &str) {
         self.thought = 0;
-        self.growing.get_or_insert_with(|| Growing::new(&self.style)).push(piece);
+        self.growing.get_or_insert_with(|| StreamingText::new(&self.style)).push(piece);
         self.settle();
     }
 

@@ -7,17 +7,19 @@ mod request;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use engine::chat::{Action, ChatEnd, ChatEvent, ContextUse, Offer, Prompt, StreamPart, TurnEnd, TurnOutcome};
+use engine::chat::{
+    Action, ChatCapabilities, ChatEnd, ChatEvent, ContextUse, Prompt, StreamPart, TurnEnd, TurnOutcome,
+};
 use engine::{Session, TabRecord};
 use jiff::tz::TimeZone;
 use transcript::{Agent, BlockKind, NoticeKind, SessionId};
 
 pub(crate) use log::Log;
 pub(crate) use prompt::PromptBox;
-pub(crate) use request::{Asked, Choosing};
+pub(crate) use request::{Choosing, PendingRequest};
 
 use super::document::Document;
-use super::event::Trouble;
+use super::event::ErrorText;
 
 /// A tab with a chat.
 pub(crate) struct ChatTab {
@@ -38,13 +40,13 @@ pub(crate) struct ChatTab {
     pub ticket: u64,
     pub log: Log,
     /// The agent's requests, oldest first.
-    pub requests: VecDeque<Asked>,
+    pub requests: VecDeque<PendingRequest>,
     pub prompt: PromptBox,
     /// Prompts that wait until the agent is idle.
     pub queued: VecDeque<Prompt>,
     /// Prompts that the agent has not started on yet.
     pub sent: Vec<Prompt>,
-    pub offer: Offer,
+    pub offer: ChatCapabilities,
     pub model: Option<String>,
     pub mode: Option<String>,
     pub context: ContextUse,
@@ -63,7 +65,7 @@ pub(crate) struct ChatTab {
     /// Whether the agent's program is being started.
     pub is_opening: bool,
     /// Whether to fork once the agent is idle.
-    pub fork: ForkWish,
+    pub fork: PendingFork,
     /// Whether something happened since the tab was last shown.
     pub has_news: bool,
 }
@@ -80,14 +82,14 @@ pub(crate) enum Driver {
     /// The agent runs elsewhere, for example in a pane. The tab follows the transcript.
     Pane,
     /// The agent could not be started.
-    Failed(Trouble),
+    Failed(ErrorText),
     /// The agent has ended.
     Ended(ChatEnd),
 }
 
 /// Whether a fork of a busy chat is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ForkWish {
+pub(crate) enum PendingFork {
     None,
     /// The user knows that the agent is busy, and may press the key again.
     Offered,
@@ -138,7 +140,7 @@ impl ChatTab {
             prompt: PromptBox::new(),
             queued: VecDeque::new(),
             sent: Vec::new(),
-            offer: Offer::default(),
+            offer: ChatCapabilities::default(),
             model: None,
             mode: None,
             context: ContextUse::default(),
@@ -149,7 +151,7 @@ impl ChatTab {
             note: None,
             hides_acknowledgement: false,
             is_opening: false,
-            fork: ForkWish::None,
+            fork: PendingFork::None,
             has_news: false,
         }
     }
@@ -181,12 +183,12 @@ impl ChatTab {
     }
 
     /// The request that the user can answer.
-    pub(crate) fn request(&self) -> Option<&Asked> {
+    pub(crate) fn request(&self) -> Option<&PendingRequest> {
         self.requests.front()
     }
 
     /// Accepts a prompt. It is sent immediately if the agent is idle, otherwise as soon as it is.
-    pub(crate) fn say(&mut self, prompt: Prompt) -> Vec<Followup> {
+    pub(crate) fn submit(&mut self, prompt: Prompt) -> Vec<Followup> {
         self.top = None;
         self.note = None;
         if self.activity == Activity::Idle && self.sent.is_empty() && self.driver != Driver::Starting {
@@ -218,10 +220,10 @@ impl ChatTab {
     }
 
     /// The agent could not be started. The prompts are kept.
-    pub(crate) fn failed(&mut self, trouble: Trouble) {
+    pub(crate) fn failed(&mut self, trouble: ErrorText) {
         self.is_opening = false;
         self.driver = Driver::Failed(trouble);
-        self.give_back();
+        self.return_prompts();
     }
 
     /// Handles an event of the agent.
@@ -258,7 +260,7 @@ impl ChatTab {
                     return vec![Followup::Refresh];
                 }
             }
-            ChatEvent::Request(request) => self.requests.push_back(Asked::new(request)),
+            ChatEvent::Request(request) => self.requests.push_back(PendingRequest::new(request)),
             ChatEvent::Withdrawn(id) => self.requests.retain(|asked| asked.request.id != id),
             ChatEvent::Context(context) => {
                 // An agent may report the size of the window only now and then.
@@ -331,12 +333,12 @@ impl ChatTab {
         };
         self.hides_acknowledgement = false;
         let mut followups = vec![Followup::Refresh];
-        if std::mem::replace(&mut self.fork, ForkWish::None) == ForkWish::Waiting {
+        if std::mem::replace(&mut self.fork, PendingFork::None) == PendingFork::Waiting {
             followups.push(Followup::Fork);
         }
         if failed {
             // The next one would fail for the same reason.
-            self.give_back();
+            self.return_prompts();
         } else if let Some(prompt) = self.queued.pop_front() {
             followups.extend(self.send(prompt));
         }
@@ -348,11 +350,11 @@ impl ChatTab {
         self.log.end_turn(self.turn);
         self.activity = Activity::Idle;
         self.driver = Driver::Ended(end);
-        self.give_back();
+        self.return_prompts();
     }
 
     /// Returns prompts that were not sent or not processed to the prompt box.
-    fn give_back(&mut self) {
+    fn return_prompts(&mut self) {
         let unsent: Vec<Prompt> = self.sent.drain(..).chain(self.queued.drain(..)).collect();
         self.activity = Activity::Idle;
         if unsent.is_empty() {
@@ -413,9 +415,9 @@ mod tests {
     fn a_message_to_a_busy_agent_waits_and_can_be_taken_back() {
         let mut tab = tab();
         tab.driver = Driver::Stream;
-        assert_eq!(tab.say(prompt("one")), [Followup::Act(Action::Prompt(prompt("one")))]);
-        assert_eq!(tab.say(prompt("two")), []);
-        assert_eq!(tab.say(prompt("three")), []);
+        assert_eq!(tab.submit(prompt("one")), [Followup::Act(Action::Prompt(prompt("one")))]);
+        assert_eq!(tab.submit(prompt("two")), []);
+        assert_eq!(tab.submit(prompt("three")), []);
         assert_eq!(tab.take_back(), Some(prompt("three")));
         assert_eq!(tab.apply(echo("one")), [Followup::Refresh], "the transcript exists now");
         let after = tab.apply(ended(TurnOutcome::Completed, None));
@@ -427,8 +429,8 @@ mod tests {
     fn what_was_not_answered_returns_to_the_prompt_box() {
         let mut tab = tab();
         tab.driver = Driver::Stream;
-        tab.say(prompt("one"));
-        tab.say(prompt("two"));
+        tab.submit(prompt("one"));
+        tab.submit(prompt("two"));
         tab.apply(ChatEvent::Ended(ChatEnd { code: Some(1), printed: "no".into() }));
         assert_eq!((tab.prompt.text().as_str(), tab.queued.len()), ("one\ntwo", 0));
         assert!(matches!(tab.driver, Driver::Ended(_)));

@@ -5,7 +5,7 @@ use transcript::render::to_json_pretty;
 
 /// A request with the user's choices so far.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     pub request: AgentRequest,
     /// The state of the answer.
     pub choosing: Choosing,
@@ -43,13 +43,13 @@ pub(crate) enum Choosing {
     },
 }
 
-impl Asked {
+impl PendingRequest {
     pub(crate) fn new(request: AgentRequest) -> Self {
         let choosing = match &request.ask {
             Ask::Questions(_) => Choosing::questions(),
             _ => Choosing::Key,
         };
-        Asked { request, choosing }
+        PendingRequest { request, choosing }
     }
 
     /// Whether letters are text and not keys.
@@ -120,7 +120,7 @@ impl Asked {
             Choosing::Questions { mut answers, selected, chosen, own } => {
                 let Ask::Questions(questions) = &self.request.ask else { return None };
                 let question = questions.get(answers.len())?;
-                let given = given(question, selected, &chosen, own.as_deref())?;
+                let given = answer_to(question, selected, &chosen, own.as_deref())?;
                 answers.push((question.id.clone(), given));
                 if answers.len() == questions.len() {
                     return Some(self.with(Answer::Answers(answers)));
@@ -192,7 +192,7 @@ impl Choosing {
 }
 
 /// The answer to a question; `None` without one.
-fn given(question: &Question, selected: usize, chosen: &[usize], own: Option<&str>) -> Option<Vec<String>> {
+fn answer_to(question: &Question, selected: usize, chosen: &[usize], own: Option<&str>) -> Option<Vec<String>> {
     let label = |place: &usize| question.choices.get(*place).map(|choice| choice.label.clone());
     if let Some(own) = own.map(str::trim).filter(|own| !own.is_empty()) {
         return Some(chosen.iter().filter_map(label).chain([own.to_owned()]).collect());
@@ -210,8 +210,8 @@ mod tests {
 
     use super::*;
 
-    fn asked(ask: Ask) -> Asked {
-        Asked::new(AgentRequest { id: "r".into(), call: None, by_subagent: false, ask })
+    fn pending_request(ask: Ask) -> PendingRequest {
+        PendingRequest::new(AgentRequest { id: "r".into(), call: None, by_subagent: false, ask })
     }
 
     fn question(id: &str, several: bool) -> Question {
@@ -235,8 +235,11 @@ mod tests {
 
     #[test]
     fn questions_are_answered_one_after_the_other() {
-        let mut asked =
-            asked(Ask::Questions(vec![question("one", false), question("two", true), question("three", false)]));
+        let mut asked = pending_request(Ask::Questions(vec![
+            question("one", false),
+            question("two", true),
+            question("three", false),
+        ]));
         asked.select(1);
         assert_eq!(asked.confirm(), None);
         asked.mark();
@@ -259,7 +262,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_can_only_be_denied() {
-        let mut asked = asked(Ask::Unknown { name: "elicitation".into() });
+        let mut asked = pending_request(Ask::Unknown { name: "elicitation".into() });
         assert_eq!((asked.allow(), asked.always(), asked.confirm()), (None, None, None));
         assert_eq!(answer(Some(asked.deny(None, false))), Answer::Deny { reason: None, interrupt: false });
     }
@@ -274,7 +277,7 @@ mod tests {
             hears_reason: true,
             always: Vec::new(),
         };
-        let mut asked = asked(ask);
+        let mut asked = pending_request(ask);
         asked.edit();
         *asked.text().unwrap() = "{".into();
         assert_eq!(asked.confirm(), None);

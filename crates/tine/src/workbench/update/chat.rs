@@ -7,7 +7,7 @@ use transcript::{Agent, SessionName, State as Activity};
 use super::fork;
 use crate::keymap::Key;
 use crate::keymap::{Action, Context};
-use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, ForkWish, Log};
+use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, Log, PendingFork};
 use crate::workbench::event::Effect;
 use crate::workbench::state::{ChatChoice, Choose, Message, Popup, Screen, State};
 
@@ -340,9 +340,9 @@ fn send(state: &mut State) -> Vec<Effect> {
             if is_unknown { refresh(state, number) } else { start(state, number) }
         }
         (Driver::Starting | Driver::Stream, _) => {
-            let followups = tab.say(prompt);
+            let followups = tab.submit(prompt);
             let number = tab.number;
-            carry_on(state, number, followups)
+            run_followups(state, number, followups)
         }
     }
 }
@@ -362,7 +362,7 @@ fn start(state: &mut State, number: u64) -> Vec<Effect> {
 fn fork_chat(state: &mut State) -> Vec<Effect> {
     let Some(tab) = state.chat() else { return Vec::new() };
     if !tab.is_settled() {
-        return wish_fork(state);
+        return request_fork(state);
     }
     match tab.session.clone() {
         Some(session) => fork::open(state, Request::of(session), None),
@@ -371,22 +371,22 @@ fn fork_chat(state: &mut State) -> Vec<Effect> {
 }
 
 /// The agent is busy. The first press offers to wait, the second one waits, and the third one stops waiting.
-fn wish_fork(state: &mut State) -> Vec<Effect> {
+fn request_fork(state: &mut State) -> Vec<Effect> {
     let Some(tab) = state.chat_mut() else { return Vec::new() };
     tab.fork = match tab.fork {
-        ForkWish::None => ForkWish::Offered,
-        ForkWish::Offered => ForkWish::Waiting,
-        ForkWish::Waiting => ForkWish::None,
+        PendingFork::None => PendingFork::Offered,
+        PendingFork::Offered => PendingFork::Waiting,
+        PendingFork::Waiting => PendingFork::None,
     };
     match tab.fork {
-        ForkWish::Offered => {
+        PendingFork::Offered => {
             super::refuse(state, "the agent is busy", Some("again: fork when it is idle; esc interrupts it"))
         }
-        ForkWish::Waiting => {
+        PendingFork::Waiting => {
             state.message = Some(Message::Done("The fork dialog opens when the agent is idle.".to_owned()));
             Vec::new()
         }
-        ForkWish::None => Vec::new(),
+        PendingFork::None => Vec::new(),
     }
 }
 
@@ -438,24 +438,24 @@ pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>) 
     }
     tab.is_opening = false;
     let followups = tab.started();
-    carry_on(state, number, followups)
+    run_followups(state, number, followups)
 }
 
 /// Something happened in a chat.
-pub(super) fn happened(state: &mut State, number: u64, event: ChatEvent) -> Vec<Effect> {
+pub(super) fn apply_event(state: &mut State, number: u64, event: ChatEvent) -> Vec<Effect> {
     let is_shown = state.screen.is_chat(number);
     let is_over = matches!(event, ChatEvent::Ended(_));
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
     let followups = tab.apply(event);
     tab.has_news &= !is_shown;
-    let mut effects = carry_on(state, number, followups);
+    let mut effects = run_followups(state, number, followups);
     if is_over {
         effects.push(Effect::CloseChat { tab: number });
     }
     effects
 }
 
-fn carry_on(state: &mut State, number: u64, followups: Vec<Followup>) -> Vec<Effect> {
+fn run_followups(state: &mut State, number: u64, followups: Vec<Followup>) -> Vec<Effect> {
     let mut effects = Vec::new();
     for followup in followups {
         match followup {
@@ -563,7 +563,7 @@ fn restart(choosing: &Choosing) -> Choosing {
     }
 }
 
-fn write_own(asked: &mut crate::workbench::chat::Asked) {
+fn write_own(asked: &mut crate::workbench::chat::PendingRequest) {
     if let Choosing::Questions { own, .. } = &mut asked.choosing {
         *own = Some(String::new());
     }

@@ -7,7 +7,7 @@ use transcript::SessionName;
 
 use super::{chat, sessions};
 use crate::keymap::Key;
-use crate::workbench::event::{Effect, Trouble};
+use crate::workbench::event::{Effect, ErrorText};
 use crate::workbench::state::{ForkDialog, Message, Popup, State};
 
 /// Opens the dialog. `edit` is the turn whose prompt the user changes in the fork.
@@ -93,7 +93,7 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
             Ok(name) => dialog.request.name = Some(name),
             Err(_) if dialog.name.is_empty() => dialog.request.name = None,
             Err(error) => {
-                dialog.plan = Some(Err(Trouble { message: error.to_string(), hint: None }));
+                dialog.plan = Some(Err(ErrorText { message: error.to_string(), hint: None }));
                 return Vec::new();
             }
         },
@@ -105,7 +105,7 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
 pub(super) fn planned(
     state: &mut State,
     ticket: u64,
-    plan: Result<Box<Plan>, Trouble>,
+    plan: Result<Box<Plan>, ErrorText>,
     prompt: Option<String>,
 ) -> Vec<Effect> {
     let Some(Popup::Fork(dialog)) = &mut state.popup else { return Vec::new() };

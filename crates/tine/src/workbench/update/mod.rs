@@ -8,9 +8,9 @@ mod sessions;
 mod transcript;
 
 use crate::keymap::{Action, Context};
-pub(super) use popup::offered;
+pub(super) use popup::palette_actions;
 
-use super::event::{Effect, Event, Trouble};
+use super::event::{Effect, ErrorText, Event};
 use super::state::{Message, Popup, Screen, State};
 use crate::keymap::{Key, Keymap};
 
@@ -72,7 +72,7 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             Vec::new()
         }
         Event::Ran { words, success, output } => popup::ran(state, &words, success, &output),
-        Event::Chat { tab, event } => chat::happened(state, tab, event),
+        Event::Chat { tab, event } => chat::apply_event(state, tab, event),
         Event::ChatOpened { tab, name } => chat::opened(state, tab, name),
         Event::ChatFailed { tab, trouble } => {
             if let Some(tab) = state.tab_mut(tab) {
@@ -222,6 +222,6 @@ fn count_lines(lines: usize) -> String {
 
 /// Shows why something isn't possible now.
 fn refuse(state: &mut State, message: impl Into<String>, hint: Option<&str>) -> Vec<Effect> {
-    state.message = Some(Message::Failed(Trouble { message: message.into(), hint: hint.map(str::to_owned) }));
+    state.message = Some(Message::Failed(ErrorText { message: message.into(), hint: hint.map(str::to_owned) }));
     Vec::new()
 }

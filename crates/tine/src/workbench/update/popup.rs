@@ -5,7 +5,7 @@ use transcript::text::{clean, one_line};
 
 use super::{chat, fork};
 use crate::keymap::{ACTIONS, ActionInfo, Context, Key};
-use crate::workbench::event::{Effect, Trouble};
+use crate::workbench::event::{Effect, ErrorText};
 use crate::workbench::state::{Message, Palette, Popup, State};
 
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
@@ -61,7 +61,7 @@ pub(super) fn open_palette(state: &mut State, text: &str) -> Vec<Effect> {
 }
 
 /// The actions that the palette offers here: those of this screen first.
-pub(in crate::workbench) fn offered(context: Context, text: &str) -> Vec<&'static ActionInfo> {
+pub(in crate::workbench) fn palette_actions(context: Context, text: &str) -> Vec<&'static ActionInfo> {
     let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
     let fits = |info: &&ActionInfo| {
         words.iter().all(|word| info.what.contains(word.as_str()) || info.name.contains(word.as_str()))
@@ -94,7 +94,7 @@ fn palette(state: &mut State, key: Key) -> Vec<Effect> {
     let context = state.context();
     let Some(Popup::Palette(palette)) = &mut state.popup else { return Vec::new() };
     let is_command = palette.text.starts_with([':', '@']);
-    let count = if is_command { palette.completions.len() } else { offered(context, &palette.text).len() };
+    let count = if is_command { palette.completions.len() } else { palette_actions(context, &palette.text).len() };
     match key {
         Key::Escape => state.popup = None,
         Key::Down => palette.selected = (palette.selected + 1).min(count.saturating_sub(1)),
@@ -113,7 +113,7 @@ fn palette(state: &mut State, key: Key) -> Vec<Effect> {
             return command(state, &text);
         }
         Key::Enter => {
-            let action = offered(context, &palette.text).get(palette.selected).map(|info| info.action);
+            let action = palette_actions(context, &palette.text).get(palette.selected).map(|info| info.action);
             state.popup = None;
             return action.map(|action| super::perform(state, action)).unwrap_or_default();
         }
@@ -179,7 +179,7 @@ fn rename(state: &mut State, key: Key) -> Vec<Effect> {
                 return vec![effect];
             }
             Err(error) => {
-                state.message = Some(Message::Failed(Trouble { message: error.to_string(), hint: None }));
+                state.message = Some(Message::Failed(ErrorText { message: error.to_string(), hint: None }));
             }
         },
         _ => drop(super::edit(name, key)),
@@ -195,7 +195,7 @@ pub(super) fn ran(state: &mut State, words: &[String], success: bool, output: &s
         let mut parts = lines.iter().filter_map(|line| line.split_once(": "));
         let message = parts.clone().find(|(kind, _)| *kind == "error").map_or(text.as_str(), |(_, message)| message);
         let hint = parts.find(|(kind, _)| *kind == "hint").map(|(_, hint)| hint.to_owned());
-        state.message = Some(Message::Failed(Trouble { message: one_line(message), hint }));
+        state.message = Some(Message::Failed(ErrorText { message: one_line(message), hint }));
     } else if lines.len() <= 1 {
         state.message = Some(Message::Done(one_line(&text)));
     } else {

@@ -7,8 +7,8 @@ use super::{chat, fork, transcript as transcript_view};
 use crate::keymap::Action;
 use crate::keymap::Key;
 use crate::workbench::event::Effect;
-use crate::workbench::page::{Folds, Looks};
-use crate::workbench::reader::Wish;
+use crate::workbench::page::{Folds, PageStyle};
+use crate::workbench::reader::PageRequest;
 use crate::workbench::state::{Popup, Reader, Scope, Screen, SearchState, State};
 
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
@@ -117,11 +117,11 @@ pub(super) fn preview(state: &mut State) -> Vec<Effect> {
         return Vec::new();
     }
     let ticket = state.next_ticket();
-    let looks = Looks { width: state.preview_width(), folds: Folds::default() };
+    let looks = PageStyle { width: state.preview_width(), folds: Folds::default() };
     let boxed = Box::new(session.clone());
     // A preview that follows its session stays where it is until the new page arrives.
     state.preview = Some(Reader::new(session, None, ticket));
-    vec![Effect::ReadPage { ticket, session: boxed, wish: Wish::Last, looks }]
+    vec![Effect::ReadPage { ticket, session: boxed, wish: PageRequest::Last, looks }]
 }
 
 /// All agents in turn, then none in particular.

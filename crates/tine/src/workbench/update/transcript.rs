@@ -5,8 +5,8 @@ use engine::Request;
 use super::{chat, fork};
 use crate::keymap::{Action, Key};
 use crate::workbench::event::Effect;
-use crate::workbench::page::{Looks, Page};
-use crate::workbench::reader::{Goal, Reader, Wish};
+use crate::workbench::page::{Page, PageStyle};
+use crate::workbench::reader::{Goal, PageRequest, Reader};
 use crate::workbench::state::{Screen, State};
 
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
@@ -25,7 +25,7 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
             reader.folds.focus = !reader.folds.focus;
             reader.chosen = reader.turn();
             let extent = reader.extent_at_top();
-            return extent.map(|extent| ask(state, Wish::Again(extent))).unwrap_or_default();
+            return extent.map(|extent| ask(state, PageRequest::Again(extent))).unwrap_or_default();
         }
         Action::Find => (reader.find, reader.found) = (Some((String::new(), true)), None),
         Action::FindNext | Action::FindPrevious if reader.find.is_some() => {
@@ -66,11 +66,11 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         Action::ScrollUp => reader.scroll(-1, height),
         Action::ScrollPageDown => reader.scroll(page, height),
         Action::ScrollPageUp => reader.scroll(-page, height),
-        Action::Begin if !reader.has_first() => return ask(state, Wish::First),
+        Action::Begin if !reader.has_first() => return ask(state, PageRequest::First),
         Action::Begin => reader.scroll(isize::MIN, height),
         Action::End if reader.pages.iter().flatten().last().is_some_and(|page| !page.is_last) => {
             reader.chosen = None;
-            return ask(state, Wish::Last);
+            return ask(state, PageRequest::Last);
         }
         Action::End => reader.scroll(isize::MAX, height),
         Action::NextTurn | Action::PreviousTurn => {
@@ -115,19 +115,19 @@ pub(super) fn open(state: &mut State) -> Vec<Effect> {
     // A session that runs elsewhere is followed.
     let watched = (session.view.state != transcript::State::Stopped).then(|| session.view.path.clone());
     state.screen = Screen::Transcript(Box::new(Reader::new(session, chosen, 0)));
-    let mut effects = ask(state, chosen.map_or(Wish::Last, Wish::Turn));
+    let mut effects = ask(state, chosen.map_or(PageRequest::Last, PageRequest::Turn));
     effects.push(Effect::Watch(watched));
     effects
 }
 
 /// Reads one page in place of those that are loaded.
-fn ask(state: &mut State, wish: Wish) -> Vec<Effect> {
+fn ask(state: &mut State, wish: PageRequest) -> Vec<Effect> {
     let ticket = state.next_ticket();
     let width = state.transcript_width();
     let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
     (reader.ticket, reader.goal) = (ticket, None);
-    reader.asked = crate::workbench::reader::Asked { before: true, after: true };
-    let looks = Looks { width, folds: reader.folds.clone() };
+    reader.asked = crate::workbench::reader::PendingPages { before: true, after: true };
+    let looks = PageStyle { width, folds: reader.folds.clone() };
     vec![Effect::ReadPage { ticket, session: Box::new(reader.session.clone()), wish, looks }]
 }
 
@@ -137,14 +137,14 @@ pub(super) fn read_on(state: &mut State) -> Vec<Effect> {
     let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
     let wishes = reader.wishes(height);
     let effect = |wish| {
-        let looks = Looks { width, folds: reader.folds.clone() };
+        let looks = PageStyle { width, folds: reader.folds.clone() };
         Effect::ReadPage { ticket: reader.ticket, session: Box::new(reader.session.clone()), wish, looks }
     };
     wishes.into_iter().map(effect).collect()
 }
 
 /// A page arrived.
-pub(super) fn arrived(state: &mut State, ticket: u64, wish: Wish, page: Option<Page>) -> Vec<Effect> {
+pub(super) fn arrived(state: &mut State, ticket: u64, wish: PageRequest, page: Option<Page>) -> Vec<Effect> {
     let height = state.body_height();
     let Some(reader) = reader_of(state, ticket) else { return Vec::new() };
     let is_nothing = page.is_none();
@@ -216,8 +216,8 @@ pub(super) fn changed(state: &mut State, path: &std::path::Path) -> Vec<Effect> 
     };
     // Away from the end, it is read when the user gets there.
     let Some(last) = reader.pages.iter_mut().flatten().last().filter(|page| page.is_last) else { return Vec::new() };
-    let wish = Wish::Tail(last.extent);
-    let looks = Looks { width, folds: reader.folds.clone() };
+    let wish = PageRequest::Tail(last.extent);
+    let looks = PageStyle { width, folds: reader.folds.clone() };
     vec![Effect::ReadPage { ticket: reader.ticket, session: Box::new(reader.session.clone()), wish, looks }]
 }
 
@@ -232,7 +232,7 @@ pub(super) fn lay_out_all(state: &mut State) -> Vec<Effect> {
             continue;
         };
         let pages = pages.iter().map(|page| (page.extent, page.blocks.clone())).collect();
-        let looks = Looks { width, folds: reader.folds.clone() };
+        let looks = PageStyle { width, folds: reader.folds.clone() };
         effects.push(Effect::LayOut { ticket: reader.ticket, pages, looks });
     }
     effects

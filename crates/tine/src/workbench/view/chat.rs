@@ -10,7 +10,7 @@ use transcript::text::{clean, clip, one_line, width};
 
 use super::{BOLD, DIM, SELECTED};
 use crate::keymap::{Action, Keymap};
-use crate::workbench::chat::{Activity, Asked, ChatTab, Choosing, Driver};
+use crate::workbench::chat::{Activity, ChatTab, Choosing, Driver, PendingRequest};
 use crate::workbench::state::State;
 
 pub(super) const ACTIONS: &[Action] = &[
@@ -236,7 +236,7 @@ fn draw_request(frame: &mut Frame<'_>, area: Rect, tab: &ChatTab, lines: Vec<Lin
 }
 
 /// The agent's request, with the keys for the answers as the last line.
-fn request_lines(asked: &Asked, keymap: &Keymap, columns: u16) -> Vec<Line<'static>> {
+fn request_lines(asked: &PendingRequest, keymap: &Keymap, columns: u16) -> Vec<Line<'static>> {
     let room = usize::from(columns);
     let text = |text: &str| -> Vec<Line<'static>> {
         clean(text).lines().map(|line| Line::raw(clip(&format!(" {line}"), room))).collect()

@@ -14,7 +14,7 @@ use super::{BOLD, DIM};
 use crate::keymap::{ACTIONS, ActionInfo, Context, Keymap};
 use crate::workbench::graph::short;
 use crate::workbench::state::{ChatChoice, Choose, ForkDialog, Palette, Screen, State};
-use crate::workbench::update::offered;
+use crate::workbench::update::palette_actions;
 
 /// An empty box in the middle of the screen.
 fn open(frame: &mut Frame<'_>, title: String, width: u16, height: u16) -> Rect {
@@ -73,7 +73,7 @@ pub(super) fn palette(frame: &mut Frame<'_>, palette: &Palette, keymap: &Keymap,
             let keys: Vec<String> = keymap.keys(info.action).map(|key| key.to_string()).collect();
             (info.what.to_owned(), keys.join(" "))
         };
-        offered(context, &palette.text).iter().map(row).collect()
+        palette_actions(context, &palette.text).iter().map(row).collect()
     };
     let inner = open(frame, if is_command { " Command " } else { " Actions " }.to_owned(), 70, 16);
     let [line, list] = ratatui::layout::Layout::vertical([

@@ -12,7 +12,7 @@ use transcript::{SessionView, State as Activity};
 use super::{BOLD, DIM, SELECTED, transcript as transcript_view};
 use crate::keymap::Action;
 use crate::workbench::graph::Row;
-use crate::workbench::state::{Scope, Sort, State};
+use crate::workbench::state::{Scope, SortOrder, State};
 
 pub(super) const ACTIONS: &[Action] = &[
     Action::Open,
@@ -40,7 +40,7 @@ pub(super) fn header(state: &State) -> Line<'static> {
         (Some(_), 1) => "1 session".to_owned(),
         (Some(_), count) => format!("{count} sessions"),
     };
-    let sort = if state.sort == Sort::Age { String::new() } else { format!("   {}", state.sort.name()) };
+    let sort = if state.sort == SortOrder::Age { String::new() } else { format!("   {}", state.sort.name()) };
     Line::from(vec![Span::styled(" tine", BOLD), Span::raw(format!("   {scope}   {agent}   {shown}{sort}"))])
 }
 

@@ -7,14 +7,14 @@ use diagnostics::OrLog;
 use engine::chat::ChatEvent;
 use engine::{ChatRequest, Context, OpenChat, Tine};
 
-use super::engine_thread::trouble;
+use super::engine_thread::error_text;
 use crate::workbench::event::{Effect, Event};
 
 /// Holds the chats. Their agents end with this thread.
 pub(super) fn hold_chats(context: Context, effects: &Receiver<Effect>, events: &Sender<Event>) {
     let tine = match Tine::open(context) {
         Ok(tine) => tine,
-        Err(error) => return drop(events.send(Event::Failed(trouble(&error)))),
+        Err(error) => return drop(events.send(Event::Failed(error_text(&error)))),
     };
     let mut chats: HashMap<u64, OpenChat> = HashMap::new();
     while let Ok(effect) = effects.recv() {
@@ -27,7 +27,7 @@ pub(super) fn hold_chats(context: Context, effects: &Receiver<Effect>, events: &
                         chats.insert(tab, chat);
                         Event::ChatOpened { tab, name }
                     }
-                    Err(error) => Event::ChatFailed { tab, trouble: trouble(&error) },
+                    Err(error) => Event::ChatFailed { tab, trouble: error_text(&error) },
                 };
                 if events.send(event).is_err() {
                     break;

@@ -21,7 +21,7 @@ pub(super) fn copy(context: &Context, text: String) -> Event {
         let Some(program) = context.find_program(words[0]) else { continue };
         let mut command = Command::new(program);
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let took = command.spawn().and_then(|child| feed(child, &text)).or_log("copy a text");
+        let took = command.spawn().and_then(|child| write_text(child, &text)).or_log("copy a text");
         if took == Some(true) {
             let program = if words[0] == "tmux" { "tmux's buffer" } else { words[0] };
             return Event::Copied { lines, program: program.to_owned() };
@@ -58,7 +58,7 @@ fn programs(is_set: impl Fn(&str) -> bool) -> Vec<Vec<&'static str>> {
 }
 
 /// Writes the text and waits for the program to succeed.
-fn feed(mut child: Child, text: &str) -> std::io::Result<bool> {
+fn write_text(mut child: Child, text: &str) -> std::io::Result<bool> {
     if let Some(mut input) = child.stdin.take() {
         input.write_all(text.as_bytes())?;
     }
@@ -99,7 +99,7 @@ mod tests {
         let run = |script: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::null());
-            feed(command.spawn().expect("a shell"), "text").unwrap_or(false)
+            write_text(command.spawn().expect("a shell"), "text").unwrap_or(false)
         };
         assert!(run("cat > /dev/null"));
         assert!(!run("cat > /dev/null; exit 1"));

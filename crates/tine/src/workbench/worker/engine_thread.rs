@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use diagnostics::OrLog;
 use engine::{
-    Asking, EMBEDDING, Engine, Limits, Now, Plan, Project, Query, Quiet, SeedText, Session, TabRecord, Target, Tine,
+    EMBEDDING, Engine, Limits, Now, Plan, Project, Query, Quiet, SearchRequest, SeedText, Session, TabRecord, Target,
+    Tine,
 };
 use jiff::tz::TimeZone;
 use transcript::{BlockKind, State};
@@ -19,7 +20,7 @@ use transcript::{BlockKind, State};
 use super::clipboard;
 use super::picture::read_picture;
 use super::reading::LARGE;
-use crate::workbench::event::{Effect, Event, Hit, Trouble};
+use crate::workbench::event::{Effect, ErrorText, Event, Hit};
 use crate::workbench::highlight;
 
 /// How many hits a search shows.
@@ -40,8 +41,8 @@ pub(crate) struct EngineThread {
     known: RefCell<HashMap<String, Session>>,
 }
 
-pub(super) fn trouble(error: &engine::Error) -> Trouble {
-    Trouble { message: error.to_string(), hint: error.hint() }
+pub(super) fn error_text(error: &engine::Error) -> ErrorText {
+    ErrorText { message: error.to_string(), hint: error.hint() }
 }
 
 impl EngineThread {
@@ -54,7 +55,7 @@ impl EngineThread {
     pub(crate) fn carry_out(&self, effect: Effect) -> Event {
         let (events, _) = mpsc::channel();
         let run = if matches!(effect, Effect::Search { .. }) { EngineThread::search } else { EngineThread::at_desk };
-        run(self, effect, &events).unwrap_or_else(|error| Event::Failed(trouble(&error)))
+        run(self, effect, &events).unwrap_or_else(|error| Event::Failed(error_text(&error)))
     }
 
     pub(super) fn at_desk(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
@@ -81,7 +82,7 @@ impl EngineThread {
             }
             Effect::Plan { ticket, mut request } => {
                 self.settle(&mut request.source);
-                let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| trouble(&error));
+                let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| error_text(&error));
                 let turn = request.turns.unwrap_or(request.source.view.turns);
                 let is_small = request.source.size < LARGE;
                 let prompt = if is_small { self.prompt_of(&request.source, turn)? } else { None };
@@ -114,7 +115,7 @@ impl EngineThread {
             }
             Effect::ReadPicture { tab, path } => Ok(match read_picture(&path) {
                 Ok(image) => Event::Picture { tab, image },
-                Err(message) => Event::Failed(Trouble { message, hint: None }),
+                Err(message) => Event::Failed(ErrorText { message, hint: None }),
             }),
             Effect::Run(words) => Ok(self.run(words)),
             Effect::Rename(session, name) => {
@@ -219,7 +220,7 @@ impl EngineThread {
                 let output_text = if out.trim().is_empty() { err } else { out };
                 Event::Ran { words, success: output.status.success(), output: output_text }
             }
-            Err(error) => Event::Failed(Trouble { message: format!("cannot run tine: {error}"), hint: None }),
+            Err(error) => Event::Failed(ErrorText { message: format!("cannot run tine: {error}"), hint: None }),
         }
     }
 
@@ -231,7 +232,7 @@ impl EngineThread {
         let mut query = Query::parse(&query, &limits, &now)?;
         let mut ask = |engine| {
             query.engine = engine;
-            let asking = Asking {
+            let asking = SearchRequest {
                 query: &query,
                 limits: &limits,
                 limit: HITS,

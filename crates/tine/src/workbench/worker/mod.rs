@@ -17,12 +17,12 @@ use jiff::tz::TimeZone;
 
 use self::chats::hold_chats;
 pub(crate) use self::engine_thread::EngineThread;
-use self::engine_thread::trouble;
+use self::engine_thread::error_text;
 pub(crate) use self::picture::base64;
 use self::watch::keep_watch;
-use super::event::{Effect, Event, Trouble};
-use super::reader::Wish;
-use crate::environment::Surface;
+use super::event::{Effect, ErrorText, Event};
+use super::reader::PageRequest;
+use crate::environment::Streams;
 
 /// The threads that take effects.
 pub(crate) struct Workers {
@@ -35,7 +35,7 @@ pub(crate) struct Workers {
 }
 
 /// Starts the threads.
-pub(crate) fn start(context: &Context, surface: &Surface, events: &Sender<Event>) -> Workers {
+pub(crate) fn start(context: &Context, surface: &Streams, events: &Sender<Event>) -> Workers {
     let begin = |run: fn(&EngineThread, Effect, &Sender<Event>) -> Result<Event, engine::Error>| {
         let (sender, effects) = mpsc::channel();
         let (context, events, zone) = (context.clone(), events.clone(), surface.zone.clone());
@@ -92,15 +92,15 @@ fn work(
 ) {
     let tine = match Tine::open(context) {
         Ok(tine) => tine,
-        Err(error) => return drop(events.send(Event::Failed(trouble(&error)))),
+        Err(error) => return drop(events.send(Event::Failed(error_text(&error)))),
     };
     let worker = EngineThread::new(tine, color, zone);
     while let Ok(first) = effects.recv() {
         let waiting: Vec<Effect> = std::iter::once(first).chain(effects.try_iter()).collect();
         for effect in without_outdated(waiting) {
-            let event = run(&worker, effect, events).unwrap_or_else(|error| Event::Failed(trouble(&error)));
+            let event = run(&worker, effect, events).unwrap_or_else(|error| Event::Failed(error_text(&error)));
             let warnings = worker.tine.take_warnings().into_iter();
-            let warnings = warnings.map(|message| Event::Failed(Trouble { message, hint: None }));
+            let warnings = warnings.map(|message| Event::Failed(ErrorText { message, hint: None }));
             for event in std::iter::once(event).chain(warnings) {
                 if events.send(event).is_err() {
                     return;
@@ -115,7 +115,7 @@ fn without_outdated(effects: Vec<Effect>) -> Vec<Effect> {
     let kind = |effect: &Effect| match effect {
         Effect::LoadSessions => Some(0),
         // Pages next to loaded ones are all needed.
-        Effect::ReadPage { wish: Wish::Before(_) | Wish::After(_), .. } => None,
+        Effect::ReadPage { wish: PageRequest::Before(_) | PageRequest::After(_), .. } => None,
         Effect::ReadPage { .. } => Some(1),
         Effect::LayOut { .. } => Some(4),
         Effect::Search { .. } => Some(2),

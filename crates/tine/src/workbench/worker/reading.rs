@@ -10,8 +10,8 @@ use transcript::{Block, BlockKind, NoticeKind};
 use super::engine_thread::EngineThread;
 use crate::workbench::document::{Document, RenderedText};
 use crate::workbench::highlight::highlight;
-use crate::workbench::page::{Looks, Page, PageLayout, lay_out};
-use crate::workbench::reader::Wish;
+use crate::workbench::page::{Page, PageLayout, PageStyle, lay_out};
+use crate::workbench::reader::PageRequest;
 
 /// Of sessions that are larger, only the last turns are laid out at first.
 pub(super) const LARGE: u64 = 16 << 20;
@@ -28,32 +28,32 @@ impl EngineThread {
         Style { color: self.color, width: width.into(), zone: self.zone.clone(), highlight: Some(highlight) }
     }
 
-    /// Reads a page of a transcript. `None` if there is no such page.
+    /// Reads a page of a transcript. `None` if it does not exist.
     pub(super) fn read_page(
         &self,
         session: &Session,
-        wish: Wish,
-        looks: &Looks,
+        wish: PageRequest,
+        looks: &PageStyle,
     ) -> Result<Option<Page>, engine::Error> {
         // A transcript that is read from its beginning is counted again.
         let refreshed = match wish {
-            Wish::Tail(Extent::Turns { .. }) => self.tine.refresh(session).or_log("look at a followed session"),
+            PageRequest::Tail(Extent::Turns { .. }) => self.tine.refresh(session).or_log("look at a followed session"),
             _ => None,
         };
         let pages = self.tine.pages(refreshed.as_ref().unwrap_or(session));
         let found = match wish {
-            Wish::Last => Some(pages.last()),
-            Wish::First => Some(pages.first()),
-            Wish::Turn(turn) => Some(pages.with_turn(turn)),
-            Wish::Again(extent) => Some(extent),
-            Wish::Tail(extent) => Some(pages.grown(&extent)),
-            Wish::Before(extent) => pages.before(&extent),
-            Wish::After(extent) => pages.after(&extent),
+            PageRequest::Last => Some(pages.last()),
+            PageRequest::First => Some(pages.first()),
+            PageRequest::Turn(turn) => Some(pages.with_turn(turn)),
+            PageRequest::Again(extent) => Some(extent),
+            PageRequest::Tail(extent) => Some(pages.grown(&extent)),
+            PageRequest::Before(extent) => pages.before(&extent),
+            PageRequest::After(extent) => pages.after(&extent),
         };
         found.map(|extent| self.page(&pages, extent, looks)).transpose()
     }
 
-    fn page(&self, pages: &Pages<'_>, extent: Extent, looks: &Looks) -> Result<Page, engine::Error> {
+    fn page(&self, pages: &Pages<'_>, extent: Extent, looks: &PageStyle) -> Result<Page, engine::Error> {
         let mut read = pages.read(&extent)?;
         let mut blocks = Vec::new();
         let mut weight = 0;
@@ -87,7 +87,7 @@ impl EngineThread {
     pub(super) fn lay_out_again(
         &self,
         pages: &[(Extent, Arc<Vec<Block>>)],
-        looks: &Looks,
+        looks: &PageStyle,
     ) -> Vec<(Extent, PageLayout)> {
         let again = |(extent, blocks): &(Extent, Arc<Vec<Block>>)| {
             (*extent, lay_out(extent, blocks, &looks.folds, self.style(looks.width)))

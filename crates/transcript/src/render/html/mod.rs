@@ -112,7 +112,7 @@ impl<W: Write> Html<W> {
 
     fn call(&mut self, id: &str, name: &str, input: &serde_json::Value) -> io::Result<()> {
         let mut line = format!("<b>{}</b>", escaped(&words::tool(Some(name))));
-        let telling = call::telling_argument(input);
+        let telling = call::main_argument(input);
         if !telling.is_empty() {
             line = format!("{line} <code>{}</code>", escaped(&telling));
         }

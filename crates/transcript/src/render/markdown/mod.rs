@@ -113,7 +113,7 @@ impl<W: Write> Markdown<W> {
 
     fn call(&mut self, depth: usize, name: &str, input: &serde_json::Value) -> io::Result<()> {
         let mut line = format!("**{}**", escaped(&words::tool(Some(name))));
-        let telling = call::telling_argument(input);
+        let telling = call::main_argument(input);
         if !telling.is_empty() {
             line = format!("{line} {}", code_span(&telling));
         }

@@ -1,6 +1,6 @@
 //! Code in the colours of the terminal's theme.
 
-use super::paint::{Line, Look, Span};
+use super::paint::{Line, Span, TextStyle};
 use crate::text::clean;
 
 /// What a piece of code is.
@@ -24,13 +24,13 @@ pub type Highlighter = fn(language: &str, code: &str) -> Option<Vec<Vec<(CodePar
 
 impl CodePart {
     /// Each is readable on light and on dark backgrounds in the usual themes, so there is neither yellow nor blue.
-    fn look(self) -> Look {
+    fn style(self) -> TextStyle {
         match self {
-            CodePart::Plain => Look::PLAIN,
-            CodePart::Comment => Look::DIM.and(Look::ITALIC),
-            CodePart::Text => Look::GREEN,
-            CodePart::Keyword => Look::MAGENTA,
-            CodePart::Value => Look::CYAN,
+            CodePart::Plain => TextStyle::PLAIN,
+            CodePart::Comment => TextStyle::DIM.and(TextStyle::ITALIC),
+            CodePart::Text => TextStyle::GREEN,
+            CodePart::Keyword => TextStyle::MAGENTA,
+            CodePart::Value => TextStyle::CYAN,
         }
     }
 }
@@ -39,7 +39,7 @@ impl CodePart {
 pub(super) fn code_lines(language: &str, code: &str, highlight: Option<Highlighter>) -> Vec<Line> {
     let code = clean(code);
     let code = code.strip_suffix('\n').unwrap_or(&code);
-    let plain = || code.split('\n').map(|line| vec![Span::new(format!("    {line}"), Look::CYAN)]).collect();
+    let plain = || code.split('\n').map(|line| vec![Span::new(format!("    {line}"), TextStyle::CYAN)]).collect();
     let Some(lines) = highlight.and_then(|highlight| highlight(language, code)) else { return plain() };
     let text = |line: &[(CodePart, String)]| line.iter().map(|(_, text)| text.as_str()).collect::<String>();
     if lines.len() != code.split('\n').count()
@@ -48,7 +48,7 @@ pub(super) fn code_lines(language: &str, code: &str, highlight: Option<Highlight
         return plain();
     }
     let colored = |line: Vec<(CodePart, String)>| {
-        let spans = line.into_iter().map(|(part, text)| Span::new(text, part.look()));
+        let spans = line.into_iter().map(|(part, text)| Span::new(text, part.style()));
         std::iter::once(Span::plain("    ")).chain(spans).collect()
     };
     lines.into_iter().map(colored).collect()
@@ -73,7 +73,7 @@ mod tests {
         fn wrong(_: &str, _: &str) -> Option<Vec<Vec<(CodePart, String)>>> {
             Some(vec![Vec::new(), Vec::new(), vec![(CodePart::Value, "\u{1b}[2J".to_owned())]])
         }
-        assert_eq!(part("x").0.look(), Look::MAGENTA);
+        assert_eq!(part("x").0.style(), TextStyle::MAGENTA);
         assert_eq!(text(Some(ok)), expected);
         assert_eq!(text(Some(wrong)), expected);
     }

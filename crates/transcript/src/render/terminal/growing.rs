@@ -14,7 +14,7 @@ const LONG_CODE: usize = 2 << 10;
 
 /// An answer that is still being written.
 #[derive(Debug)]
-pub struct Growing {
+pub struct StreamingText {
     columns: usize,
     color: bool,
     /// All of the text, as it arrived.
@@ -32,10 +32,10 @@ pub struct Growing {
     revision: u64,
 }
 
-impl Growing {
+impl StreamingText {
     /// Nothing has arrived yet.
     pub fn new(style: &Style) -> Self {
-        Growing {
+        StreamingText {
             columns: style.width.clamp(LEAST_COLUMNS, PROSE_COLUMNS),
             color: style.color,
             raw: String::new(),
@@ -160,7 +160,7 @@ mod tests {
         Style { color: true, width: 30, zone: TimeZone::UTC, highlight: None }
     }
 
-    fn lines(growing: &Growing) -> Vec<String> {
+    fn lines(growing: &StreamingText) -> Vec<String> {
         let (settled, _) = growing.settled();
         settled.iter().cloned().chain(growing.unsettled()).collect()
     }
@@ -174,7 +174,7 @@ mod tests {
 
     /// The lines are those of the whole text after every piece, not only after the last one.
     fn check(pieces: &[&str]) -> Result<(), TestCaseError> {
-        let mut growing = Growing::new(&style());
+        let mut growing = StreamingText::new(&style());
         let mut text = String::new();
         for piece in pieces {
             growing.push(piece);
@@ -203,7 +203,7 @@ mod tests {
     fn code_settles_line_by_line() {
         let code = (0..400).map(|line| format!("let x{line} = {line};\n")).collect::<String>();
         let text = format!("Here:\n\n```rust\n{code}```\n\nDone.");
-        let mut growing = Growing::new(&style());
+        let mut growing = StreamingText::new(&style());
         for (at, _) in text.char_indices().step_by(5) {
             growing.push(&text[at..(at + 5).min(text.len())]);
             assert!(growing.rest.len() < LONG_CODE + 100, "{}", growing.rest.len());
@@ -230,7 +230,7 @@ mod tests {
             size in 20usize..200,
         ) {
             let text = format!("# A\n\n~~~ py\n{}\n~~~\nafter *it*\n", lines.join("\n"));
-            let mut growing = Growing::new(&style());
+            let mut growing = StreamingText::new(&style());
             let mut rest = text.as_str();
             while !rest.is_empty() {
                 let (piece, after) = rest.split_at(rest.len().min(size));

@@ -16,8 +16,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 pub use self::code::{CodePart, Highlighter};
-pub use self::growing::Growing;
-use self::paint::{Line, Look, Span, painted};
+pub use self::growing::StreamingText;
+use self::paint::{Line, Span, TextStyle, painted};
 use self::prose::Layout;
 use self::wrap::{at_columns, at_words};
 use super::diff::{self, ChangedLine, FileChange};
@@ -124,13 +124,13 @@ impl<W: Write> Terminal<W> {
                     }
                     (false, Some(outcome)) if *error => {
                         let line = format!("    ✗ {tool} {outcome}: {}", words::first_line(text));
-                        self.step(depth, line.trim_end().trim_end_matches(':'), Look::RED)
+                        self.step(depth, line.trim_end().trim_end_matches(':'), TextStyle::RED)
                     }
                     (false, _) => Ok(()),
                 }
             }
             BlockKind::Media { media_type, bytes, .. } => {
-                self.step(depth, &format!("  · {}", words::media(media_type, *bytes)), Look::DIM)
+                self.step(depth, &format!("  · {}", words::media(media_type, *bytes)), TextStyle::DIM)
             }
             BlockKind::Compaction { summary } => {
                 let rule = self.rule(depth, "history compacted");
@@ -141,7 +141,7 @@ impl<W: Write> Terminal<W> {
             BlockKind::Subagent { id, role, description } => {
                 let label = words::subagent(id, role.as_deref(), description.as_deref());
                 let mark = self.mark(open);
-                self.step(depth, &format!("  {mark} subagent  {label}"), Look::DIM)
+                self.step(depth, &format!("  {mark} subagent  {label}"), TextStyle::DIM)
             }
         }
     }
@@ -176,7 +176,7 @@ impl<W: Write> Terminal<W> {
     fn line(&mut self, depth: usize, mut line: Line) -> io::Result<()> {
         let levels = self.levels(depth);
         if levels > 0 {
-            line.insert(0, Span::new(NESTED.repeat(levels), Look::DIM));
+            line.insert(0, Span::new(NESTED.repeat(levels), TextStyle::DIM));
         }
         writeln!(self.writer, "{}", painted(&line, self.style.color))
     }
@@ -204,7 +204,7 @@ impl<W: Write> Terminal<W> {
         let room = self.prose_room(depth);
         let label = clip(&format!("── {label} "), room);
         let rest = "─".repeat(room - width(&label));
-        vec![Span::new(format!("{label}{rest}"), Look::DIM)]
+        vec![Span::new(format!("{label}{rest}"), TextStyle::DIM)]
     }
 
     fn time(&self, at: Timestamp) -> String {
@@ -227,12 +227,12 @@ impl<W: Write> Terminal<W> {
             false if is_seed(&text) => format!("({}) ", words::SEED.to_lowercase()),
             false => String::new(),
         };
-        let lead = [Span::new("❯ ", Look::CYAN.and(Look::BOLD)), Span::new(note, Look::DIM)];
-        self.plain(depth, &lead, words::trimmed(&text), Look::BOLD)
+        let lead = [Span::new("❯ ", TextStyle::CYAN.and(TextStyle::BOLD)), Span::new(note, TextStyle::DIM)];
+        self.plain(depth, &lead, words::trimmed(&text), TextStyle::BOLD)
     }
 
     fn thinking(&mut self, depth: usize, text: &str) -> io::Result<()> {
-        let look = Look::DIM.and(Look::ITALIC);
+        let look = TextStyle::DIM.and(TextStyle::ITALIC);
         let text = clean(text);
         let lead = [Span::new("∴ ", look), Span::new("thinking: ", look)];
         self.plain(depth, &lead, words::trimmed(&text), look)
@@ -240,7 +240,7 @@ impl<W: Write> Terminal<W> {
 
     /// Text that is not Markdown, wrapped at words; its own line breaks and indentation are kept. Nothing is written
     /// below the mark on the left, and the note precedes the text.
-    fn plain(&mut self, depth: usize, [mark, note]: &[Span; 2], text: &str, look: Look) -> io::Result<()> {
+    fn plain(&mut self, depth: usize, [mark, note]: &[Span; 2], text: &str, look: TextStyle) -> io::Result<()> {
         self.open(Piece::Paragraph, depth)?;
         let indent_of_mark = width(&mark.text);
         let room = self.prose_room(depth).saturating_sub(indent_of_mark);
@@ -277,17 +277,17 @@ impl<W: Write> Terminal<W> {
     }
 
     /// A step on one line, cut to the width.
-    fn step(&mut self, depth: usize, text: &str, look: Look) -> io::Result<()> {
+    fn step(&mut self, depth: usize, text: &str, look: TextStyle) -> io::Result<()> {
         let line = vec![Span::new(clip(text, self.room(depth)), look)];
         self.piece(Piece::Step, depth, [line])
     }
 
     /// Lines of foreign text below a step, broken at the width.
-    fn below(&mut self, depth: usize, left: &str, text: &str) -> io::Result<()> {
+    fn write_below(&mut self, depth: usize, left: &str, text: &str) -> io::Result<()> {
         let text = clean(text);
         let room = self.room(depth).saturating_sub(width(left)).max(2);
         let pieces = text.trim_end().split('\n').flat_map(|line| at_columns(line.trim_end(), room));
-        self.piece(Piece::Step, depth, pieces.map(|piece| vec![Span::new(format!("{left}{piece}"), Look::DIM)]))
+        self.piece(Piece::Step, depth, pieces.map(|piece| vec![Span::new(format!("{left}{piece}"), TextStyle::DIM)]))
     }
 
     fn call(
@@ -298,19 +298,19 @@ impl<W: Write> Terminal<W> {
         open: bool,
     ) -> io::Result<()> {
         let changes = if self.folds { diff::changes(name, input) } else { None };
-        let told = call::telling_argument(input);
+        let told = call::main_argument(input);
         let files = changes.iter().flatten().map(|change| change.file.as_str()).collect::<Vec<_>>().join(", ");
         let told = if files.is_empty() { told } else { words::short_line(&files) };
         let counts = changes.as_deref().map(diff::counts);
         let counts = counts.map(|(added, removed)| format!("  +{added} −{removed}")).unwrap_or_default();
         let line = format!("  {} {}  {told}", self.mark(open), words::tool(Some(name)));
         let room = self.room(depth).saturating_sub(width(&counts));
-        self.step(depth, &format!("{}{counts}", clip(line.trim_end(), room)), Look::DIM)?;
+        self.step(depth, &format!("{}{counts}", clip(line.trim_end(), room)), TextStyle::DIM)?;
         self.last_call = Some(id.to_owned());
         match changes {
             Some(changes) if open => self.changes(depth, &changes),
             _ if open && !(call::telling_is_all(input) && width(&line) <= self.room(depth)) => {
-                self.below(depth, "      ", &call::all_arguments(input))
+                self.write_below(depth, "      ", &call::all_arguments(input))
             }
             _ => Ok(()),
         }
@@ -321,14 +321,14 @@ impl<W: Write> Terminal<W> {
         let room = self.room(depth).saturating_sub(8).max(2);
         for change in changes {
             if changes.len() > 1 {
-                self.step(depth, &format!("      {}", change.file), Look::BOLD)?;
+                self.step(depth, &format!("      {}", change.file), TextStyle::BOLD)?;
             }
             for line in &change.lines {
                 let (mark, text, look) = match line {
-                    ChangedLine::Gap => ("⋮", "", Look::DIM),
-                    ChangedLine::Same(text) => (" ", text.as_str(), Look::DIM),
-                    ChangedLine::Added(text) => ("+", text.as_str(), Look::GREEN),
-                    ChangedLine::Removed(text) => ("-", text.as_str(), Look::RED),
+                    ChangedLine::Gap => ("⋮", "", TextStyle::DIM),
+                    ChangedLine::Same(text) => (" ", text.as_str(), TextStyle::DIM),
+                    ChangedLine::Added(text) => ("+", text.as_str(), TextStyle::GREEN),
+                    ChangedLine::Removed(text) => ("-", text.as_str(), TextStyle::RED),
                 };
                 let pieces = at_columns(text.trim_end(), room);
                 let lines = pieces.map(|piece| vec![Span::new(format!("      {mark} {piece}"), look)]);
@@ -347,11 +347,11 @@ impl<W: Write> Terminal<W> {
         follows_call: bool,
     ) -> io::Result<()> {
         match outcome {
-            Some(outcome) => self.step(depth, &format!("    ✗ {tool} {outcome}"), Look::RED)?,
-            None if !follows_call => self.step(depth, &format!("  ⏺ {tool}  (output)"), Look::DIM)?,
+            Some(outcome) => self.step(depth, &format!("    ✗ {tool} {outcome}"), TextStyle::RED)?,
+            None if !follows_call => self.step(depth, &format!("  ⏺ {tool}  (output)"), TextStyle::DIM)?,
             None => {}
         }
-        self.below(depth, "    │ ", if text.trim().is_empty() { "(no output)" } else { text })
+        self.write_below(depth, "    │ ", if text.trim().is_empty() { "(no output)" } else { text })
     }
 
     fn notice(&mut self, depth: usize, kind: NoticeKind, text: &str, open: bool) -> io::Result<()> {
@@ -359,16 +359,16 @@ impl<W: Write> Terminal<W> {
         let (first, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
         let told = if open { first } else { text.as_str() };
         let line = format!("  · {}: {}", words::notice(kind), words::short_line(told));
-        self.step(depth, line.trim_end().trim_end_matches(':'), Look::DIM)?;
+        self.step(depth, line.trim_end().trim_end_matches(':'), TextStyle::DIM)?;
         let more = open && !rest.trim().is_empty();
-        if more { self.below(depth, "    │ ", rest) } else { Ok(()) }
+        if more { self.write_below(depth, "    │ ", rest) } else { Ok(()) }
     }
 }
 
 impl<W: Write> Renderer for Terminal<W> {
     fn begin(&mut self, session: &SessionView, part: Part) -> io::Result<()> {
         let room = self.prose_room(0);
-        let mut lines: Vec<Line> = at_words(&[Span::new(words::title(session), Look::BOLD)], room).collect();
+        let mut lines: Vec<Line> = at_words(&[Span::new(words::title(session), TextStyle::BOLD)], room).collect();
         let time = |at: Option<Timestamp>| at.map(|at| words::moment(at, &self.style.zone));
         let name = session.name.as_ref().map(ToString::to_string);
         let identity = [name, Some(session.agent.product_name().into()), Some(session.id.to_string())];
@@ -399,7 +399,7 @@ impl<W: Write> Renderer for Terminal<W> {
         let room = self.prose_room(0);
         let lines = words::defects(defects)
             .into_iter()
-            .flat_map(|line| at_words(&[Span::new(format!("! {line}"), Look::RED)], room).collect::<Vec<Line>>())
+            .flat_map(|line| at_words(&[Span::new(format!("! {line}"), TextStyle::RED)], room).collect::<Vec<Line>>())
             .collect::<Vec<Line>>();
         if !lines.is_empty() {
             self.piece(Piece::Paragraph, 0, lines)?;
@@ -420,5 +420,5 @@ fn joined<'a>(facts: impl Iterator<Item = &'a String>, room: usize) -> Vec<Line>
             _ => lines.push(fact.clone()),
         }
     }
-    lines.into_iter().map(|line| vec![Span::new(line, Look::DIM)]).collect()
+    lines.into_iter().map(|line| vec![Span::new(line, TextStyle::DIM)]).collect()
 }

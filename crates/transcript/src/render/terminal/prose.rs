@@ -3,7 +3,7 @@
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Tag, TagEnd};
 
 use super::code::{Highlighter, code_lines};
-use super::paint::{Line, Look, Span};
+use super::paint::{Line, Span, TextStyle};
 use super::table::Table;
 use super::wrap::at_words;
 use crate::render::prose::events;
@@ -24,7 +24,7 @@ pub(super) struct Layout {
     continues: bool,
     /// The paragraph, heading or item that is being read.
     inline: Vec<Span>,
-    looks: Vec<Look>,
+    looks: Vec<TextStyle>,
     containers: Vec<Container>,
     /// The next number of each list that is open; none in a list of bullets.
     lists: Vec<Option<u64>>,
@@ -76,18 +76,18 @@ impl Layout {
             Event::End(tag) => self.end(tag),
             Event::Text(text) => match &mut self.code {
                 Some((_, code)) => code.push_str(&text),
-                None => self.text(&text, Look::PLAIN),
+                None => self.text(&text, TextStyle::PLAIN),
             },
-            Event::Code(code) if self.color => self.text(&code, Look::CYAN),
-            Event::Code(code) => self.text(&format!("`{code}`"), Look::PLAIN),
-            Event::HardBreak if self.table.is_some() => self.text(" ", Look::PLAIN),
-            Event::HardBreak => self.text("\n", Look::PLAIN),
+            Event::Code(code) if self.color => self.text(&code, TextStyle::CYAN),
+            Event::Code(code) => self.text(&format!("`{code}`"), TextStyle::PLAIN),
+            Event::HardBreak if self.table.is_some() => self.text(" ", TextStyle::PLAIN),
+            Event::HardBreak => self.text("\n", TextStyle::PLAIN),
             Event::Rule => {
                 self.gap();
                 let rule = "─".repeat(self.room().min(20));
-                self.line(vec![Span::new(rule, Look::DIM)]);
+                self.line(vec![Span::new(rule, TextStyle::DIM)]);
             }
-            Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }, Look::PLAIN),
+            Event::TaskListMarker(done) => self.text(if done { "[x] " } else { "[ ] " }, TextStyle::PLAIN),
             // What the parser gives only with extensions that are off, or as text already.
             _ => {}
         }
@@ -99,9 +99,9 @@ impl Layout {
             Tag::Heading { level, .. } => {
                 self.gap();
                 let large = matches!(level, HeadingLevel::H1 | HeadingLevel::H2);
-                self.looks.push(if large { Look::BOLD.and(Look::UNDERLINE) } else { Look::BOLD });
+                self.looks.push(if large { TextStyle::BOLD.and(TextStyle::UNDERLINE) } else { TextStyle::BOLD });
                 if !self.color {
-                    self.text(&format!("{} ", "#".repeat(*level as usize)), Look::PLAIN);
+                    self.text(&format!("{} ", "#".repeat(*level as usize)), TextStyle::PLAIN);
                 }
             }
             Tag::BlockQuote(_) => {
@@ -144,18 +144,18 @@ impl Layout {
                     table.rows.push(Vec::new());
                 }
             }
-            Tag::Emphasis => self.looks.push(Look::ITALIC),
-            Tag::Strong => self.looks.push(Look::BOLD),
+            Tag::Emphasis => self.looks.push(TextStyle::ITALIC),
+            Tag::Strong => self.looks.push(TextStyle::BOLD),
             Tag::Strikethrough => {
-                self.looks.push(Look::STRUCK);
+                self.looks.push(TextStyle::STRUCK);
                 self.strike();
             }
             Tag::Link { dest_url, .. } => {
-                self.looks.push(Look::UNDERLINE);
+                self.looks.push(TextStyle::UNDERLINE);
                 self.targets.push((one_line(dest_url), self.inline.len()));
             }
             Tag::Image { dest_url, .. } => {
-                self.text("[image: ", Look::PLAIN);
+                self.text("[image: ", TextStyle::PLAIN);
                 self.targets.push((one_line(dest_url), self.inline.len()));
             }
             _ => {}
@@ -209,7 +209,7 @@ impl Layout {
                 self.close_target();
             }
             TagEnd::Image => {
-                self.text("]", Look::PLAIN);
+                self.text("]", TextStyle::PLAIN);
                 self.close_target();
             }
             _ => {}
@@ -218,7 +218,7 @@ impl Layout {
 
     fn strike(&mut self) {
         if !self.color {
-            self.text("~~", Look::PLAIN);
+            self.text("~~", TextStyle::PLAIN);
         }
     }
 
@@ -227,11 +227,11 @@ impl Layout {
         let Some((target, start)) = self.targets.pop() else { return };
         let text: String = self.inline.iter().skip(start).map(|span| span.text.as_str()).collect();
         if !target.is_empty() && !target.ends_with(text.trim()) || text.trim().is_empty() {
-            self.inline.push(Span::new(format!(" ({target})"), Look::DIM));
+            self.inline.push(Span::new(format!(" ({target})"), TextStyle::DIM));
         }
     }
 
-    fn text(&mut self, text: &str, look: Look) {
+    fn text(&mut self, text: &str, look: TextStyle) {
         let look = self.looks.iter().fold(look, |sum, look| sum.and(*look));
         self.inline.push(Span::new(text, look));
     }

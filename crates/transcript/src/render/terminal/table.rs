@@ -1,6 +1,6 @@
 //! Tables: in columns where they fit, else a small paragraph for each row.
 
-use super::paint::{Line, Look, Span};
+use super::paint::{Line, Span, TextStyle};
 use super::wrap::at_words;
 use crate::text::width;
 
@@ -30,7 +30,7 @@ impl Table {
                 let empty = Line::new();
                 let cell = row.get(column).unwrap_or(&empty);
                 if column > 0 {
-                    line.push(Span::new(BETWEEN, Look::DIM));
+                    line.push(Span::new(BETWEEN, TextStyle::DIM));
                 }
                 line.extend(cell.iter().map(|span| emphasised(span, index == 0)));
                 if column + 1 < widths.len() {
@@ -40,7 +40,7 @@ impl Table {
             lines.push(line);
             if index == 0 {
                 let rules: Vec<String> = widths.iter().map(|columns| "─".repeat(*columns)).collect();
-                lines.push(vec![Span::new(rules.join("─┼─"), Look::DIM)]);
+                lines.push(vec![Span::new(rules.join("─┼─"), TextStyle::DIM)]);
             }
         }
         lines
@@ -73,7 +73,7 @@ fn columns_of(cell: &[Span]) -> usize {
 }
 
 fn emphasised(span: &Span, head: bool) -> Span {
-    if head { Span::new(span.text.clone(), span.look.and(Look::BOLD)) } else { span.clone() }
+    if head { Span::new(span.text.clone(), span.look.and(TextStyle::BOLD)) } else { span.clone() }
 }
 
 /// The text in lines of which all but the first are indented.

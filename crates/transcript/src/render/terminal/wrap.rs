@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use super::paint::{Line, Look, Span, push};
+use super::paint::{Line, Span, TextStyle, push};
 
 /// Breaks `spans` at white space into lines of at most `width` columns.
 ///
@@ -59,7 +59,7 @@ struct Word {
     spans: Line,
     width: usize,
     gap: usize,
-    gap_look: Look,
+    gap_look: TextStyle,
 }
 
 fn words(spans: &[Span]) -> impl Iterator<Item = Word> {
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn a_word_of_several_looks_stays_one_word() {
-        let spans = [Span::plain("go to "), Span::new("bold", Look::BOLD), Span::plain("ly now")];
+        let spans = [Span::plain("go to "), Span::new("bold", TextStyle::BOLD), Span::plain("ly now")];
         let second = at_words(&spans, 9).nth(1).unwrap();
-        assert_eq!(second, vec![Span::new("bold", Look::BOLD), Span::plain("ly")]);
+        assert_eq!(second, vec![Span::new("bold", TextStyle::BOLD), Span::plain("ly")]);
     }
 
     #[test]

@@ -8,17 +8,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use agents::{Adapter, Blocks, Known, Part, TurnStart};
+use agents::{Adapter, Blocks, Part, PlainScan, TurnStart};
 use diagnostics::OrLog;
 use meaning::{Embedder, Error, Key, Vector, VectorFile, VectorWriter};
 use transcript::BlockKind;
 use transcript::seed::is_seed;
 
-use super::selection::{ChunkChoice, Coverage, each_chunk, likeness};
+use super::selection::{ChunkChoice, Coverage, each_chunk, template_hash};
 use super::vectors::{VectorTable, is_of_same, is_same, key, outdated, path, short, table_path, turn};
 use crate::search::index::table::{Row, Rows, read_table, write_table};
 use crate::search::index::update::IndexProgress;
-use crate::search::index::work::{has_grown, keys_hash, seam};
+use crate::search::index::work::{has_grown, keys_hash, prefix_fingerprint};
 use crate::sessions::catalog::{Catalog, Entry, own_title};
 
 /// How many chunks are written in one batch.
@@ -40,7 +40,7 @@ const NOTE: Duration = Duration::from_secs(2);
 const DEAD: usize = 8;
 
 /// A request to create vectors.
-pub(crate) struct Making<'a> {
+pub(crate) struct EmbeddingRequest<'a> {
     pub cache: &'a Path,
     pub words: &'a Rows,
     pub adapters: &'a [Box<dyn Adapter>],
@@ -55,16 +55,16 @@ pub(crate) struct Making<'a> {
 /// Removes all vectors.
 pub(crate) fn throw_away(cache: &Path) -> Result<(), String> {
     fs::remove_file(table_path(cache)).or_log(format_args!("remove {}", table_path(cache).display()));
-    VectorWriter::anew(&path(cache)).map(drop).map_err(|error| told(&error))
+    VectorWriter::create_or_replace(&path(cache)).map(drop).map_err(|error| error_with_reason(&error))
 }
 
 /// Creates the missing vectors, all of them or until time is up. Returns notices.
 pub(crate) fn update(
-    making: &Making<'_>,
+    making: &EmbeddingRequest<'_>,
     catalog: &mut Catalog,
     progress: &dyn IndexProgress,
 ) -> Result<Vec<String>, String> {
-    let Making { cache, until, .. } = *making;
+    let EmbeddingRequest { cache, until, .. } = *making;
     let mut notices = Vec::new();
     let path = path(cache);
     let is_late = || until.is_some_and(|until| Instant::now() >= until);
@@ -75,15 +75,16 @@ pub(crate) fn update(
             Err(Error::Busy(_)) => std::thread::sleep(PAUSE),
             Err(error) if error.calls_for_rebuild() => {
                 if let Error::Damaged { .. } = error {
-                    notices.push(format!("the embeddings were damaged; rebuilding them: {}", told(&error)));
+                    notices
+                        .push(format!("the embeddings were damaged; rebuilding them: {}", error_with_reason(&error)));
                 }
                 fs::remove_file(table_path(cache)).or_log(format_args!("remove {}", table_path(cache).display()));
-                break VectorWriter::anew(&path);
+                break VectorWriter::create_or_replace(&path);
             }
             other => break other,
         }
     };
-    let writer = writer.map_err(|error| told(&error))?;
+    let writer = writer.map_err(|error| error_with_reason(&error))?;
     for file in outdated(cache) {
         // Usually it does not exist; one that stays takes up space and is harmless.
         fs::remove_file(&file).or_log(format_args!("remove {}", file.display()));
@@ -91,7 +92,7 @@ pub(crate) fn update(
     let table: VectorTable = read_table(&table_path(cache)).unwrap_or_default();
     let table = if table.records <= writer.len() { table } else { VectorTable::default() };
     let mut there: HashMap<u64, HashSet<Key>> = HashMap::new();
-    for key in VectorFile::open(&path).map_err(|error| told(&error))?.keys() {
+    for key in VectorFile::open(&path).map_err(|error| error_with_reason(&error))?.keys() {
         there.entry(short(key.document)).or_default().insert(key);
     }
     catalog.load_turn_keys();
@@ -139,7 +140,7 @@ fn at_low_priority<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 /// An error with its reason.
-fn told(error: &Error) -> String {
+fn error_with_reason(error: &Error) -> String {
     match error {
         Error::Io { source, .. } => format!("{error}: {source}"),
         other => other.to_string(),
@@ -173,7 +174,7 @@ impl Run<'_> {
 
     fn all(
         &mut self,
-        making: &Making<'_>,
+        making: &EmbeddingRequest<'_>,
         catalog: &Catalog,
         progress: &dyn IndexProgress,
         notices: &mut Vec<String>,
@@ -232,7 +233,7 @@ impl Run<'_> {
     /// others.
     fn one(
         &mut self,
-        making: &Making<'_>,
+        making: &EmbeddingRequest<'_>,
         (file, entry, row): (u64, &Entry, &Row),
         coverage: Coverage,
         notices: &mut Vec<String>,
@@ -262,7 +263,7 @@ impl Run<'_> {
         coverage: Coverage,
     ) -> Result<(), Failed> {
         let summary = &entry.summary;
-        let known = Known::of(summary);
+        let known = PlainScan::of(summary);
         let is_kept = |own: &&Row| own.complete && own.shared == row.shared && has_grown(own, entry);
         let own = self.rows.get(&file).filter(is_kept);
         let from = own.and_then(|own| Some(TurnStart { turn: own.turns, offset: own.last? }));
@@ -304,7 +305,7 @@ impl Run<'_> {
             turns,
             last,
             keys: keys_hash(entry.turn_keys(), turns),
-            seam: seam(&summary.path, last).unwrap_or(0),
+            seam: prefix_fingerprint(&summary.path, last).unwrap_or(0),
             complete: !choice.leaves_out,
             ..row.clone()
         };
@@ -342,7 +343,7 @@ impl Run<'_> {
         if self.made.len() > MADE {
             self.made.clear();
         }
-        let alike: Vec<u64> = queue.iter().map(|(_, text)| likeness(text)).collect();
+        let alike: Vec<u64> = queue.iter().map(|(_, text)| template_hash(text)).collect();
         let mut asked = HashSet::new();
         let new: Vec<usize> =
             (0..queue.len()).filter(|at| !self.made.contains_key(&alike[*at]) && asked.insert(alike[*at])).collect();
@@ -365,7 +366,7 @@ impl Run<'_> {
         for (key, _) in &keyed {
             self.there.entry(short(key.document)).or_default().insert(*key);
         }
-        self.writer.append(keyed).map_err(|error| told(&error))?;
+        self.writer.append(keyed).map_err(|error| error_with_reason(&error))?;
         for (file, row, is_held) in self.done.drain(..) {
             if is_held {
                 self.held.push((file, row));
@@ -384,7 +385,7 @@ impl Run<'_> {
         let due = self.until.is_none() || !self.held.is_empty() || self.dead.len() > self.writer.len() as usize / DEAD;
         if due && !self.dead.is_empty() {
             let dead = std::mem::take(&mut self.dead);
-            self.writer.retain(|key| !dead.contains(&key)).map_err(|error| told(&error))?;
+            self.writer.retain(|key| !dead.contains(&key)).map_err(|error| error_with_reason(&error))?;
             self.rows.extend(self.held.drain(..));
         }
         self.note()

@@ -33,7 +33,11 @@ pub(crate) fn make(
         create::throw_away(cache)?;
     }
     let (adapters, embedder) = (ctx.adapters(), &Embedder::new());
-    create::update(&create::Making { cache, words, adapters, embedder, until, files: None }, catalog, progress)
+    create::update(
+        &create::EmbeddingRequest { cache, words, adapters, embedder, until, files: None },
+        catalog,
+        progress,
+    )
 }
 
 /// The state of the vectors.
@@ -45,7 +49,7 @@ pub(crate) fn status(
 ) -> Option<VectorStatus> {
     let vectors = Vectors::open(cache);
     notices.extend(vectors.damage.iter().map(|why| damaged(why)));
-    let missing = vectors.standing(catalog, words).missing.len();
+    let missing = vectors.coverage(catalog, words).missing.len();
     Some(VectorStatus {
         vectors: vectors.file.as_ref().map_or(0, meaning::VectorFile::len),
         sessions: vectors.sessions(words),

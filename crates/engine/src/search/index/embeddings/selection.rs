@@ -24,7 +24,7 @@ const MOST_BETWEEN: usize = 16;
 const BEGINNING: usize = 1_200;
 
 /// The prose of a block. Thinking and summaries only repeat it.
-pub(crate) fn said(kind: &BlockKind) -> &str {
+pub(crate) fn prose_of(kind: &BlockKind) -> &str {
     match kind {
         BlockKind::Prompt { text, .. } if is_seed(text) => "",
         BlockKind::Prompt { text, .. } | BlockKind::Answer { text, .. } => text,
@@ -50,7 +50,7 @@ pub(crate) fn each_chunk(text: &str, mut take: impl FnMut(&str)) {
 }
 
 /// Equal for chunks that differ only in numbers, punctuation and case: reports, templates, copied histories.
-pub(crate) fn likeness(chunk: &str) -> u64 {
+pub(crate) fn template_hash(chunk: &str) -> u64 {
     let mut words = String::with_capacity(chunk.len());
     for c in chunk.chars() {
         match c {
@@ -94,7 +94,7 @@ impl ChunkChoice {
     pub(crate) fn next(&mut self, turn: u32, block: &Block) -> Vec<(u32, String)> {
         let mut chosen = if turn == self.turn { Vec::new() } else { self.end() };
         self.turn = turn;
-        let text = said(&block.kind);
+        let text = prose_of(&block.kind);
         match &block.kind {
             _ if text.is_empty() => {}
             BlockKind::Prompt { .. } if block.depth == 0 => chosen.push((turn, text.to_owned())),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn chunks_that_differ_in_numbers_and_signs_only_are_alike() {
-        let same = |a: &str, b: &str| likeness(a) == likeness(b);
+        let same = |a: &str, b: &str| template_hash(a) == template_hash(b);
         assert!(same("Ran 12 tests: all passed.", "ran 1,340 tests — all passed"));
         assert!(!same("Ran 12 tests: all passed.", "Ran 12 tests: one failed."));
     }

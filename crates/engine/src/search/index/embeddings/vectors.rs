@@ -8,12 +8,12 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use agents::{Adapter, Known, Part, TurnStart};
+use agents::{Adapter, Part, PlainScan, TurnStart};
 use meaning::{Error, Key, VectorFile};
 use serde::{Deserialize, Serialize};
 use transcript::Summary;
 
-use super::selection::{each_chunk, said};
+use super::selection::{each_chunk, prose_of};
 use crate::search::index::table::{Row, Rows, read_table};
 use crate::search::index::work::has_grown;
 use crate::sessions::catalog::Catalog;
@@ -82,7 +82,7 @@ pub(crate) struct Vectors {
 }
 
 /// Sessions with valid vectors, by the short form of their key, each with the last turn that is covered.
-pub(crate) struct VectorStanding {
+pub(crate) struct VectorCoverage {
     pub sessions: HashMap<u64, (u64, u32)>,
     /// Sessions without complete vectors: their positions in the catalog, and their files.
     pub missing: Vec<(usize, u64)>,
@@ -113,11 +113,11 @@ impl Vectors {
     }
 
     /// Determines which vectors match the current text.
-    pub(crate) fn standing(&self, catalog: &mut Catalog, words: &Rows) -> VectorStanding {
-        let mut standing = VectorStanding { sessions: HashMap::with_capacity(self.rows.len()), missing: Vec::new() };
+    pub(crate) fn coverage(&self, catalog: &mut Catalog, words: &Rows) -> VectorCoverage {
+        let mut standing = VectorCoverage { sessions: HashMap::with_capacity(self.rows.len()), missing: Vec::new() };
         let mut grown = Vec::new();
         let mut twice = HashSet::new();
-        let mut put = |file: u64, until: u32, standing: &mut VectorStanding| {
+        let mut put = |file: u64, until: u32, standing: &mut VectorCoverage| {
             // Two sessions with the same short key are indistinguishable.
             if let Some((other, _)) = standing.sessions.insert(short(file), (file, until))
                 && other != file
@@ -183,14 +183,14 @@ pub(crate) fn chunks_of_turn(
     offset: Option<u64>,
     mut take: impl FnMut(&str) -> bool,
 ) -> std::io::Result<()> {
-    let known = Known::of(summary);
+    let known = PlainScan::of(summary);
     let from = offset.filter(|_| known.is_some()).map(|offset| TurnStart { turn, offset });
     let part = Part { from, until: Some(turn), prose_only: true, ..Part::default() };
     let mut blocks = adapter.read_part(&summary.path, &part, known.as_ref())?;
     let mut goes_on = true;
     while let Some(block) = blocks.next_block().filter(|_| goes_on) {
         if block.turn.max(1) >= turn {
-            each_chunk(said(&block.kind), |chunk| goes_on = goes_on && take(chunk));
+            each_chunk(prose_of(&block.kind), |chunk| goes_on = goes_on && take(chunk));
         }
     }
     Ok(())
