@@ -63,7 +63,7 @@ fn small(bench: &Bench) {
 }
 
 /// The corpus, made once and kept.
-fn corpus(bench: &Bench, name: &str, median: Option<usize>) -> PathBuf {
+pub(crate) fn corpus(bench: &Bench, name: &str, median: Option<usize>) -> PathBuf {
     let home = bench.folder.join(format!("{name}-{}", bench.sessions));
     let done = home.join("complete");
     if !done.exists() {

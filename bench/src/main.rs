@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its result")]
 
+mod code;
 mod evaluate;
 mod fork;
 mod hook;
@@ -12,7 +13,9 @@ mod measure;
 mod panes;
 mod search;
 mod show;
+mod terminal;
 mod words;
+mod workbench;
 
 use std::path::PathBuf;
 
@@ -46,7 +49,9 @@ fn main() {
             "show".into(),
             "fork".into(),
             "hook".into(),
+            "code".into(),
             "panes".into(),
+            "workbench".into(),
             "mcp".into(),
             "search".into(),
             "words".into(),
@@ -66,7 +71,9 @@ fn main() {
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
+            "code" => code::run(&bench),
             "panes" => panes::run(&bench),
+            "workbench" => workbench::run(&bench),
             "mcp" => mcp::run(&bench),
             "search" => search::run(&bench),
             "words" => words::run(&bench),
@@ -76,7 +83,7 @@ fn main() {
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, hook, panes, mcp, search, words, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, hook, code, panes, workbench, mcp, search, words, meaning and evaluate"
                 )
             }
         }

@@ -3,7 +3,9 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool prints what it does")]
 
 mod coverage;
+mod pictures;
 mod snapshots;
+mod svg;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,7 @@ usage: cargo xtask TASK [ARGUMENT...]
   fast                 run all tests except those that drive the real agents
   snapshots [TEST...]  accept the output of tests as their new snapshots, in files and in the source
   docs                 regenerate the generated pages in docs/, messages included
+  pictures             draw the pictures in docs/pictures (needs tmux)
   bench [NAME...]      measure tine against floors (see bench/README.md)
   coverage [CRATE...]  run the tests of these crates (default: all) and print how many lines they cover
   deny                 check licences, sources and advisories of dependencies (needs cargo-deny and a network)";
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
         "fast" => run(program("./test").arg("--fast").args(&arguments)),
         "snapshots" => snapshots::accept(&arguments),
         "docs" => docs(),
+        "pictures" => pictures::draw(),
         "bench" => bench(&arguments),
         "coverage" => coverage::measure(&arguments),
         "deny" => run(&mut cargo(["deny", "check"])),

@@ -5,7 +5,7 @@ use transcript::Agent;
 use crate::adapter::{Adapter, AgentEnvironment};
 use crate::options::LaunchOptions;
 use crate::storage::RowStorage;
-use crate::{claude, codex, opencode};
+use crate::{claude, codex, gemini, opencode};
 
 /// The facts about an agent that hold on every machine.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ pub fn about(agent: Agent) -> &'static About {
         Agent::Claude => &claude::ABOUT,
         Agent::Codex => &codex::ABOUT,
         Agent::OpenCode => &opencode::ABOUT,
+        Agent::Gemini => &gemini::ABOUT,
     }
 }
 

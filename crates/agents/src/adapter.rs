@@ -12,10 +12,11 @@ use crate::lines::LineReader;
 use crate::live::LiveState;
 use crate::setup::Setup;
 use crate::transcripts::Transcripts;
+use crate::translate::Translation;
 use crate::writer::Writer;
 
 /// Everything that tine can do with one agent.
-pub trait Adapter: Transcripts + Writer + Launch + LiveState + Setup + Send + Sync {
+pub trait Adapter: Transcripts + Writer + Translation + Launch + LiveState + Setup + Send + Sync {
     /// Which agent it is.
     fn agent(&self) -> Agent;
 }

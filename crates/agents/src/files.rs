@@ -1,7 +1,7 @@
 //! Small helpers for reading the agents' files.
 
 use std::fs::{DirEntry, File, Metadata};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -62,6 +62,17 @@ pub(crate) fn head_of(path: &Path) -> Option<Vec<u8>> {
     let mut head = Vec::new();
     open_regular(path).ok()?.take(256 << 10).read_to_end(&mut head).ok()?;
     Some(head)
+}
+
+/// The last part of a file.
+pub(crate) fn tail_of(path: &Path) -> Option<Vec<u8>> {
+    const TAIL: u64 = 256 << 10;
+    let mut file = open_regular(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(TAIL))).ok()?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail).ok()?;
+    Some(tail)
 }
 
 /// The metadata of a folder's entry, following links. Asking the entry is cheaper than looking up its whole path.

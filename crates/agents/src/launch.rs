@@ -47,8 +47,8 @@ pub trait Launch {
     fn queue(&self, program: &Program, _id: &SessionId, _text: &str) -> Result<(), ProgramError> {
         Err(program.unable("take messages for a session that is open"))
     }
-    /// The agent's side of a chat over its structured stream.
-    fn chat(&self, order: ChatOrder) -> Box<dyn Protocol>;
+    /// The agent's side of a chat over its structured stream. Fails if the stream can't honour an option.
+    fn chat(&self, program: &Program, order: ChatOrder) -> Result<Box<dyn Protocol>, ProgramError>;
     /// The context window of a model, or of the default one, in a version of the agent, or in the newest one that tine knows,
     /// for transcripts that don't record it.
     fn context_window(&self, model: Option<&str>, version: Option<&str>) -> u64;

@@ -1,12 +1,13 @@
 //! Everything specific to one agent, in one folder each: where its sessions are, how they are read and written, how its
 //! program is started, and how to find out from outside whether it is idle or busy.
 //!
-//! An agent implements five traits, which together make it an [`Adapter`]:
+//! An agent implements six traits, which together make it an [`Adapter`]:
 //!
 //! | trait | what it covers |
 //! |---|---|
 //! | [`Transcripts`] | finding and reading sessions |
 //! | [`Writer`] | copies of sessions, titles, the agent's own lists |
+//! | [`Translation`] | another agent's conversation in the agent's format |
 //! | [`Launch`] | commands, options, ids, context windows |
 //! | [`LiveState`] | open sessions, screens, input |
 //! | [`Setup`] | hooks, the MCP server, plugins |
@@ -18,12 +19,14 @@ mod adapter;
 pub mod chat;
 pub mod claude;
 pub mod codex;
+pub mod gemini;
 pub mod opencode;
 
 mod launch;
 mod live;
 mod setup;
 mod transcripts;
+mod translate;
 mod writer;
 
 mod blocks;
@@ -70,6 +73,10 @@ pub use storage::{
 };
 pub use title::{TitleChange, TitleMark};
 pub use transcripts::{
-    Blocks, Branch, Client, Discovery, Notes, Part, PlainScan, SessionFile, Stamp, Transcripts, TurnStart,
+    Blocks, Branch, Client, Discovery, Notes, Part, PlainScan, PromptCache, SessionFile, Stamp, Transcripts, TurnStart,
+};
+pub use translate::{
+    Messages, Translation, TranslationOptions, TranslationRequest, TranslationSurvey, Written, compare_translation,
+    survey_translation, write_translation,
 };
 pub use writer::Writer;

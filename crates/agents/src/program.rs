@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 use diagnostics::OrLog;
 use transcript::SessionId;
 
+use crate::chat::{ChatOrder, ChatSession};
+
 /// An agent's program.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -137,6 +139,25 @@ pub struct HeadlessMessage<'a> {
     pub options: &'a [String],
     /// The text.
     pub text: &'a str,
+}
+
+impl HeadlessMessage<'_> {
+    /// The chat in which it is sent.
+    pub(crate) fn order(&self, new_id: impl FnOnce() -> SessionId) -> ChatOrder {
+        let session = match self.session {
+            Some(SessionRef { id, path }) => ChatSession::Existing { id: id.clone(), path: path.to_owned() },
+            None => ChatSession::New(self.id.cloned().unwrap_or_else(new_id)),
+        };
+        ChatOrder {
+            session,
+            directory: self.directory.to_owned(),
+            title: self.title.map(str::to_owned),
+            model: None,
+            mode: None,
+            options: self.options.to_vec(),
+            is_attended: false,
+        }
+    }
 }
 
 /// An agent's answer.

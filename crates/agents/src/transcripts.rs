@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use transcript::{Block, Defects, ParentPointer, SessionId, Summary, TokenUse};
 
@@ -20,6 +21,15 @@ pub enum Client {
     Headless,
     /// A program that talks to the agent's server.
     Program,
+}
+
+/// The provider's cache of what an agent sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptCache {
+    /// How long it is kept after its last use.
+    pub kept_for: Duration,
+    /// Whether a fork in another directory begins with the same instructions, and so can use it.
+    pub across_directories: bool,
 }
 
 /// An agent's session files, read from outside.
@@ -52,6 +62,10 @@ pub trait Transcripts {
     /// Lists the branches of a session that are not its history, newest first. Each costs a pass over the whole file.
     fn branches(&self, _path: &Path) -> io::Result<Vec<Branch>> {
         Ok(Vec::new())
+    }
+    /// How long the provider keeps a session's history in its cache, if a fork can use it.
+    fn prompt_cache(&self, _path: &Path, _version: Option<&str>) -> Option<PromptCache> {
+        None
     }
     /// Lists the ids and transcripts of subagents in separate files. They may grow while the session's own transcript
     /// does not.
@@ -163,19 +177,31 @@ pub struct SessionFile {
 }
 
 impl SessionFile {
-    /// The ids that the file name may contain: the whole stem, or the last 36 characters of a part of it.
+    /// The ids that the file name may contain: the whole stem, or the last 36 characters of a part of it. Some agents
+    /// put only the beginning of an id into the name, after a dash.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         const LENGTH: usize = 36;
-        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let stem = name.split_once(".jsonl").map_or(name, |(stem, _)| stem);
+        let stem = self.stem();
         let last = |part: &'_ str| part.len().checked_sub(LENGTH);
         let ends = stem.split('_').filter_map(move |part| part.get(last(part)?..));
-        std::iter::once(stem).chain(ends)
+        std::iter::once(stem).chain(ends).chain(self.beginning_of_id())
     }
 
-    /// Whether the file name contains this id.
+    /// Whether the file name contains this id, or its beginning where names don't contain more.
     pub fn is_called(&self, id: &str) -> bool {
-        self.ids().any(|own| own == id)
+        self.ids().any(|own| own == id) || self.beginning_of_id().is_some_and(|beginning| id.starts_with(beginning))
+    }
+
+    fn stem(&self) -> &str {
+        let name = self.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.split_once(".json").map_or(name, |(stem, _)| stem)
+    }
+
+    /// The beginning of an id in a name such as `session-TIME-1f3a2b4c`.
+    fn beginning_of_id(&self) -> Option<&str> {
+        const LENGTH: usize = 8;
+        let (_, beginning) = self.stem().strip_prefix("session-")?.rsplit_once('-')?;
+        (beginning.len() == LENGTH).then_some(beginning)
     }
 }
 

@@ -1,14 +1,15 @@
-//! read(copy(session, n)) = cut(read(session), n), for both agents, and the copy is nobody but itself.
+//! read(copy(session, n)) = cut(read(session), n), for every agent, and the copy is nobody but itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use agents::claude::Claude;
 use agents::codex::Codex;
+use agents::gemini::Gemini;
 use agents::{Adapter, AgentEnvironment, CopyRequest, PlainScan, Transcripts, write_copy};
 use proptest::prelude::*;
 use serde_json::json;
-use testkit::build::{ClaudeSession, CodexSession, Dialect, Turn};
+use testkit::build::{ClaudeSession, CodexSession, Dialect, GeminiSession, Turn};
 use transcript::{Block, DefectKind, SessionId, Summary};
 
 const SOURCE: &str = "019a81f0-3c52-7e10-8a4b-6d1f0c9e2b37";
@@ -115,8 +116,30 @@ fn codex(home: &Path) -> Codex {
     Codex::new(&AgentEnvironment { home: home.to_owned(), ..AgentEnvironment::default() })
 }
 
+fn gemini(home: &Path) -> Gemini {
+    Gemini::new(&AgentEnvironment { home: home.to_owned(), ..AgentEnvironment::default() })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn gemini_forks_by_copy_at_every_turn(
+        kinds in prop::collection::vec(any::<u8>(), 1..7),
+        resumed in prop::collection::vec(any::<bool>(), 7),
+        is_old in any::<bool>(),
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let mut session = GeminiSession::new(SOURCE);
+        for (number, kind) in kinds.iter().enumerate() {
+            session = session.turn(turn(*kind, number));
+            if resumed[number] {
+                session = session.resumed();
+            }
+        }
+        let session = if is_old { session.old() } else { session };
+        check(&gemini(home.path()), &session.write(&home.path().join(".gemini")));
+    }
 
     #[test]
     fn claude_code(kinds in prop::collection::vec(any::<u8>(), 1..6), compact in any::<bool>(), rewind in 0usize..4, seed in any::<u64>()) {

@@ -8,7 +8,7 @@ pub(crate) mod error;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -26,8 +26,10 @@ pub fn keys() -> Vec<String> {
     let worktree = ["worktree.place", "worktree.bring", "worktree.setup"].map(str::to_owned);
     let agents = Agent::ALL.map(|agent| format!("agents.{agent}.command"));
     let others = ["hooks.notes", "mcp.start", "mcp.elsewhere", "mcp.skip_permissions", "mcp.stop"].map(str::to_owned);
-    let workbench = ["workbench.keys"].map(str::to_owned);
-    worktree.into_iter().chain(agents).chain(others).chain(workbench).collect()
+    let snapshots = ["enabled", "only", "except", "max_file_size", "keep_days", "keep"];
+    let snapshots = snapshots.map(|key| format!("snapshots.{key}"));
+    let workbench = ["workbench.keys", "workbench.mouse"].map(str::to_owned);
+    worktree.into_iter().chain(agents).chain(others).chain(snapshots).chain(workbench).collect()
 }
 
 /// The settings in the configuration file.
@@ -43,6 +45,8 @@ pub struct Config {
     pub hooks: HooksConfig,
     /// What agents may do through `tine mcp`. Each setting is `"on"`, `"off"`, or `"ask"`, which asks you every time.
     pub mcp: McpConfig,
+    /// Code as it was: what the hooks record at the end of every turn.
+    pub snapshots: SnapshotsConfig,
     /// The workbench, which `tine` opens without a command.
     pub workbench: WorkbenchConfig,
     /// Launch options under a name, for `tine start --profile NAME`.
@@ -54,8 +58,24 @@ pub struct Config {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
 #[serde(default)]
 pub struct WorkbenchConfig {
+    /// What the mouse does: `"off"` leaves it to the terminal, `"wheel"` scrolls, and `"full"` also clicks. `alt+z` switches.
+    pub mouse: MouseLevel,
     /// Keys by action, such as `fork = ["f", "ctrl+f"]`. `tine config keys` lists the actions and their keys.
     pub keys: BTreeMap<String, Vec<String>>,
+}
+
+/// What the mouse does in the workbench.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "lowercase")]
+pub enum MouseLevel {
+    /// Nothing. The terminal selects text with it.
+    Off,
+    /// Its wheel scrolls.
+    #[default]
+    Wheel,
+    /// It also selects and opens.
+    Full,
 }
 
 /// What agents may do through tine.
@@ -104,6 +124,48 @@ pub enum Permission {
 pub struct HooksConfig {
     /// File with notes that a named session receives when it starts. `{name}` is the name of the session.
     pub notes: Option<String>,
+}
+
+/// Which code is recorded, and how long it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(default)]
+pub struct SnapshotsConfig {
+    /// Whether the working tree is recorded at the end of every turn, in private refs of its git repository.
+    pub enabled: bool,
+    /// Directories of the projects to record. Without any, all projects are recorded.
+    pub only: Vec<String>,
+    /// Directories of projects that are not recorded.
+    pub except: Vec<String>,
+    /// Size in megabytes above which a file is left out, unless git has the same content.
+    pub max_file_size: u64,
+    /// Days after which a snapshot is deleted.
+    pub keep_days: u32,
+    /// Snapshots to keep in one repository. The oldest ones are deleted.
+    pub keep: usize,
+}
+
+impl Default for SnapshotsConfig {
+    fn default() -> Self {
+        SnapshotsConfig {
+            enabled: false,
+            only: Vec::new(),
+            except: Vec::new(),
+            max_file_size: 10,
+            keep_days: 30,
+            keep: 2000,
+        }
+    }
+}
+
+impl SnapshotsConfig {
+    /// Whether the code in a directory is recorded.
+    pub(crate) fn is_enabled_for(&self, directory: &Path, home: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let directory = real(directory);
+        let contains = |place: &String| directory.starts_with(real(&expand_home(place, home)));
+        self.enabled && (self.only.is_empty() || self.only.iter().any(contains)) && !self.except.iter().any(contains)
+    }
 }
 
 /// Launch options under a name.
@@ -341,6 +403,33 @@ pub fn notes_for(context: &Context, name: &SessionName) -> Result<Option<String>
     Ok(Some(notes).filter(|notes| !notes.trim().is_empty()))
 }
 
+/// Turns snapshots on in the configuration file, by adding to its end. Returns whether they are on now: a file that
+/// mentions them is left to the user.
+pub fn enable_snapshots(context: &Context) -> Result<bool> {
+    let path = &context.paths.config;
+    let (config, _) = read(path)?;
+    if config.snapshots != SnapshotsConfig::default() {
+        return Ok(config.snapshots.enabled);
+    }
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let before = if text.is_empty() {
+        ""
+    } else if text.ends_with('\n') {
+        "\n"
+    } else {
+        "\n\n"
+    };
+    let added = format!("{before}[snapshots]\nenabled = true\n");
+    if toml::from_str::<toml::Table>(&format!("{text}{added}")).is_err() {
+        return Ok(false);
+    }
+    let failed = |source| FileError::Write { path: path.clone(), source };
+    path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+    let opened = fs::OpenOptions::new().create(true).append(true).open(path);
+    opened.and_then(|mut file| file.write_all(added.as_bytes())).map_err(failed)?;
+    Ok(true)
+}
+
 /// The settings in a file, and the keys in it that mean nothing.
 pub(crate) fn read(path: &Path) -> Result<(Config, Vec<String>)> {
     let text = match fs::read_to_string(path) {
@@ -396,6 +485,23 @@ mod tests {
     }
 
     #[test]
+    fn projects_are_chosen_by_their_directories() {
+        let check = |text: &str, directory: &str, expected: bool| {
+            let (config, unknown) = parsed(text).unwrap();
+            assert!(unknown.is_empty(), "{unknown:?}");
+            let home = Path::new("/home/me");
+            assert_eq!(config.snapshots.is_enabled_for(Path::new(directory), home), expected, "{text} {directory}");
+        };
+        check("", "/src/app", false);
+        check("[snapshots]\nenabled = true\n", "/src/app", true);
+        check("[snapshots]\nenabled = true\nexcept = [\"~/big\"]\n", "/home/me/big/x", false);
+        check("[snapshots]\nenabled = true\nexcept = [\"~/big\"]\n", "/home/me/bigger", true);
+        check("[snapshots]\nenabled = true\nonly = [\"/src\"]\n", "/src/app", true);
+        check("[snapshots]\nenabled = true\nonly = [\"/src\"]\n", "/other", false);
+        check("[snapshots]\nonly = [\"/src\"]\n", "/src/app", false);
+    }
+
+    #[test]
     fn nothing_is_set_where_there_is_no_file() {
         let (config, unknown) = read(Path::new("/nowhere/config.toml")).unwrap();
         assert_eq!((config, unknown), (Config::default(), Vec::new()));
@@ -436,10 +542,10 @@ mod tests {
     #[test]
     fn unknown_keys_are_named() {
         let text =
-            "color = 1\n[worktree]\nplaces = \"x\"\n[agents.claude]\nmodel = \"m\"\n[agents.gemini]\ncommand = \"g\"\n";
+            "color = 1\n[worktree]\nplaces = \"x\"\n[agents.claude]\nmodel = \"m\"\n[agents.cursor]\ncommand = \"g\"\n";
         let (_, mut unknown) = parsed(text).unwrap();
         unknown.sort();
-        assert_eq!(unknown, ["agents.claude.model", "agents.gemini", "color", "worktree.places"]);
+        assert_eq!(unknown, ["agents.claude.model", "agents.cursor", "color", "worktree.places"]);
     }
 
     #[test]

@@ -61,7 +61,7 @@ lift!(workspace as Workspace, passes File);
 lift!(program as Program, passes Config);
 lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
 lift!(operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions);
-lift!(code as Code, passes File, Config, Workspace, Registry);
+lift!(code as Code, passes File, Config, Workspace, Registry, Operations);
 lift!(run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions);
 lift!(naming as Naming, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run);
 lift!(fork as Fork, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming);

@@ -4,7 +4,6 @@
 //! in `transcript`.
 
 mod advice;
-#[allow(dead_code, reason = "the commands that use it follow")]
 mod code;
 mod config;
 mod context;
@@ -38,23 +37,28 @@ mod workspace;
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope, Stamp, session_stamp};
+pub use code::diff::{ChangedFile, CodeDiff, DiffForm, DiffView};
 pub use code::error::Error as CodeError;
-pub use code::snapshots::{LeftOut, Moment, Reason, Snapshot};
+pub use code::restore::{PlannedFile, RestoreChange, RestorePlan, RestoreView};
+pub use code::snapshots::{
+    Kept, LeftOut, Moment, Reason, Snapshot, SnapshotList, SnapshotRequest, SnapshotView, are_snapshots_wanted,
+    record_snapshot,
+};
 pub use code::{Certainty, CodeAt, CodeSource, FileVerdict};
 pub use config::error::Error as ConfigError;
-pub use config::notes_for;
 pub use config::{
-    AgentsConfig, Config, InnerPath, McpConfig, Permission, Program, Template, WorkbenchConfig, WorktreeConfig,
-    keys as config_keys,
+    AgentsConfig, Config, InnerPath, McpConfig, MouseLevel, Permission, Program, SnapshotsConfig, Template,
+    WorkbenchConfig, WorktreeConfig, keys as config_keys,
 };
+pub use config::{enable_snapshots, notes_for};
 pub use context::MARK as FORK_MARK;
 pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
-    EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree, Part, Plan, PlannedSession,
-    Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, Where, WindowSource, WorkerOutcome, Workspace,
-    WorkspaceKind, WorkspaceView,
+    CacheOutlook, CacheState, EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree,
+    Part, Plan, PlannedSession, Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, TranslationPlan,
+    Where, WindowSource, WorkerOutcome, Workspace, WorkspaceKind, WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use naming::adopt::AdoptedView;
@@ -101,12 +105,14 @@ pub use sessions::branches::BranchView;
 pub use sessions::catalog::{Progress, Quiet};
 pub use sessions::error::Error as SessionsError;
 pub use sessions::export::{ExportRequest, Exported};
+pub use sessions::outline::TurnSummary;
 pub use sessions::pages::{Extent, Pages};
 pub use sessions::project::Project;
 pub use sessions::resolve::{Selection, newest_in};
 pub use sessions::session::{Details, Listing, Session};
 pub use sessions::tree::{Known, Node, Trees};
 pub use sessions::view::{BriefNode, OutlineView, TurnsView};
+pub use sessions::watch::SessionWatch;
 pub use setup::doctor::{Check, Report, Verdict};
 pub use setup::error::Error as SetupError;
 pub use setup::{Change, SetupEvent, SetupPlace, SetupPlan, SetupRequest, SetupServer, SetupStatus, SetupView, Step};

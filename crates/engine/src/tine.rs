@@ -1,7 +1,7 @@
 //! The façade that all front ends use. It makes no decisions itself.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agents::Blocks;
@@ -391,6 +391,13 @@ impl OpenChat {
     }
 }
 
+impl TurnSummary {
+    /// The turns of a session, for choosing one. Of a large session, only the last ones.
+    pub fn all(tine: &Tine, session: &Session) -> Result<Vec<TurnSummary>> {
+        Ok(crate::sessions::outline::turns(&tine.ctx, session)?)
+    }
+}
+
 impl TabRecord {
     /// The tabs that were open when the workbench was closed.
     pub fn all(tine: &Tine) -> Result<Vec<TabRecord>> {
@@ -400,6 +407,39 @@ impl TabRecord {
     /// Stores the open tabs.
     pub fn remember(tine: &Tine, tabs: &[TabRecord]) -> Result<()> {
         Ok(crate::naming::chat::remember_tabs(&tine.ctx, tabs)?)
+    }
+}
+
+impl CodeAt {
+    /// The code of a session at the end of a turn, by default the last one.
+    pub fn of(tine: &Tine, session: &Session, turn: Option<u32>) -> Result<CodeAt> {
+        Ok(code::code_at(&tine.ctx, session, turn.unwrap_or(session.view.turns))?)
+    }
+}
+
+impl CodeDiff {
+    /// Prepares the comparison of two turns, or of one with the working tree.
+    pub fn of(tine: &Tine, from: CodeAt, to: Option<CodeAt>) -> Result<CodeDiff> {
+        Ok(code::diff::diff(&tine.ctx, from, to)?)
+    }
+}
+
+impl RestorePlan {
+    /// Plans to set `paths`, or everything, in `directory` to what they were. `what` names the turn. Touches nothing.
+    pub fn of(tine: &Tine, code: &CodeAt, what: &str, paths: &[PathBuf], directory: &Path) -> Result<RestorePlan> {
+        Ok(code::restore::plan(&tine.ctx, code, what, paths, directory)?)
+    }
+
+    /// Carries out the plan. Returns the operation for `undo`.
+    pub fn apply(&self, tine: &Tine) -> Result<i64> {
+        Ok(code::restore::apply(&tine.ctx, self)?)
+    }
+}
+
+impl SnapshotList {
+    /// The snapshots of the repository around a directory, of one session or all.
+    pub fn of(tine: &Tine, directory: &Path, session: Option<&Session>) -> Result<SnapshotList> {
+        Ok(code::snapshots::list::list(&tine.ctx, directory, session)?)
     }
 }
 

@@ -67,6 +67,9 @@ fn only_one_file_reads_the_environment() {
 /// Names that several types of a crate may have: each folder has its own `Error` and `Result`, each command its `Args`.
 const SHARED_NAMES: [&str; 3] = ["Args", "Error", "Result"];
 
+/// The folders of agents.
+const AGENTS: [&str; 4] = ["agents/src/claude", "agents/src/codex", "agents/src/gemini", "agents/src/opencode"];
+
 /// Types that are private to their files may share a name. In `agents`, the folders mirror each other, and in `engine`,
 /// `words_only` stands in for `hybrid` where the language model isn't compiled in.
 #[test]
@@ -81,7 +84,8 @@ fn no_two_types_of_a_crate_have_the_same_name() {
     assert!(types.len() > 500, "{} types", types.len());
     let is_wrong = |name: &str, places: &[(PathBuf, bool)]| {
         let is_in = |folder: &str| places.iter().filter(|(path, _)| path.starts_with(folder)).count();
-        let are_twins = places.len() == 2 && is_in("agents/src/claude") == 1 && is_in("agents/src/codex") == 1;
+        let are_twins = AGENTS.iter().map(|folder| is_in(folder)).sum::<usize>() == places.len()
+            && AGENTS.iter().all(|folder| is_in(folder) <= 1);
         let is_visible = places.iter().any(|(_, is_visible)| *is_visible);
         places.len() > 1 && is_visible && !are_twins && !SHARED_NAMES.contains(&name)
     };

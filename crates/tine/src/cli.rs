@@ -5,9 +5,9 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, config, control, delete, demo, doctor, editor, events, export, fork, hook, index, info,
-    list, log, pane, read, rename, resume, search, send, setup, show, smart_fork, start, status, tree, undo, wait,
-    worker,
+    adopt, clone, completions, config, control, delete, demo, diff, doctor, editor, events, export, fork, hook, index,
+    info, list, log, pane, read, rename, restore, resume, search, send, setup, show, smart_fork, snapshots, start,
+    status, tree, undo, wait, worker,
 };
 
 /// Branch any conversation with a coding agent
@@ -90,6 +90,9 @@ pub(crate) enum Command {
     Delete(delete::Args),
     Undo(undo::Args),
     Log(log::Args),
+    Diff(diff::Args),
+    Restore(restore::Args),
+    Snapshots(snapshots::Args),
     Send(send::Args),
     Read(read::Args),
     Wait(wait::Args),
@@ -141,6 +144,9 @@ impl Command {
             Command::SmartFork(args) => args.options.json,
             Command::Clone(args) => args.options.json,
             Command::Log(args) => args.json,
+            Command::Diff(args) => args.json,
+            Command::Restore(args) => args.json,
+            Command::Snapshots(args) => args.json,
             Command::Setup(args) => args.json,
             Command::Doctor(args) => args.json,
             Command::Hook(_)

@@ -84,9 +84,14 @@ pub(crate) fn log_file() -> Option<(PathBuf, LevelFilter)> {
     let wanted = path("TINE_LOG")?;
     match wanted.to_str().and_then(|word| word.parse::<LevelFilter>().ok()) {
         Some(LevelFilter::OFF) => None,
-        Some(level) => Some((own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state").join("tine.log"), level)),
+        Some(level) => Some((state_folder()?.join("tine.log"), level)),
         None => Some((std::path::absolute(&wanted).unwrap_or(wanted), LevelFilter::DEBUG)),
     }
+}
+
+/// The folder for logs and reports.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    Some(own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state"))
 }
 
 /// The command that was called, without its arguments.
@@ -164,6 +169,16 @@ pub(crate) fn words_for_a_hook() -> Option<Vec<String>> {
     let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
     let asks_for_help = words.iter().any(|word| word == "--help" || word == "-h");
     (is_hook && !asks_for_help).then_some(words)
+}
+
+/// The word by which a hook calls this program to record the code of a turn, with the request after it.
+pub(crate) const RECORD_CODE: &str = "record-code";
+
+/// The request, if this process was started to record code.
+pub(crate) fn code_to_record() -> Option<String> {
+    let mut arguments = env::args_os().skip(1);
+    arguments.next().filter(|word| word == RECORD_CODE)?;
+    arguments.next()?.into_string().ok()
 }
 
 /// The token that clients of the HTTP server have to send, if the user chose one.

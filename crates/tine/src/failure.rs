@@ -69,7 +69,14 @@ macro_rules! from_engine {
     };
 }
 
-from_engine!(engine::RegistryError, engine::RunError, engine::SearchError, engine::SessionsError);
+from_engine!(
+    engine::CodeError,
+    engine::ConfigError,
+    engine::RegistryError,
+    engine::RunError,
+    engine::SearchError,
+    engine::SessionsError
+);
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {

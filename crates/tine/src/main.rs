@@ -36,6 +36,9 @@ fn main() -> ExitCode {
     if let Some(words) = environment::words_for_a_hook() {
         return commands::hook::run_words(&words);
     }
+    if let Some(request) = environment::code_to_record() {
+        return commands::hook::record_code(&request);
+    }
     failure::report_panics();
     memory::take_in_large_steps();
     // Answers a shell that asks for completions, and does nothing otherwise.

@@ -20,11 +20,13 @@ pub enum Agent {
     Codex,
     /// OpenCode.
     OpenCode,
+    /// Google's Gemini CLI.
+    Gemini,
 }
 
 impl Agent {
     /// Every agent that tine knows, in the order in which they are shown.
-    pub const ALL: [Agent; 3] = [Agent::Claude, Agent::Codex, Agent::OpenCode];
+    pub const ALL: [Agent; 4] = [Agent::Claude, Agent::Codex, Agent::OpenCode, Agent::Gemini];
 
     /// The word for it on the command line and in JSON, and the name of its program.
     pub fn as_str(self) -> &'static str {
@@ -32,6 +34,7 @@ impl Agent {
             Agent::Claude => "claude",
             Agent::Codex => "codex",
             Agent::OpenCode => "opencode",
+            Agent::Gemini => "gemini",
         }
     }
 
@@ -41,6 +44,7 @@ impl Agent {
             Agent::Claude => "Claude Code",
             Agent::Codex => "Codex",
             Agent::OpenCode => "OpenCode",
+            Agent::Gemini => "Gemini CLI",
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod secrets;
 pub mod seed;
 mod summary;
 pub mod text;
+pub mod translate;
 mod view;
 
 pub use block::{Block, BlockKind, NoticeKind};

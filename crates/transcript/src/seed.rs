@@ -26,6 +26,11 @@ pub fn is_seed(prompt: &str) -> bool {
     prompt.starts_with(SEED_MARKER)
 }
 
+/// Whether an answer is only the acknowledgement of a seed.
+pub fn is_acknowledgement(answer: &str) -> bool {
+    answer.trim().trim_matches('"') == ACKNOWLEDGEMENT
+}
+
 /// What is kept of a tool output that is shortened.
 const KEPT_OF_OUTPUT: usize = 400;
 /// What is kept of a call's arguments that are shortened.
@@ -65,7 +70,7 @@ struct Size {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SeedEntryKind {
+pub(crate) enum SeedEntryKind {
     Words,
     Call,
     Output,
@@ -83,6 +88,27 @@ pub struct Fit {
     pub characters: usize,
 }
 
+impl Fit {
+    /// Turns before this one are left out.
+    pub(crate) fn first_turn(&self) -> u32 {
+        self.first_turn
+    }
+
+    /// How many characters are kept of the text with this index.
+    pub(crate) fn allowed(&self, index: usize) -> usize {
+        match self.allowed.get(index) {
+            Some(&LEFT_OUT) => 0,
+            Some(allowed) => *allowed,
+            None => usize::MAX,
+        }
+    }
+
+    /// Whether anything is shortened or left out.
+    pub fn shortens(&self) -> bool {
+        !self.shortened.is_empty()
+    }
+}
+
 impl SeedSizes {
     /// Takes the next block.
     pub fn note(&mut self, block: &Block) {
@@ -91,6 +117,11 @@ impl SeedSizes {
             self.entries.push(Size { turn: block.turn, part: entry.part, characters });
             self.secrets += secrets::mask(&entry.text).1;
         }
+    }
+
+    /// Takes the size of the next text.
+    pub(crate) fn add(&mut self, turn: u32, part: SeedEntryKind, characters: usize) {
+        self.entries.push(Size { turn, part, characters });
     }
 
     /// How many secrets there are.
@@ -369,7 +400,7 @@ fn word(name: &str) -> String {
 
 /// The beginning and the end of a text that may not be included completely. Characters that appear as one are not
 /// split.
-fn shortened(text: &str, allowed: usize) -> String {
+pub(crate) fn shortened(text: &str, allowed: usize) -> String {
     let total = text.chars().count();
     if total <= allowed {
         return text.to_owned();

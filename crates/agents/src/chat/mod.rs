@@ -6,7 +6,10 @@
 //! A protocol never answers for the user. A request that it doesn't understand becomes [`Ask::Unknown`], which can only
 //! be refused.
 
+mod acp;
+pub(crate) mod form;
 mod process;
+pub(crate) mod unattended;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 use transcript::{BlockKind, SessionId};
 
+pub(crate) use acp::{AcpAgent, AcpChat};
 pub use process::{Chat, ChatEnd};
 
 /// A chat to open.
@@ -31,6 +35,8 @@ pub struct ChatOrder {
     pub mode: Option<String>,
     /// Further options for the agent's program.
     pub options: Vec<String>,
+    /// Whether a user can answer requests. Otherwise the agent denies itself what it would ask for.
+    pub is_attended: bool,
 }
 
 /// The session of a chat.
@@ -176,6 +182,8 @@ pub struct TurnEnd {
     pub outcome: TurnOutcome,
     /// The cost of all turns of this session so far, in dollars, if the agent reports it.
     pub total_cost: Option<f64>,
+    /// The context windows of the models that took part, if the agent reports them.
+    pub windows: Vec<(String, u64)>,
 }
 
 /// How a turn ended.
@@ -228,6 +236,22 @@ pub enum Ask {
         text: String,
         /// The permission modes to continue in.
         modes: Vec<&'static str>,
+    },
+    /// To agree to something that an MCP server wants, such as a visit to a page.
+    Consent {
+        /// The server.
+        from: String,
+        /// What it says.
+        message: String,
+        /// The page to visit. tine doesn't open it.
+        url: Option<String>,
+        /// What else the agent says about it, such as the arguments of a tool.
+        details: Value,
+    },
+    /// An answer on its own screen, because the session runs elsewhere.
+    Elsewhere {
+        /// What is asked.
+        what: String,
     },
     /// Something that tine doesn't know. It can be refused or answered on the agent's own screen.
     Unknown {
@@ -348,6 +372,8 @@ pub struct Received {
 
 /// What one agent's stream looks like. Nothing in it does any input or output.
 pub trait Protocol: Send {
+    /// Whether a user can answer requests.
+    fn is_attended(&self) -> bool;
     /// The program's arguments.
     fn arguments(&self) -> Vec<String>;
     /// Variables that the program gets.

@@ -41,7 +41,7 @@ pub struct ChatEnd {
 pub struct Chat {
     shared: Arc<Mutex<Shared>>,
     child: Arc<Mutex<Child>>,
-    pid: u32,
+    agent: AgentProcess,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -63,15 +63,18 @@ impl Chat {
         let mut command = program.command(directory);
         command.args(protocol.arguments()).envs(protocol.environment());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A separate process group, so that Ctrl+C in the terminal doesn't reach it and its tools can be ended with it.
-        command.process_group(0);
+        // Ctrl+C in the workbench is a key, not a wish to end its agents. Without a user, it ends the agent with tine.
+        let has_own_group = protocol.is_attended();
+        if has_own_group {
+            command.process_group(0);
+        }
         let mut child = program.spawn(&mut command)?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (sender, lines) = mpsc::channel();
         for line in protocol.open() {
             let _ = sender.send(line);
         }
-        let pid = child.id();
+        let agent = AgentProcess { pid: child.id(), has_own_group };
         let child = Arc::new(Mutex::new(child));
         let shared = Arc::new(Mutex::new(Shared { protocol, lines: Some(sender) }));
         thread::spawn(move || write(input, &lines));
@@ -81,17 +84,17 @@ impl Chat {
             thread::spawn(move || {
                 read(output, &shared, &report);
                 lock(&shared).lines = None;
-                let status = wait(&child, ENDS_WITHIN).or_else(|| end(&child, pid));
+                let status = wait(&child, ENDS_WITHIN).or_else(|| agent.end(&child));
                 let printed = errors.join().unwrap_or_default();
                 report(ChatEvent::Ended(ChatEnd { code: status.and_then(|status| status.code()), printed }));
             })
         };
-        Ok(Chat { shared, child, pid, reader: Some(reader) })
+        Ok(Chat { shared, child, agent, reader: Some(reader) })
     }
 
     /// The process.
     pub fn pid(&self) -> u32 {
-        self.pid
+        self.agent.pid
     }
 
     /// Carries out an action and returns its immediate events.
@@ -122,7 +125,7 @@ impl Drop for Chat {
     fn drop(&mut self) {
         self.close();
         if wait(&self.child, ENDS_WITHIN.min(Duration::from_millis(300))).is_none() {
-            end(&self.child, self.pid);
+            self.agent.end(&self.child);
         }
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();
@@ -202,19 +205,39 @@ fn wait(child: &Mutex<Child>, patience: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Ends the agent and all that it started. The agent is asked first.
-fn end(child: &Mutex<Child>, pid: u32) -> Option<ExitStatus> {
-    let group = process::Pid::from_raw(i32::try_from(pid).ok()?)?;
-    // Claude Code starts tools in separate sessions, where a signal to the group doesn't reach them.
-    let tools = descendants(Path::new("/proc"), pid);
-    process::kill_process_group(group, process::Signal::TERM).or_log("end the agent");
-    let status = wait(child, ENDS_WHEN_ASKED_WITHIN);
-    process::kill_process_group(group, process::Signal::KILL).or_log("kill the agent");
-    for (tool, start) in tools {
-        let tool_id = i32::try_from(tool).ok().and_then(process::Pid::from_raw);
-        if let Some(id) = tool_id.filter(|_| process_start(tool).as_deref() == Some(&start)) {
-            process::kill_process(id, process::Signal::KILL).or_log("kill a tool of the agent");
+/// The agent's process.
+#[derive(Debug, Clone, Copy)]
+struct AgentProcess {
+    pid: u32,
+    has_own_group: bool,
+}
+
+impl AgentProcess {
+    /// Ends the agent and all that it started. The agent is asked first.
+    fn end(self, child: &Mutex<Child>) -> Option<ExitStatus> {
+        // Claude Code starts tools in separate sessions, where a signal to the group doesn't reach them.
+        let tools = descendants(Path::new("/proc"), self.pid);
+        self.signal(process::Signal::TERM);
+        let status = wait(child, ENDS_WHEN_ASKED_WITHIN);
+        if status.is_none() || self.has_own_group {
+            self.signal(process::Signal::KILL);
         }
+        for (tool, start) in tools {
+            let id = i32::try_from(tool).ok().and_then(process::Pid::from_raw);
+            if let Some(id) = id.filter(|_| process_start(tool).as_deref() == Some(&start)) {
+                process::kill_process(id, process::Signal::KILL).or_log("kill a tool of the agent");
+            }
+        }
+        status.or_else(|| wait(child, ENDS_WHEN_ASKED_WITHIN))
     }
-    status.or_else(|| wait(child, ENDS_WHEN_ASKED_WITHIN))
+
+    fn signal(self, signal: process::Signal) {
+        let Some(pid) = i32::try_from(self.pid).ok().and_then(process::Pid::from_raw) else { return };
+        let sent = if self.has_own_group {
+            process::kill_process_group(pid, signal)
+        } else {
+            process::kill_process(pid, signal)
+        };
+        sent.or_log("end the agent");
+    }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use transcript::{BlockKind, NoticeKind, SessionId};
 
+use crate::chat::form;
 use crate::chat::{
     Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession,
     ContextUse, ModelChoice, Prompt, Protocol, Question, Received, SlashCommand, StreamPart, TurnEnd, TurnOutcome,
@@ -190,9 +191,9 @@ impl ClaudeChat {
 
     fn result(&mut self, message: &Value) -> Vec<ChatEvent> {
         let mut events = Vec::new();
-        let models = message["modelUsage"].as_object().into_iter().flatten();
+        let windows = windows_in(&message["modelUsage"]);
         // Several models work for one session; the main one has the largest window of those that answered.
-        if let Some(window) = models.filter_map(|(_, usage)| usage["contextWindow"].as_u64()).max() {
+        if let Some(window) = windows.iter().map(|(_, window)| *window).max() {
             self.context.window = Some(window);
             events.push(ChatEvent::Context(self.context));
         }
@@ -208,7 +209,7 @@ impl ClaudeChat {
                 None => other.replace('_', " "),
             }),
         };
-        events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: message["total_cost_usd"].as_f64() }));
+        events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: message["total_cost_usd"].as_f64(), windows }));
         events
     }
 
@@ -216,7 +217,11 @@ impl ClaudeChat {
         let id = string(&message["request_id"]);
         let request = &message["request"];
         let subtype = request["subtype"].as_str().unwrap_or_default();
-        let ask = if subtype == "can_use_tool" { ask(request) } else { Ask::Unknown { name: subtype.to_owned() } };
+        let ask = match subtype {
+            "can_use_tool" => ask(request),
+            "elicitation" => elicitation(request),
+            other => Ask::Unknown { name: other.to_owned() },
+        };
         self.asked.insert(id.clone(), request.clone());
         let call = request["tool_use_id"].as_str().map(str::to_owned);
         let by_subagent = !request["agent_id"].is_null();
@@ -238,6 +243,13 @@ impl ClaudeChat {
         }
     }
 
+    /// Shows a request once more whose answer the server would not take.
+    fn ask_again(&mut self, id: &str, request: Value, wrong: String) -> Received {
+        let ask = AgentRequest { id: id.to_owned(), call: None, by_subagent: false, ask: elicitation(&request) };
+        self.asked.insert(id.to_owned(), request);
+        Received { events: vec![ChatEvent::Refused(wrong), ChatEvent::Request(ask)], lines: Vec::new() }
+    }
+
     fn answer(&mut self, id: &str, answer: &Answer) -> Received {
         let Some(request) = self.asked.remove(id) else {
             return Received::event(ChatEvent::Refused("the agent no longer waits for this answer".to_owned()));
@@ -251,6 +263,12 @@ impl ClaudeChat {
         let allow = |input: Value, permissions: Vec<Value>| {
             respond(json!({ "behavior": "allow", "updatedInput": input, "updatedPermissions": permissions }))
         };
+        if request["subtype"] == "elicitation" {
+            return match form::result(&request["requested_schema"], answer) {
+                Ok(result) => respond(result),
+                Err(wrong) => self.ask_again(id, request, wrong),
+            };
+        }
         match answer {
             _ if request["subtype"] != "can_use_tool" => {
                 let response = json!({ "subtype": "error", "request_id": id, "error": "not supported" });
@@ -286,20 +304,29 @@ impl ClaudeChat {
 }
 
 impl Protocol for ClaudeChat {
+    fn is_attended(&self) -> bool {
+        self.order.is_attended
+    }
+
     fn arguments(&self) -> Vec<String> {
-        let mut words = Vec::new();
+        let order = &self.order;
+        let mut words: Vec<&str> = Vec::new();
         words.extend(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
-        words.extend(["--include-partial-messages", "--replay-user-messages", "--permission-prompt-tool", "stdio"]);
-        match &self.order.session {
+        words.extend(["--include-partial-messages", "--replay-user-messages"]);
+        // Without it, Claude Code denies what it would ask for, and doesn't offer tools that ask the user.
+        if order.is_attended {
+            words.extend(["--permission-prompt-tool", "stdio"]);
+        }
+        match &order.session {
             ChatSession::New(id) => words.extend(["--session-id", id.as_str()]),
             ChatSession::Existing { .. } => words.extend(["--resume", &self.resumed]),
         }
-        let order = &self.order;
         for (option, value) in [("--name", &order.title), ("--model", &order.model), ("--permission-mode", &order.mode)]
         {
             words.extend(value.iter().flat_map(|value| [option, value.as_str()]));
         }
-        words.into_iter().map(str::to_owned).chain(self.order.options.iter().cloned()).collect()
+        // If an option is given twice, the last one counts.
+        order.options.iter().cloned().chain(words.into_iter().map(str::to_owned)).collect()
     }
 
     fn environment(&self) -> Vec<(&'static str, &'static str)> {
@@ -360,6 +387,15 @@ impl Protocol for ClaudeChat {
     }
 }
 
+/// The context windows that a result names, by model. Nothing else of Claude Code names them.
+fn windows_in(usage: &Value) -> Vec<(String, u64)> {
+    let window = |(model, usage): (&String, &Value)| {
+        let window = usage["contextWindow"].as_u64().filter(|window| *window > 0)?;
+        Some((model.clone(), window))
+    };
+    usage.as_object().into_iter().flatten().filter_map(window).collect()
+}
+
 fn parent(message: &Value) -> Option<String> {
     message["parent_tool_use_id"].as_str().map(str::to_owned)
 }
@@ -389,6 +425,12 @@ fn text_of(content: &Value) -> String {
         None => None,
     };
     blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+}
+
+/// What an MCP server asks the user.
+fn elicitation(request: &Value) -> Ask {
+    let (server, message) = (string(&request["mcp_server_name"]), string(&request["message"]));
+    form::ask(&server, &message, &request["requested_schema"], request["url"].as_str(), Value::Null)
 }
 
 fn ask(request: &Value) -> Ask {

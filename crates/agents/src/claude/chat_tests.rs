@@ -13,6 +13,7 @@ fn chat() -> ClaudeChat {
         model: Some("opus".to_owned()),
         mode: None,
         options: vec!["--verbose".to_owned()],
+        is_attended: true,
     };
     ClaudeChat::new(order, String::new())
 }
@@ -146,4 +147,27 @@ fn arguments_and_prompts() {
         panic!("{events:?}")
     };
     assert_eq!((text.as_str(), *error), ("no\n(image)", true));
+}
+
+#[test]
+fn a_result_names_the_windows_of_its_models() {
+    let windows = |usage: Value| {
+        let result = json!({ "type": "result", "subtype": "success", "modelUsage": usage });
+        let events = receive(&mut chat(), &[result]);
+        events.into_iter().find_map(|event| match event {
+            ChatEvent::TurnEnded(end) => Some(end.windows),
+            _ => None,
+        })
+    };
+    let usage = json!({ "big": { "contextWindow": 1_000_000 }, "small": { "contextWindow": 0 }, "old": {} });
+    assert_eq!(windows(usage), Some(vec![("big".to_owned(), 1_000_000)]));
+    assert_eq!(windows(Value::Null), Some(Vec::new()));
+}
+
+/// Without a user, Claude Code denies itself what it would ask for.
+#[test]
+fn nobody_is_asked_without_a_user() {
+    let mut chat = chat();
+    chat.order.is_attended = false;
+    assert!(!chat.arguments().iter().any(|word| word == "--permission-prompt-tool"), "{:?}", chat.arguments());
 }

@@ -5,20 +5,20 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::Value;
 use transcript::SessionId;
 
 use super::Claude;
 use super::chat::ClaudeChat;
 use super::record::{Kind, Record, UserPart};
 use super::scan::scan;
+use crate::chat::unattended::converse;
 use crate::chat::{ChatOrder, ChatSession, Protocol};
 use crate::files::sync_folder;
+use crate::ids;
 use crate::launch::Launch;
 use crate::lines::LineReader;
 use crate::program::{
-    ANSWER_PATIENCE, ForkRequest, HeadlessMessage, NewSession, Program, ProgramError, Reply, START_PATIENCE, SessionRef,
+    ForkRequest, HeadlessMessage, NewSession, Program, ProgramError, Reply, START_PATIENCE, SessionRef,
 };
 use crate::writer::Writer;
 
@@ -58,16 +58,21 @@ impl Launch for Claude {
     }
 
     fn send(&self, program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
-        let session = message.session.map(|session| self.handle(session, message.directory));
-        send(program, message, session.as_deref(), &self.config)
+        // Commands are sent rather than executed, as without a terminal.
+        let text = match super::commands::is_command(message.text, &self.config) {
+            true => format!("\u{2800}{}", message.text),
+            false => message.text.to_owned(),
+        };
+        let protocol = self.chat(program, message.order(ids::random_id))?;
+        converse(program, message.directory, protocol, &text)
     }
 
-    fn chat(&self, order: ChatOrder) -> Box<dyn Protocol> {
+    fn chat(&self, _program: &Program, order: ChatOrder) -> Result<Box<dyn Protocol>, ProgramError> {
         let resumed = match &order.session {
             ChatSession::New(id) => id.to_string(),
             ChatSession::Existing { id, path } => self.handle(SessionRef { id, path }, &order.directory),
         };
-        Box::new(ClaudeChat::new(order, resumed))
+        Ok(Box::new(ClaudeChat::new(order, resumed)))
     }
 
     fn context_window(&self, model: Option<&str>, version: Option<&str>) -> u64 {
@@ -132,76 +137,6 @@ fn id_inside(path: &Path) -> Option<String> {
     let head = crate::files::head_of(path)?;
     let mut ids = head.split(|byte| *byte == b'\n').filter_map(|line| crate::Raw(line).get(b"sessionId")?.string());
     ids.next().map(Into::into)
-}
-
-/// Says something in print mode; the words go through standard input, which has no limit. `session` is what it is
-/// resumed by.
-fn send(
-    program: &Program,
-    message: &HeadlessMessage<'_>,
-    session: Option<&str>,
-    config: &Path,
-) -> Result<Reply, ProgramError> {
-    let mut command = program.command(message.directory);
-    // If an option is given twice, the last one counts.
-    command.args(message.options).args(["-p", "--input-format", "text", "--output-format", "json"]);
-    if let Some(session) = session {
-        command.args(["--resume", session]);
-    } else if let Some(id) = message.id {
-        command.args(["--session-id", id.as_str()]);
-    }
-    if let Some(title) = message.title {
-        command.args(["--name", title]);
-    }
-    let reason = |told: &str| result_of(told).map(|told| told.result);
-    // Commands are executed rather than sent, also without a terminal.
-    let text = match super::commands::is_command(message.text, config) {
-        true => format!("\u{2800}{}", message.text),
-        false => message.text.to_owned(),
-    };
-    let told = program.run_telling(command, &text, ANSWER_PATIENCE, reason)?;
-    let told = result_of(&told).ok_or_else(|| program.failed("it did not answer in JSON"))?;
-    if told.is_error {
-        return Err(program.failed(told.result));
-    }
-    let id = SessionId::new(told.session_id).map_err(|_| program.failed("it reported no session id"))?;
-    Ok(Reply { id, answer: told.result, windows: told.windows })
-}
-
-/// How a conversation in print mode ended.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-struct PrintResult {
-    #[serde(default)]
-    result: String,
-    #[serde(default)]
-    is_error: bool,
-    session_id: String,
-    #[serde(skip)]
-    windows: Vec<(String, u64)>,
-}
-
-/// The result in the output: all of it or, with verbose output, the last of several events, in an array or on separate
-/// lines.
-fn result_of(told: &str) -> Option<PrintResult> {
-    let values = serde_json::Deserializer::from_str(told).into_iter::<Value>().map_while(Result::ok);
-    let events = values.flat_map(|value| match value {
-        Value::Array(events) => events,
-        event => vec![event],
-    });
-    let result = events.filter(|event| event["type"] == "result" || event["result"].is_string()).last();
-    let result = result?;
-    let windows = windows_in(&result["modelUsage"]);
-    let told: PrintResult = serde_json::from_value(result).ok()?;
-    Some(PrintResult { windows, ..told })
-}
-
-/// The context windows that a result names, by model. Nothing else of Claude Code names them.
-fn windows_in(usage: &Value) -> Vec<(String, u64)> {
-    let window = |(model, usage): (&String, &Value)| {
-        let window = usage["contextWindow"].as_u64().filter(|window| *window > 0)?;
-        Some((model.clone(), window))
-    };
-    usage.as_object().into_iter().flatten().filter_map(window).collect()
 }
 
 /// Makes the client fork. It forks when it gets a prompt; a command that it answers itself costs no request. What that
@@ -365,35 +300,5 @@ mod tests {
         fs::write(&fork, format!("{own}\n{}\n", added.join("\n"))).unwrap();
         take_out_command(&fork, &source).unwrap();
         assert_eq!(fs::read_to_string(&fork).unwrap(), format!("{own}\n"));
-    }
-
-    #[test]
-    fn a_result_is_found_in_every_shape() {
-        let result = r#"{"type":"result","is_error":false,"result":"done","session_id":"x"}"#;
-        let event = r#"{"type":"system","subtype":"init","session_id":"x"}"#;
-        let expected =
-            PrintResult { result: "done".into(), is_error: false, session_id: "x".into(), windows: Vec::new() };
-        for told in [result.to_owned(), format!("[{event},{result}]\n"), format!("{event}\n{result}\n")] {
-            assert_eq!(result_of(&told).as_ref(), Some(&expected), "{told}");
-        }
-        assert_eq!(result_of("done"), None);
-        assert_eq!(result_of(event), None);
-    }
-
-    /// What the client says of its models' windows was dropped.
-    #[test]
-    fn a_result_names_the_windows_of_its_models() {
-        let check = |usage: &str, expected: &[(&str, u64)]| {
-            let result = format!(r#"{{"type":"result","result":"done","session_id":"x","modelUsage":{usage}}}"#);
-            let expected: Vec<(String, u64)> = expected.iter().map(|(model, size)| ((*model).into(), *size)).collect();
-            assert_eq!(result_of(&result).map(|told| told.windows), Some(expected), "{usage}");
-        };
-        check(
-            r#"{"a":{"inputTokens":1,"contextWindow":1000000},"b":{"contextWindow":200000}}"#,
-            &[("a", 1_000_000), ("b", 200_000)],
-        );
-        check(r#"{"a":{"inputTokens":1},"b":{"contextWindow":"x"},"c":7,"d":{"contextWindow":0}}"#, &[]);
-        check(r#"["a"]"#, &[]);
-        check("null", &[]);
     }
 }

@@ -29,6 +29,7 @@ mod summaries;
 mod title;
 mod tool_result;
 mod transcripts;
+mod translate;
 mod windows;
 mod words;
 mod writer;

@@ -22,6 +22,7 @@ pub(crate) static HOOKS: JsonHooks = JsonHooks {
         (HookEvent::Notification, "Notification"),
         (HookEvent::PermissionRequest, "PermissionRequest"),
     ],
+    timeout: json_hooks::SECONDS,
     own_hooks: Some(OwnHooks {
         settings: r#""${CLAUDE_CONFIG_DIR:-$HOME/.claude}/settings.json""#,
         plugin: r#""tine@tine": *true"#,

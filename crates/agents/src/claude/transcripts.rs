@@ -2,14 +2,18 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use transcript::{SessionId, Summary};
 
 use super::home;
-use super::{Claude, notes, read, record, scan, subagents, summaries};
-use crate::files::{head_of, is_commit, open_regular};
-use crate::{Blocks, Branch, Discovery, Notes, Part, PlainScan, Raw, Transcripts, Writer};
+use super::{Claude, notes, read, record, scan, subagents, summaries, windows};
+use crate::files::{head_of, is_commit, open_regular, tail_of};
+use crate::{Blocks, Branch, Discovery, Notes, Part, PlainScan, PromptCache, Raw, Transcripts, Writer};
+
+/// In the usage of a request: how many tokens it put into the cache for an hour.
+const HOUR_TOKENS: &[u8] = br#""ephemeral_1h_input_tokens":"#;
 
 impl Transcripts for Claude {
     fn home(&self) -> &Path {
@@ -59,6 +63,17 @@ impl Transcripts for Claude {
             Branch { id, tip, summary: Box::new(Self::scan_file(path, Some(tip)).summary) }
         };
         Ok(ids.into_iter().map(branch).collect())
+    }
+
+    fn prompt_cache(&self, path: &Path, version: Option<&str>) -> Option<PromptCache> {
+        const HOUR: Duration = Duration::from_secs(3600);
+        const SHORT: Duration = Duration::from_secs(300);
+        // The last request says which kind of cache it wrote.
+        let tail = tail_of(path).unwrap_or_default();
+        let last = memchr::memmem::rfind(&tail, HOUR_TOKENS).map(|at| &tail[at + HOUR_TOKENS.len()..]);
+        let writes_hour = last.and_then(|rest| rest.first()).is_some_and(|digit| (b'1'..=b'9').contains(digit));
+        let kept_for = if writes_hour { HOUR } else { SHORT };
+        Some(PromptCache { kept_for, across_directories: windows::has_one_prompt(version) })
     }
 
     fn subagents(&self, path: &Path) -> Vec<(String, PathBuf)> {

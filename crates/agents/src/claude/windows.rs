@@ -26,6 +26,12 @@ pub(super) fn window_of(model: Option<&str>, version: Option<&str>) -> u64 {
     if model.is_some_and(is_small) { SMALL } else { LARGE }
 }
 
+/// Whether a version gives the model the same instructions in every directory, so that a fork in another one can use what
+/// the provider has in its cache. Found by experiment.
+pub(super) fn has_one_prompt(version: Option<&str>) -> bool {
+    version.and_then(numbers).is_some_and(|version| version > LAST_SMALL)
+}
+
 fn numbers(version: &str) -> Option<[u32; 3]> {
     let mut numbers = version.splitn(3, '.').map(|number| number.parse().ok());
     Some([numbers.next()??, numbers.next()??, numbers.next()??])

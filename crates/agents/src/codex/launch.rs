@@ -13,8 +13,10 @@ use super::chat::CodexChat;
 use super::home::Home;
 use super::record::{Kind, Record};
 use super::scan::scan;
+use super::settings::ThreadSettings;
 use super::source::{Source, beginning_of_line};
 use super::turns::{Place, Step, Turns};
+use crate::chat::unattended::converse;
 use crate::chat::{ChatOrder, Protocol};
 use crate::fields::Raw;
 use crate::ids;
@@ -58,15 +60,26 @@ impl Launch for Codex {
     }
 
     fn send(&self, program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
-        send(program, message)
+        let order = message.order(ids::random_id);
+        let settings = ThreadSettings::of(&order.options);
+        if settings.unsupported.is_some() {
+            return send_by_exec(program, message);
+        }
+        // A thread can be named once it has a turn, by another call.
+        let protocol = Box::new(CodexChat::new(ChatOrder { title: None, ..order }, settings));
+        converse(program, message.directory, protocol, message.text)
     }
 
     fn queue(&self, program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramError> {
         queue(program, id, text)
     }
 
-    fn chat(&self, order: ChatOrder) -> Box<dyn Protocol> {
-        Box::new(CodexChat::new(order))
+    fn chat(&self, program: &Program, order: ChatOrder) -> Result<Box<dyn Protocol>, ProgramError> {
+        let settings = ThreadSettings::of(&order.options);
+        match settings.unsupported {
+            Some(option) => Err(program.failed(format!("`{option}` works only in its own terminal interface"))),
+            None => Ok(Box::new(CodexChat::new(order, settings))),
+        }
     }
 
     fn context_window(&self, _model: Option<&str>, _version: Option<&str>) -> u64 {
@@ -104,8 +117,8 @@ fn queue(program: &Program, id: &SessionId, text: &str) -> Result<(), ProgramErr
     program.run(command, "", START_PATIENCE).map(|_| ())
 }
 
-/// Says something by `codex exec`; the words go through standard input.
-fn send(program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
+/// Sends a message by `codex exec`, which takes options that the app-server doesn't. The text goes through standard input.
+fn send_by_exec(program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
     let mut command = program.command(message.directory);
     // What is given twice is refused. Options come first: one that takes several values ends with the next option.
     let own = ["--json", "--skip-git-repo-check"];

@@ -135,6 +135,11 @@ pub(super) fn media(element: Raw<'_>, with_data: bool) -> Option<Media> {
     Some(Media::of(&address.and_then(Raw::string).unwrap_or_default(), with_data))
 }
 
+/// Whether a text is taken for what a person typed.
+pub(super) fn is_of_person(text: &str) -> bool {
+    matches!(author_of(text), Author::Person)
+}
+
 /// Tells by the start of the text. The client marks what it puts in; the marks are those of 0.104 to 0.166.
 fn author_of(text: &str) -> Author {
     const CLIENT: [&str; 27] = [

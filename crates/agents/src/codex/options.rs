@@ -10,7 +10,7 @@ use crate::options::{OptionValue, Role};
 pub(super) const LAUNCH_OPTIONS: LaunchOptions = LaunchOptions {
     options: OPTIONS,
     commands: &[("resume", Resume), ("fork", Fork)],
-    headless: &["exec"],
+    headless: &["exec", "app-server"],
     skip_permissions: "--dangerously-bypass-approvals-and-sandbox",
     unasked: &[
         "--dangerously-bypass-approvals-and-sandbox",

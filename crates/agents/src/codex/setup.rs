@@ -18,6 +18,7 @@ pub(crate) static HOOKS: JsonHooks = JsonHooks {
         (HookEvent::Stop, "Stop"),
         (HookEvent::PermissionRequest, "PermissionRequest"),
     ],
+    timeout: json_hooks::SECONDS,
     own_hooks: None,
 };
 

@@ -113,7 +113,7 @@ impl AcpChat {
                     true => TurnOutcome::Interrupted,
                     false => TurnOutcome::Failed(error.to_owned()),
                 };
-                events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost }));
+                events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost, windows: Vec::new() }));
                 self.followed_by_next(events)
             }
             Pending::Initialize | Pending::Session => Received::event(ChatEvent::Refused(error.to_owned())),
@@ -197,7 +197,7 @@ impl AcpChat {
             Some("refusal") => TurnOutcome::Failed("the model refused".to_owned()),
             Some(other) => TurnOutcome::Failed(other.to_owned()),
         };
-        events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost }));
+        events.push(ChatEvent::TurnEnded(TurnEnd { outcome, total_cost: self.cost, windows: Vec::new() }));
         self.followed_by_next(events)
     }
 
@@ -360,6 +360,10 @@ impl Protocol for AcpChat {
         let capabilities = json!({ "fs": files, "terminal": false });
         let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client });
         vec![self.request("initialize", &params, Pending::Initialize)]
+    }
+
+    fn is_attended(&self) -> bool {
+        self.order.is_attended
     }
 
     fn receive(&mut self, message: &Value) -> Received {

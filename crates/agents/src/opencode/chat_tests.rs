@@ -4,7 +4,15 @@ use transcript::SessionId;
 use super::*;
 
 fn order(session: ChatSession) -> ChatOrder {
-    ChatOrder { session, directory: "/w".into(), title: None, model: None, mode: None, options: Vec::new() }
+    ChatOrder {
+        session,
+        directory: "/w".into(),
+        title: None,
+        model: None,
+        mode: None,
+        options: Vec::new(),
+        is_attended: true,
+    }
 }
 
 fn id() -> SessionId {

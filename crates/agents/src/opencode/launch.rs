@@ -82,8 +82,8 @@ impl Launch for OpenCode {
         send(program, message)
     }
 
-    fn chat(&self, order: ChatOrder) -> Box<dyn Protocol> {
-        Box::new(AcpChat::new(order))
+    fn chat(&self, _program: &Program, order: ChatOrder) -> Result<Box<dyn Protocol>, ProgramError> {
+        Ok(Box::new(AcpChat::new(order)))
     }
 
     fn context_window(&self, model: Option<&str>, _version: Option<&str>) -> u64 {

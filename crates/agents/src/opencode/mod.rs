@@ -21,6 +21,7 @@ mod source;
 mod storage;
 mod title;
 mod transcripts;
+mod translate;
 mod windows;
 mod writer;
 

@@ -53,7 +53,7 @@ impl FactScan {
         self.summary.defects.add(if is_unknown { DefectKind::UnknownFormat } else { DefectKind::Unreadable });
     }
 
-    /// OptionValue the row of the session.
+    /// Takes the row of the session.
     pub(super) fn session(&mut self, row: &Row) {
         let summary = &mut self.summary;
         if let Some(id) = row.text("id").and_then(|id| SessionId::new(id).ok()) {
@@ -68,7 +68,7 @@ impl FactScan {
         summary.is_subagent = row.text("parent_id").is_some();
     }
 
-    /// OptionValue the next message.
+    /// Takes the next message.
     pub(super) fn message(&mut self, message: &StoredMessage<'_>) {
         self.has_messages = true;
         self.last = self.last.max(message.created()).max(message.completed());

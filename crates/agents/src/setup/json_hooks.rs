@@ -17,6 +17,8 @@ pub(crate) struct JsonHooks {
     pub(crate) agent: Agent,
     /// The events, with the agent's names for them.
     pub(crate) events: &'static [(HookEvent, &'static str)],
+    /// After which time the agent gives up on a hook, in the agent's own unit.
+    pub(crate) timeout: u32,
     /// Detects whether the user already has the hooks, in which case a project's hooks do nothing.
     pub(crate) own_hooks: Option<OwnHooks>,
 }
@@ -32,7 +34,7 @@ pub(crate) struct OwnHooks {
 
 /// The seconds after which an agent gives up on a hook, which takes milliseconds. Codex allows no more than three at the
 /// end of a session.
-const TIMEOUT: u32 = 3;
+pub(crate) const SECONDS: u32 = 3;
 
 /// The text between the check for the program and the call.
 const GUARD: &str = " ] && exec ";
@@ -55,7 +57,7 @@ impl JsonHooks {
 
     /// The group of one hook, as written.
     fn group(&self, program: &str, event: HookEvent) -> serde_json::Value {
-        json!({ "hooks": [{ "type": "command", "command": self.command(program, event), "timeout": TIMEOUT }] })
+        json!({ "hooks": [{ "type": "command", "command": self.command(program, event), "timeout": self.timeout }] })
     }
 
     /// All hooks, as the value of `hooks`.

@@ -1,9 +1,11 @@
 //! What can go wrong with the code of an earlier turn.
 
+use std::path::PathBuf;
+
 use transcript::text::one_line;
 
 use crate::advice::{Advice, FileError, lift};
-use crate::{config, registry, workspace};
+use crate::{config, operations, registry, workspace};
 
 /// The result of anything about the code of an earlier turn.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -22,6 +24,26 @@ pub enum Error {
         /// The turn.
         turn: u32,
     },
+    /// The repository that a snapshot was taken in is gone.
+    #[error("the repository {} not found", .0.display())]
+    NoRepository(PathBuf),
+    /// An object of a snapshot is gone.
+    #[error("the repository lacks the object {0}")]
+    ObjectGone(String),
+    /// The code of two turns is in different repositories.
+    #[error("cannot compare {} with {}: they are different repositories", .one.display(), .other.display())]
+    OtherRepository {
+        /// One of them.
+        one: PathBuf,
+        /// The other.
+        other: PathBuf,
+    },
+    /// The tree has no such path.
+    #[error("`{}` did not exist at that turn", one_line(&.0.to_string_lossy()))]
+    NoSuchPath(PathBuf),
+    /// Undoing and the trash.
+    #[error(transparent)]
+    Operations(operations::Error),
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
@@ -37,6 +59,7 @@ pub enum Error {
 }
 
 lift!(workspace as Workspace, passes File);
+lift!(operations as Operations, passes File, Config, Workspace, Registry);
 
 impl Error {
     /// The kind and the hint.
@@ -53,6 +76,15 @@ impl Error {
                 "no_code",
                 "`snapshots.enabled = true` in the configuration file records the code of future turns",
             ),
+            Error::NoRepository(_) => Advice::new("no_repository", "if it was moved, run the command in it"),
+            Error::ObjectGone(_) => Advice::new("object_gone", "run `git fsck` in the repository"),
+            Error::OtherRepository { .. } => {
+                Advice::new("other_repository", "restore both with `tine restore --to DIR` and compare the directories")
+            }
+            Error::NoSuchPath(_) => {
+                Advice::new("no_such_path", "check the path; it is relative to the current directory or the repository")
+            }
+            Error::Operations(error) => error.advice(),
             Error::File(error) => error.advice(),
             Error::Config(error) => error.advice(),
             Error::Workspace(error) => error.advice(),
@@ -65,7 +97,11 @@ impl Error {
 pub(crate) fn samples() -> Vec<Error> {
     crate::advice::samples![
         UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into()),
+        NoRepository("/work/app".into()),
+        ObjectGone("4b825dc642cb6eb9a060e54bf8d69288fbee4904".into()),
+        OtherRepository { one: "/work/app".into(), other: "/work/shop".into() },
+        NoSuchPath("src/mian.rs".into()),
         NoCode { session: "auth-fix".into(), turn: 7 };
-        wraps File, Config, Workspace, Registry
+        wraps Operations, File, Config, Workspace, Registry
     ]
 }

@@ -2,12 +2,16 @@
 //!
 //! [`code_at`] says which tree that is, and where the knowledge comes from.
 
+pub(crate) mod diff;
 pub(crate) mod error;
+mod present;
+pub(crate) mod restore;
 pub mod snapshots;
 
 use std::path::PathBuf;
 
 pub use error::{Error, Result};
+use serde::Serialize;
 use snapshots::LeftOut;
 
 use crate::ctx::Ctx;
@@ -32,7 +36,9 @@ pub struct CodeAt {
 }
 
 /// Where a tree comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum CodeSource {
     /// It was recorded at the end of the turn.
     Snapshot,
@@ -62,6 +68,17 @@ pub enum Certainty {
     Consistent,
     /// It was recorded, or read in full later.
     Exact,
+}
+
+impl CodeAt {
+    /// The working tree, or another one of its repository if that is gone.
+    pub(crate) fn repository_now(&self, ctx: &Ctx) -> Result<PathBuf> {
+        let git = ctx.git()?;
+        let has_tree = |directory: &PathBuf| git.tree_of(directory, &self.tree).is_some();
+        let places = [self.repository.clone(), ctx.context().cwd.clone()];
+        let place = places.into_iter().find(has_tree).and_then(|directory| git.tree_place(&directory));
+        place.map(|place| place.top).ok_or_else(|| Error::NoRepository(self.repository.clone()))
+    }
 }
 
 /// The working tree of a session at the end of a turn.

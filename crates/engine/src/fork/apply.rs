@@ -2,6 +2,7 @@
 
 use agents::{NewSession, ProgramError};
 use jiff::Timestamp;
+use transcript::translate::Receipt;
 use transcript::{ParentSource, SessionView};
 
 use super::copy::Files;
@@ -13,6 +14,7 @@ use crate::fork::launch;
 use crate::fork::native;
 use crate::fork::plan;
 use crate::fork::seed;
+use crate::fork::translate;
 use crate::fork::unstarted;
 use crate::fork::workspace;
 use crate::fork::{Error, Result};
@@ -46,11 +48,24 @@ struct Complete {
     /// How many turns it has.
     turns: u32,
     seed: Option<SeedNote>,
+    receipt: Option<Receipt>,
 }
 
-/// Creates the planned fork. If anything fails, nothing is left behind.
+/// Creates the planned fork. If anything fails, nothing is left behind. A translation that fails and that nobody asked for
+/// gives way to a seed.
 pub(crate) fn apply_fork(ctx: &Ctx, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
-    apply_part(ctx, plan, None, progress)
+    let error = match apply_part(ctx, plan, None, progress) {
+        Ok(forked) => return Ok(forked),
+        Err(error) => error,
+    };
+    let is_of_translation = match &error {
+        Error::NotForked(source) => matches!(**source, Error::TranslationDiffers { .. }),
+        _ => false,
+    };
+    match plan::as_seed(ctx, plan, &error)? {
+        Some(seeded) if is_of_translation => apply_part(ctx, &seeded, None, progress),
+        _ => Err(error),
+    }
 }
 
 /// The same for one that is a part of an operation.
@@ -111,7 +126,7 @@ pub(super) fn apply_part(ctx: &Ctx, plan: &Plan, part_of: Option<i64>, progress:
     let session = copy::made_session(ctx, plan.agent, &files, &made.path)?.view;
     match plan.method {
         Method::Native => delete::add_to_agent_list(ctx, &made.path),
-        Method::Copy | Method::Seed => {
+        Method::Copy | Method::Translate | Method::Seed => {
             let key = SessionKey { agent: plan.agent, id: made.id, path: made.path };
             launch::announce(ctx, &key, plan.name.as_str(), &plan.workspace.path);
         }
@@ -170,7 +185,7 @@ fn planned(ctx: &Ctx, plan: &Plan, now: Timestamp) -> Forking {
         parent: plan.source.id.clone(),
         since: now.as_millisecond(),
     });
-    let mark = (plan.method != Method::Copy).then(|| plan.id.to_string());
+    let mark = (!matches!(plan.method, Method::Copy | Method::Translate)).then(|| plan.id.to_string());
     Forking { created, reserves, mark, expects, ..Forking::default() }
 }
 
@@ -200,21 +215,29 @@ fn make(
             fork.created.notes.retain(|note| brought.contains(&note.path));
             made?;
             let made = NewSession { id: plan.id.clone(), path: plan.target.clone() };
-            Ok(Complete { made, turns: plan.turns, seed: None })
+            Ok(Complete { made, turns: plan.turns, seed: None, receipt: None })
+        }
+        Method::Translate => {
+            let prepared = translate::prepare(ctx, plan, files);
+            let (receipt, turns) = prepared.inspect_err(|_| fork.created.workspace = None)?;
+            create_workspace(ctx, plan, operation, fork, progress)?;
+            files.put_in_place()?;
+            let made = NewSession { id: plan.id.clone(), path: plan.target.clone() };
+            Ok(Complete { made, turns, seed: None, receipt: Some(receipt) })
         }
         Method::Native => {
             create_workspace(ctx, plan, operation, fork, progress)?;
             let (made, turns) = native::fork_natively(ctx, plan, &mut fork.created)?;
-            Ok(Complete { made, turns, seed: None })
+            Ok(Complete { made, turns, seed: None, receipt: None })
         }
         Method::Seed => {
             create_workspace(ctx, plan, operation, fork, progress)?;
             if let Some(kept) = &fork.kept {
                 let (made, note) = unstarted::keep_seed(ctx, plan, kept)?;
-                return Ok(Complete { made, turns: 0, seed: Some(note) });
+                return Ok(Complete { made, turns: 0, seed: Some(note), receipt: None });
             }
             let (made, note) = seed::fork_by_seed(ctx, plan, &mut fork.created)?;
-            Ok(Complete { made, turns: 1, seed: Some(note) })
+            Ok(Complete { made, turns: 1, seed: Some(note), receipt: None })
         }
     }
 }
@@ -245,7 +268,7 @@ fn record_notes(ctx: &Ctx, files: &Files, operation: i64, fork: &mut Forking) ->
 }
 
 fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operation: i64) -> Result<()> {
-    let Complete { made, turns, seed } = complete;
+    let Complete { made, turns, seed, receipt } = complete;
     let now = ctx.context().clock.now();
     // Agents don't flush what they write, and a fork that is registered must not lose its transcript in a power cut.
     agents::sync_session(&made.path).map_err(|source| FileError::Write { path: made.path.clone(), source })?;
@@ -262,12 +285,13 @@ fn register(ctx: &Ctx, plan: &Plan, complete: &Complete, fork: &Forking, operati
     created.files.insert(0, made.path.clone());
     let fingerprint = growth::fingerprint(ctx, &made.id, &made.path);
     let effects = Effects::Fork(Forking { created, fingerprint, kept: fork.kept.clone(), ..Forking::default() });
-    let begins_alike = plan.method != Method::Seed && !plan.after_compaction;
+    let begins_alike = !matches!(plan.method, Method::Seed | Method::Translate) && !plan.after_compaction;
     let fork = NewFork {
         key,
         name: &plan.name,
         parent,
         seed: seed.as_ref(),
+        receipt: receipt.as_ref(),
         begins_alike,
         profile: &plan.profile,
         directory: &plan.workspace.path,

@@ -10,7 +10,7 @@ use agents::{Adapter, CopyRequest, SideFile, write_copy};
 use jiff::Timestamp;
 use transcript::{Agent, DefectKind, Summary};
 
-use super::Plan;
+use super::{Method, Plan};
 use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::fork::{Error, Result};
@@ -94,10 +94,18 @@ impl Files {
             // Neither agents nor tine take a file of such a name for a session.
             transcript: agents::beside(&plan.target, &format!(".{}.tine-new", plan.id)),
             target: plan.target.clone(),
-            beside: ctx.adapter(plan.agent).side_files(&plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
+            beside: match plan.method {
+                Method::Translate => Vec::new(),
+                _ => ctx.adapter(plan.agent).side_files(&plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
+            },
             brought: RefCell::default(),
             summary: RefCell::default(),
         }
+    }
+
+    /// Where the transcript is prepared.
+    pub(super) fn transcript(&self) -> &Path {
+        &self.transcript
     }
 
     /// Every name that is the fork's alone and under which something may be there before it is complete.

@@ -35,6 +35,17 @@ pub enum Error {
         /// The requested method.
         method: &'static str,
     },
+    /// Translating is for another agent.
+    #[error("{} already reads the session, so it can't be translated", .0.product_name())]
+    TranslateSameAgent(Agent),
+    /// A translation, read back, is not what was meant.
+    #[error("{} would not read the translated session as it was: {what}", .agent.product_name())]
+    TranslationDiffers {
+        /// The agent of the fork.
+        agent: Agent,
+        /// The difference.
+        what: String,
+    },
     /// The agent's own fork would not have the same history, or does not have it.
     #[error("{what}")]
     NativeDiffers {
@@ -149,7 +160,14 @@ impl Error {
             Error::NothingToFork(_) => {
                 Advice::new("nothing_to_fork", "send it a message first, or start a new session with `tine start`")
             }
-            Error::OtherAgent { .. } => Advice::new("other_agent", "`--method seed` gives it the transcript"),
+            Error::OtherAgent { .. } => {
+                Advice::new("other_agent", "`--method translate` writes it in that agent's format")
+            }
+            Error::TranslateSameAgent(_) => Advice::new("same_agent", "`--method copy` forks it for the same agent"),
+            Error::TranslationDiffers { .. } => Advice::new(
+                "translation_differs",
+                "`--method seed` gives the agent the transcript instead; please report this error",
+            ),
             Error::NativeDiffers { .. } => Advice::new("native_differs", "`--method copy` keeps the whole history"),
             Error::CopyDiffers { .. } => Advice::new(
                 "copy_differs",
@@ -220,6 +238,8 @@ pub(crate) fn samples() -> Vec<Error> {
         AtWork { session: session(), state: State::Waiting },
         NothingToFork(session()),
         OtherAgent { from: Agent::Claude, to: Agent::Codex, method: "copy" },
+        TranslateSameAgent(Agent::Codex),
+        TranslationDiffers { agent: Agent::Codex, what: "message 4 of 12 is not the same".into() },
         NativeDiffers { agent: Agent::Codex, what: "the agent's own fork has 3 turns instead of 4".into() },
         CopyDiffers { what: "it has 3 turns instead of 4".into() },
         NotSeeded { agent: Agent::Codex, what: "saved no session" },

@@ -25,9 +25,15 @@ pub(super) fn choose_method(
             Err(Error::OtherAgent { from: source.agent, to: agent, method: method.as_str() })
         }
         Some(Method::Seed) => Ok((Method::Seed, "requested".into())),
+        Some(Method::Translate) if !other => Err(Error::TranslateSameAgent(agent)),
+        Some(Method::Translate) => Ok((Method::Translate, "requested".into())),
+        None if other && !ctx.adapter(agent).takes_translations() => {
+            let to = agent.product_name();
+            Ok((Method::Seed, format!("{to} receives the transcript")))
+        }
         None if other => {
-            let (to, from) = (agent.product_name(), source.agent.product_name());
-            Ok((Method::Seed, format!("{to} cannot read {from}'s sessions, so it receives the transcript")))
+            let to = agent.product_name();
+            Ok((Method::Translate, format!("{to} gets the conversation in its own format")))
         }
         Some(Method::Native | Method::Copy) if is_old => Err(run::Error::OldFormat(agent).into()),
         None if is_old => {
@@ -92,11 +98,15 @@ fn has_gaps(request: &Request) -> bool {
 }
 
 impl Method {
+    /// Every method.
+    pub const ALL: [Method; 4] = [Method::Native, Method::Copy, Method::Translate, Method::Seed];
+
     /// The word for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Native => "native",
             Method::Copy => "copy",
+            Method::Translate => "translate",
             Method::Seed => "seed",
         }
     }

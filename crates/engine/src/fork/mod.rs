@@ -6,6 +6,7 @@
 //! clean up after a crash. The source is only read.
 
 pub(crate) mod apply;
+pub(crate) mod cache;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod empty;
@@ -20,6 +21,7 @@ pub(crate) mod seed;
 pub(crate) mod several;
 pub(crate) mod spawn_view;
 pub(crate) mod tokens;
+pub(crate) mod translate;
 pub(crate) mod unstarted;
 pub(crate) mod view;
 pub(crate) mod window;
@@ -35,11 +37,13 @@ use transcript::{Agent, SessionId, SessionName, SessionView};
 pub use crate::registry::SeedNote;
 pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
+pub use cache::{CacheOutlook, CacheState};
 pub use empty::EmptyClone;
 pub use new_worker::{NewWorker, NewWorktree, StartedWorker};
 pub use seed::SeedPlan;
 pub use several::Part;
 pub use spawn_view::{SpawnView, WorkerOutcome};
+pub use translate::TranslationPlan;
 pub use view::{ForkParent, ForkSession, ForkView, PlannedSession, WorkspaceView};
 pub use window::WindowSource;
 pub use workspace::Preparation;
@@ -60,6 +64,8 @@ pub struct Request {
     pub name: Option<SessionName>,
     /// The agent for the fork; `None` keeps the source's.
     pub agent: Option<Agent>,
+    /// The model for the fork; `None` keeps the one that the session is launched with.
+    pub model: Option<String>,
     /// The method; `None` lets tine choose one for the request.
     pub method: Option<Method>,
     /// The workspace of the fork.
@@ -76,6 +82,8 @@ pub struct Request {
     pub waits: bool,
     /// Whether secrets are kept in a transcript for another agent.
     pub keep_secrets: bool,
+    /// Whether a translation keeps the agent's thinking as text.
+    pub keep_thinking: bool,
     /// Whether the fork's agent asks for permissions even if the source's does not.
     pub asks_permission: bool,
     /// Whether nothing is sent to a model: a seed is kept until the fork is resumed. Other methods never send anything.
@@ -90,6 +98,7 @@ impl Request {
             turns: None,
             name: None,
             agent: None,
+            model: None,
             method: None,
             workspace: Where::Same,
             carry: false,
@@ -98,6 +107,7 @@ impl Request {
             now: false,
             waits: false,
             keep_secrets: false,
+            keep_thinking: false,
             asks_permission: false,
             no_start: false,
         }
@@ -153,6 +163,8 @@ pub enum Method {
     Native,
     /// tine writes the new session file.
     Copy,
+    /// tine writes the conversation in another agent's own format.
+    Translate,
     /// The transcript becomes the first prompt.
     Seed,
 }
@@ -250,10 +262,16 @@ pub struct Plan {
     pub model: Option<String>,
     /// The approximate number of tokens in the history.
     pub tokens: Option<u64>,
+    /// Whether the provider still has the history in its cache.
+    pub cache: CacheOutlook,
     /// The model's context window.
     pub context_window: Option<u64>,
     /// Where the size of the window comes from.
     pub window_source: Option<WindowSource>,
+    /// The plan for the translation.
+    pub translation: Option<TranslationPlan>,
+    /// The request, for another method if the chosen one fails.
+    pub(crate) retry: Option<Box<Request>>,
     /// The plan for the seed.
     pub seed: Option<SeedPlan>,
     /// Whether the seed is kept until the fork is resumed.

@@ -8,12 +8,16 @@ use transcript::{Agent, DefectKind, SessionName, SessionView, State, text};
 use super::copy::Files;
 use super::seed::new_nonce;
 use super::unstarted::start_words;
-use super::window::{chosen_model, context_window, model_of_fork};
-use super::{Method, Place, Plan, Request, RequestedWorkspace, Where, Workspace, WorkspaceKind};
+use super::window::{chosen_model, context_window, model_of_fork, with_model};
+use super::{
+    CacheOutlook, CacheState, Method, Place, Plan, Request, RequestedWorkspace, Where, Workspace, WorkspaceKind,
+};
 use crate::ctx::Ctx;
+use crate::fork::cache;
 use crate::fork::method;
 use crate::fork::seed;
 use crate::fork::tokens;
+use crate::fork::translate;
 use crate::fork::workspace;
 use crate::fork::{Error, Result};
 use crate::names;
@@ -59,6 +63,9 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
             profile.args = asking;
         }
     }
+    if let Some(model) = &request.model {
+        profile.args = with_model(profile.args, model);
+    }
     let count = tokens::count_tokens(ctx, request, turns, method == Method::Seed)?;
     // Another agent's model isn't known before it runs; nor does what this one reported say anything about it.
     let options = profile.args.clone();
@@ -97,16 +104,20 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
         profile,
         not_inherited,
         target,
-        id_is_chosen: method == Method::Copy || adapter.accepts_ids() && !(method == Method::Seed && request.no_start),
+        id_is_chosen: matches!(method, Method::Copy | Method::Translate)
+            || adapter.accepts_ids() && !(method == Method::Seed && request.no_start),
         workspace,
         asked,
         id,
         name,
         name_is_chosen: request.name.is_some(),
-        model: chosen.or(request.source.details.model.as_deref()).filter(|_| agent == source.agent).map(str::to_owned),
+        model: chosen.or(request.source.details.model.as_deref().filter(|_| agent == source.agent)).map(str::to_owned),
         tokens: count.tokens,
+        cache: CacheOutlook { state: CacheState::Unknown, rewritten: None, why: String::new() },
         context_window,
         window_source: window.map(|(_, source)| source),
+        translation: None,
+        retry: (method == Method::Translate && request.method.is_none()).then(|| Box::new(request.clone())),
         seed: None,
         keeps_seed: method == Method::Seed && request.no_start,
         unfinished: whole && request.source.details.mid_turn,
@@ -121,6 +132,12 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
         warnings: Vec::new(),
         leaves_changes: dirty,
     };
+    if method == Method::Translate {
+        let translation = translate::plan_translation(ctx, request, turns, agent, context_window)?;
+        plan.tokens = Some(translation.tokens);
+        plan.losses.extend(translation.receipt.losses());
+        plan.translation = Some(translation);
+    }
     if method == Method::Seed {
         let seed = seed::plan_seed(ctx, request, turns, agent, context_window, count.per_token)?;
         plan.tokens = Some((seed.fit.characters as f64 / count.per_token) as u64);
@@ -136,10 +153,11 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
     if plan.keeps_seed {
         plan.command = start_words(&plan);
     }
+    plan.cache = cache::outlook(&plan, adapter, &request.source.details, request.model.as_deref(), now);
     add_losses(ctx, &mut plan);
     add_model_requests(&mut plan);
     warn(&mut plan, request);
-    if !whole && count.ends_compacted {
+    if !whole && count.ends_compacted && method != Method::Translate {
         plan.warnings.push(format!(
             "the fork includes the compaction after turn {turns}: the model sees its summary instead of the earlier \
              turns"
@@ -182,7 +200,7 @@ fn decide(ctx: &Ctx, request: &Request) -> Result<Decision> {
     let asked = workspace::requested_workspace(ctx, request);
     let (name, workspace) = name_and_workspace(ctx, request, &asked, &[])?;
     let (method, why) = method::choose_method(ctx, request, agent, whole, &workspace)?;
-    if method != Method::Copy || request.place != Place::None {
+    if !matches!(method, Method::Copy | Method::Translate) || request.place != Place::None {
         // The program that will start it must exist.
         program::program(ctx, agent)?;
     }
@@ -291,8 +309,22 @@ pub(super) fn as_copy(ctx: &Ctx, plan: &Plan, trouble: &Error) -> Plan {
     plan
 }
 
+/// The plan for a seed instead of a translation that failed, unless the user chose the method.
+pub(super) fn as_seed(ctx: &Ctx, plan: &Plan, trouble: &Error) -> Result<Option<Plan>> {
+    let Some(request) = &plan.retry else { return Ok(None) };
+    let request = Request { method: Some(Method::Seed), ..(**request).clone() };
+    let mut seeded = plan_fork(ctx, &request)?;
+    seeded.method_is_chosen = false;
+    seeded.why = "the translation failed".into();
+    let trouble = transcript::text::one_line(&trouble.to_string());
+    seeded.warnings.push(format!("the translation failed, so the agent receives the transcript: {trouble}"));
+    Ok(Some(seeded))
+}
+
 fn add_losses(ctx: &Ctx, plan: &mut Plan) {
-    if plan.method != Method::Seed && ctx.adapter(plan.agent).leaves_subagents(&plan.source.path) {
+    if !matches!(plan.method, Method::Seed | Method::Translate)
+        && ctx.adapter(plan.agent).leaves_subagents(&plan.source.path)
+    {
         plan.losses.push("the subagents' transcripts are not copied".into());
     }
     plan.losses.extend_from_slice(&plan.not_inherited);

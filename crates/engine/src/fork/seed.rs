@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use agents::{HeadlessMessage, NewSession, Part};
-use transcript::seed::{Fit, Seed, SeedSizes, SeedSource, SeedWriter};
+use transcript::seed::{Fit, Seed, SeedSizes, SeedSource, SeedWriter, is_acknowledgement};
 use transcript::{Agent, BlockKind, SessionId};
 
 use super::{Plan, Request};
@@ -17,7 +17,6 @@ use crate::fork::{Error, Result};
 use crate::program;
 use crate::registry::SeedNote;
 use crate::registry::operations::Created;
-use crate::sessions::seeded::is_acknowledgement;
 
 /// The share of the window that a seed may fill; the rest is for the following turns.
 const SHARE_OF_WINDOW: f64 = 0.75;

@@ -29,8 +29,8 @@ use crate::run::drive::{Sent, Target};
 use crate::sessions;
 use crate::sessions::catalog::Quiet;
 use crate::sessions::moved;
-use crate::sessions::seeded::is_acknowledgement;
 use crate::sessions::session::Session;
+use transcript::seed::is_acknowledgement;
 
 impl KeptSeed {
     /// What is planned for a fork that isn't to start yet.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use transcript::translate::ReceiptView;
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
 use super::{EmptyClone, Forked, Method, Plan, WindowSource, Workspace, WorkspaceKind};
@@ -47,6 +48,9 @@ pub struct ForkView {
     pub context_window: Option<u64>,
     /// Where the size of the window comes from.
     pub context_window_source: Option<WindowSource>,
+    /// What becomes of the parts of the conversation, if it is translated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<ReceiptView>,
     /// What it lacks of its source.
     pub losses: Vec<String>,
     /// Warnings for the user.
@@ -196,6 +200,7 @@ impl Plan {
             tokens: self.tokens,
             context_window: self.context_window,
             context_window_source: self.window_source,
+            receipt: self.translation.as_ref().map(|translation| translation.receipt.view()),
             losses: self.losses.clone(),
             warnings: self.warnings.clone(),
             needs_confirmation: self.leaves_changes,
@@ -271,6 +276,7 @@ impl EmptyClone {
             tokens: Some(0),
             context_window: None,
             context_window_source: None,
+            receipt: None,
             losses: Vec::new(),
             warnings: Vec::new(),
             needs_confirmation: false,

@@ -56,3 +56,39 @@ pub(super) fn chosen_model(options: &[String]) -> Option<&str> {
     }
     chosen
 }
+
+/// A command line with another model.
+pub(super) fn with_model(options: Vec<String>, model: &str) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = options.into_iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--model" | "-m" => drop(words.next()),
+            _ if word.starts_with("--model=") => {}
+            _ => kept.push(word),
+        }
+    }
+    kept.extend(["--model".to_owned(), model.to_owned()]);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{chosen_model, with_model};
+
+    #[test]
+    fn a_chosen_model_replaces_the_inherited_one() {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let check = |before: &str, after: &str| {
+            let options = with_model(words(before), "opus");
+            assert_eq!(
+                (options.as_slice(), chosen_model(&options)),
+                (words(after).as_slice(), Some("opus")),
+                "{before}"
+            );
+        };
+        check("", "--model opus");
+        check("--model sonnet --verbose", "--verbose --model opus");
+        check("-m x --model=y --search", "--search --model opus");
+    }
+}

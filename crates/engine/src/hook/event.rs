@@ -14,8 +14,8 @@ use crate::registry::Process;
 pub struct HookPayload {
     /// The agent's id of the session.
     pub session_id: String,
-    pub(super) transcript_path: Option<PathBuf>,
-    pub(super) cwd: Option<PathBuf>,
+    pub(crate) transcript_path: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
     pub(super) source: Option<String>,
     pub(super) prompt_id: Option<String>,
     pub(super) turn_id: Option<String>,

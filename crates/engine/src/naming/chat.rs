@@ -1,4 +1,5 @@
-//! Live chats: an agent behind its structured stream, in an existing or new session.
+//! Live chats, each through a driver: an agent behind its structured stream, in an existing or new session, or a session
+//! that runs elsewhere.
 
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use transcript::{Agent, SessionId, SessionName, State};
 
 use crate::ctx::Ctx;
+use crate::naming::follow::Follower;
 use crate::naming::start::{self, Start};
 use crate::naming::{Error, Result};
 use crate::registry::SessionKey;
@@ -40,9 +42,29 @@ pub enum ChatRequest {
     },
 }
 
-/// A chat that is open. Its agent ends when this is dropped.
+/// What carries a chat. It ends when this is dropped.
+pub(super) trait Driver: Send {
+    /// Carries out an action, and returns what follows from it at once.
+    fn act(&self, action: Action) -> Vec<ChatEvent>;
+    /// Ends it without waiting.
+    fn close(&self);
+}
+
+impl Driver for Chat {
+    fn act(&self, action: Action) -> Vec<ChatEvent> {
+        Chat::act(self, action)
+    }
+
+    fn close(&self) {
+        Chat::close(self);
+    }
+}
+
+/// A chat that is open. If its agent was started for it, the agent ends when this is dropped.
 pub struct OpenChat {
-    chat: Chat,
+    driver: Box<dyn Driver>,
+    /// If the session runs elsewhere: the number of turns that precede the events.
+    pub follows: Option<u32>,
     /// The agent.
     pub agent: Agent,
     /// The session's name.
@@ -56,17 +78,12 @@ pub struct OpenChat {
 impl OpenChat {
     /// Carries out an action, and returns what follows from it at once.
     pub fn act(&self, action: Action) -> Vec<ChatEvent> {
-        self.chat.act(action)
+        self.driver.act(action)
     }
 
     /// Lets the agent finish without waiting for it.
     pub fn end_soon(&self) {
-        self.chat.close();
-    }
-
-    /// The agent's process.
-    pub fn pid(&self) -> u32 {
-        self.chat.pid()
+        self.driver.close();
     }
 }
 
@@ -98,10 +115,17 @@ fn resume_chat(
     let view = &session.view;
     check_format(session)?;
     moved::check_directory(ctx, session, directory)?;
-    // Two writers don't see each other's turns.
+    // Two writers don't see each other's turns, so a session that runs is followed.
     if view.state != State::Stopped {
-        let (session, state) = (view.label().to_owned(), view.state);
-        return Err(run::Error::OpenElsewhere { session, state }.into());
+        let follower = Follower::start(ctx, session.clone(), report);
+        return Ok(OpenChat {
+            follows: Some(follower.turns_before),
+            driver: Box::new(follower),
+            agent: view.agent,
+            name: view.name.clone(),
+            directory: directory.to_owned(),
+            unbegun: None,
+        });
     }
     let launch = profile::launch_of(ctx, view, &[], None)?;
     let program = launch::program_as(ctx, view.agent, &launch.profile, view.name.as_ref())?;
@@ -112,10 +136,13 @@ fn resume_chat(
         model: None,
         mode: None,
         options: launch.options(),
+        is_attended: true,
     };
-    let chat = Chat::start(&program, directory, ctx.adapter(view.agent).chat(order), report);
+    let protocol = ctx.adapter(view.agent).chat(&program, order);
+    let chat = protocol.and_then(|protocol| Chat::start(&program, directory, protocol, report));
     Ok(OpenChat {
-        chat: chat.map_err(|source| not_started(Some(view.label()), source))?,
+        driver: Box::new(chat.map_err(|source| not_started(Some(view.label()), source))?),
+        follows: None,
         agent: view.agent,
         name: view.name.clone(),
         directory: directory.to_owned(),
@@ -136,10 +163,13 @@ fn start_chat(ctx: &Ctx, start: &Start, report: impl Fn(ChatEvent) + Send + 'sta
         model: None,
         mode: None,
         options: start.options().to_vec(),
+        is_attended: true,
     };
-    let chat = Chat::start(&program, &start.directory, ctx.adapter(start.agent).chat(order), report);
+    let protocol = ctx.adapter(start.agent).chat(&program, order);
+    let chat = protocol.and_then(|protocol| Chat::start(&program, &start.directory, protocol, report));
     Ok(OpenChat {
-        chat: chat.map_err(|source| not_started(None, source))?,
+        driver: Box::new(chat.map_err(|source| not_started(None, source))?),
+        follows: None,
         agent: start.agent,
         name: Some(start.name.clone()),
         directory: start.directory.clone(),
@@ -163,8 +193,8 @@ pub(crate) fn settle(ctx: &Ctx, chat: &mut OpenChat, id: &SessionId) -> Result<b
 
 /// Ends the agent, and forgets the session if it has no messages.
 pub(crate) fn close(ctx: &Ctx, chat: OpenChat) {
-    let OpenChat { chat, unbegun, .. } = chat;
-    drop(chat);
+    let OpenChat { driver, unbegun, .. } = chat;
+    drop(driver);
     if let Some(key) = unbegun {
         ctx.registry().forget_start(&key).or_log("discard a chat without messages");
     }

@@ -3,6 +3,7 @@
 pub(crate) mod adopt;
 pub(crate) mod chat;
 pub(crate) mod error;
+mod follow;
 pub(crate) mod start;
 
 pub use error::{Error, Result};

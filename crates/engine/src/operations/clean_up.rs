@@ -13,6 +13,7 @@ use crate::context::MARK;
 use crate::ctx::Ctx;
 use crate::operations::delete;
 use crate::operations::free_names;
+use crate::operations::restored;
 use crate::operations::undo;
 use crate::operations::unstarted;
 use crate::operations::{Error, Result};
@@ -85,6 +86,11 @@ fn clean_up_after(ctx: &Ctx, operation: Operation) -> Result<String> {
         // An interrupted deletion did not happen.
         Effects::Delete(deletion) => {
             delete::restore(ctx, *id, deletion)?;
+            None
+        }
+        // Nor did an interrupted restoration.
+        Effects::Restore(restoration) => {
+            restored::put_back(ctx, restoration, false)?;
             None
         }
         // Nor did an interrupted rename.

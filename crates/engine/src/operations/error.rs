@@ -53,6 +53,17 @@ pub enum Error {
         /// The operation.
         id: i64,
     },
+    /// A restored file was changed.
+    #[error("{} has changed since operation {id} restored it", .path.display())]
+    ChangedSince {
+        /// The operation.
+        id: i64,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file was changed by somebody else while it was to be restored.
+    #[error("{} is changing", .0.display())]
+    ChangedMeanwhile(PathBuf),
     /// The operation does not exist, or no operation can be undone.
     #[error("{}", match .0 { Some(id) => format!("operation {id} not found"), None => "nothing to undo".into() })]
     NothingToUndo(Option<i64>),
@@ -207,6 +218,13 @@ impl Error {
             Error::WorkedInCopy { id, .. } => {
                 Advice::new("worked_in", format!("save what you need elsewhere; {}", force(id)))
             }
+            Error::ChangedSince { id, .. } => Advice::new(
+                "has_changed",
+                format!("`tine undo {id} --force` puts back what was there before and discards the changes"),
+            ),
+            Error::ChangedMeanwhile(_) => {
+                Advice::new("changed_meanwhile", "nothing was restored; try again when nothing writes there")
+            }
             Error::WorkedIn { id } => Advice::new(
                 "worked_in",
                 format!("save what you need elsewhere; {}, but keeps a branch with new commits", force(id)),
@@ -283,6 +301,8 @@ pub(crate) fn samples() -> Vec<Error> {
         StillNeeded { session: session(), by: "auth-fix-fork-1".into(), count: 3 },
         WorkedInCopy { id: 12, path: "/work/app.clones/try".into() },
         WorkedIn { id: 12 },
+        ChangedSince { id: 12, path: "/work/app/src/main.rs".into() },
+        ChangedMeanwhile("/work/app/src/main.rs".into()),
         NothingToUndo(Some(12)),
         NothingToUndo(None),
         NotUndoable { id: 12, state: "undone".into() },

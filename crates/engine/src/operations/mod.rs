@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod free_names;
 pub(crate) mod growth;
 pub(crate) mod leftovers;
+pub(crate) mod restored;
 pub(crate) mod trash;
 pub(crate) mod undo;
 pub(crate) mod unstarted;

@@ -70,11 +70,15 @@ pub(crate) fn make_trash_folder(ctx: &Ctx, folder: &Path, what: &str, deletion: 
 pub(crate) fn empty_trash(ctx: &Ctx, now: Timestamp) -> Result<()> {
     let operations = ctx.registry().operations()?;
     for Operation { id, at, state, effects, .. } in &operations {
-        let (OperationState::Done, Effects::Delete(deletion)) = (state, effects) else { continue };
-        if now.as_second() - at.as_second() <= KEPT_SECONDS {
+        if !state.is_done() || now.as_second() - at.as_second() <= KEPT_SECONDS {
             continue;
         }
-        for folder in folders_of(deletion) {
+        let folders: HashSet<&Path> = match effects {
+            Effects::Delete(deletion) => folders_of(deletion),
+            Effects::Restore(restoration) => HashSet::from([restoration.trash.as_path()]),
+            _ => continue,
+        };
+        for folder in folders {
             directory::remove_tree(folder).or_log(format_args!("remove {}", folder.display()));
         }
         ctx.registry().set_state(*id, &OperationState::Purged, None)?;

@@ -17,6 +17,7 @@ use crate::operations::clean_up;
 use crate::operations::delete;
 use crate::operations::free_names;
 use crate::operations::growth;
+use crate::operations::restored;
 use crate::operations::{Error, Result};
 use crate::private;
 use crate::registry;
@@ -127,6 +128,10 @@ fn check_and_plan<'a>(
             free_names::check_name_back(ctx, operation)?;
             Vec::new()
         }
+        Effects::Restore(restoration) => {
+            restored::check_put_back(operation.id, restoration, force)?;
+            Vec::new()
+        }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {
             exclude_later(ctx, later, operation)?;
             check_undo(ctx, operation, force)?;
@@ -209,7 +214,7 @@ pub(crate) fn finish_undo(ctx: &Ctx, mut operation: Operation, undoing: &Undoing
             }
         }
         Effects::Fork(_) | Effects::Clone(_) | Effects::Worktree(_) => {}
-        Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => {}
+        Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) | Effects::Restore(_) => {}
     }
     reverse(ctx, &mut operation)?;
     Ok(format!("finished the interrupted undo of `{what}`"))
@@ -220,6 +225,10 @@ fn reverse(ctx: &Ctx, operation: &mut Operation) -> Result<()> {
     match &operation.effects {
         Effects::Delete(deletion) => delete::restore(ctx, operation.id, deletion)?,
         Effects::Adopt(_) | Effects::Rename(_) => free_names::name_back(ctx, operation)?,
+        Effects::Restore(restoration) => {
+            let force = operation.state.undoing().is_some_and(|undoing| undoing.force);
+            restored::put_back(ctx, restoration, force)?;
+        }
         Effects::Fork(Forking { created, .. })
         | Effects::Clone(Cloning { created, .. })
         | Effects::Worktree(created) => {

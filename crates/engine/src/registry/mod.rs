@@ -16,6 +16,7 @@ mod profiles;
 pub(crate) mod schema;
 pub(crate) mod seeds;
 mod starts;
+pub(crate) mod translations;
 pub(crate) mod unstarted;
 mod windows;
 

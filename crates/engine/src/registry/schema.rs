@@ -161,4 +161,14 @@ pub(super) const MIGRATIONS: &[Migration] = &[
      ALTER TABLE sessions DROP COLUMN launch;
      CREATE INDEX sessions_started ON sessions (key) WHERE is_start;",
     ),
+    // 12: what became of the parts of conversations that were translated.
+    Migration::Sql(
+        "CREATE TABLE translations (
+        agent         TEXT NOT NULL,
+        id            TEXT NOT NULL,
+        item          TEXT NOT NULL,
+        count         INTEGER NOT NULL,
+        PRIMARY KEY (agent, id, item)
+     ) STRICT, WITHOUT ROWID;",
+    ),
 ];

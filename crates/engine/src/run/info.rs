@@ -1,6 +1,9 @@
 //! Everything known about one session.
 
 use serde::{Serialize, Serializer};
+use transcript::translate::Receipt;
+#[cfg(feature = "schema")]
+use transcript::translate::ReceiptView;
 use transcript::{Agent, Defects, SessionId, SessionName, SessionView, TokenUse};
 
 use crate::ctx::Ctx;
@@ -49,6 +52,10 @@ pub struct Info {
     pub previous_ids: Vec<SessionId>,
     /// The transcript that it began with.
     pub seed: Option<SeedNote>,
+    /// What became of the parts of the conversation, if it was translated from another agent's session.
+    #[serde(serialize_with = "receipt_view")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<ReceiptView>"))]
+    pub receipt: Option<Receipt>,
     /// How many other branches of the transcript there are.
     pub branches: u32,
     /// What is wrong in its files.
@@ -64,6 +71,7 @@ pub(crate) fn info(ctx: &Ctx, session: &Session, sessions: &[Session]) -> Result
     let (agent, id, details) = (session.view.agent, &session.view.id, &session.details);
     let previous = ctx.registry().previous_ids(&session.key())?;
     let seed = ctx.registry().seed(agent, id)?;
+    let receipt = ctx.registry().translation(agent, id)?;
     let live = session.live.as_ref();
     Ok(Info {
         view: session.view.clone(),
@@ -82,10 +90,15 @@ pub(crate) fn info(ctx: &Ctx, session: &Session, sessions: &[Session]) -> Result
         profile: profile::profile_of(ctx, agent, id)?.shown(),
         previous_ids: previous.into_iter().map(|(id, _, _)| id).collect(),
         seed,
+        receipt,
         branches: details.branches,
         defects: details.defects.clone(),
         forks: tree::forks_of(ctx, session, sessions)?.into_iter().cloned().collect(),
     })
+}
+
+fn receipt_view<S: Serializer>(receipt: &Option<Receipt>, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    receipt.as_ref().map(Receipt::view).serialize(serializer)
 }
 
 /// A fork as its source lists it.

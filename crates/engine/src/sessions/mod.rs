@@ -6,6 +6,7 @@ pub(crate) mod error;
 pub(crate) mod export;
 pub(crate) mod lineage;
 pub(crate) mod moved;
+pub(crate) mod outline;
 pub(crate) mod pages;
 pub(crate) mod project;
 pub(crate) mod refresh;
@@ -16,5 +17,6 @@ pub(crate) mod settle;
 pub(crate) mod survey;
 pub(crate) mod tree;
 pub(crate) mod view;
+pub(crate) mod watch;
 
 pub use error::{Error, Result};

@@ -118,6 +118,14 @@ impl<'a> Pages<'a> {
         }
     }
 
+    /// The end of the transcript, as it was when the session was read.
+    pub(crate) fn end_when_read(&self) -> Extent {
+        match &self.known {
+            Some(known) => self.bytes(known.size),
+            None => self.last(),
+        }
+    }
+
     /// The last part, with what was added to the transcript meanwhile. If that is much, the rest comes after it.
     pub fn grown(&self, last: &Extent) -> Extent {
         match *last {

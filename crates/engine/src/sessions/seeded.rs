@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use agents::Blocks;
-use transcript::seed::{ACKNOWLEDGEMENT, is_seed};
+use transcript::seed::is_seed;
 use transcript::{Block, BlockKind, Defects, ParentView, TokenUse};
 
 use crate::advice::FileError;
@@ -50,10 +50,6 @@ impl Blocks for FoldedSeed {
     fn defects(&self) -> &transcript::Defects {
         self.blocks.defects()
     }
-}
-
-pub(crate) fn is_acknowledgement(answer: &str) -> bool {
-    answer.trim().trim_matches('"') == ACKNOWLEDGEMENT
 }
 
 /// The conversation of a fork that has not started: what its agent will be handed.

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 use transcript::{Agent, Defects, text};
 
+use crate::code::snapshots::record;
 use crate::config;
 use crate::ctx::Ctx;
 use crate::program;
@@ -113,6 +114,7 @@ pub(crate) fn doctor(ctx: &Ctx, repairs: bool, progress: &dyn Progress) -> Resul
     checks.push(cache_check(ctx, catalog.generation.is_empty()));
     checks.push(index_check(ctx, progress, !catalog.generation.is_empty()));
     checks.push(git_check(ctx));
+    checks.extend(snapshots_check(ctx));
     let healthy = checks.iter().all(|check| check.verdict != Verdict::Bad);
     Ok(Report { version: env!("CARGO_PKG_VERSION"), healthy, checks, repaired })
 }
@@ -260,6 +262,27 @@ fn git_check(ctx: &Ctx) -> Check {
             hint: Some("forks into worktrees need it".into()),
         },
     }
+}
+
+/// Whether code is recorded, if the user wants that. Nothing without a configuration.
+fn snapshots_check(ctx: &Ctx) -> Option<Check> {
+    let config = ctx.config().ok().filter(|config| config.snapshots.enabled)?;
+    let subject = "snapshots".to_owned();
+    let works = |agent: Agent| {
+        setup::setup_places(ctx, agent, false).is_ok_and(|places| places.iter().any(|place| place.works()))
+    };
+    if !Agent::ALL.into_iter().any(works) {
+        let hint = Some("`tine setup` installs the hooks that record code".into());
+        return Some(Check { subject, verdict: Verdict::Bad, found: "on, but no agent has hooks".into(), hint });
+    }
+    if let Some(failure) = record::last_failure(ctx.context()) {
+        let found = format!("the last one failed: {}", text::one_line(&failure));
+        let hint = Some("if it fails again, `tine snapshots` in the project may show why".into());
+        return Some(Check { subject, verdict: Verdict::Note, found, hint });
+    }
+    let days = text::count(u64::from(config.snapshots.keep_days), "day");
+    let found = format!("on; kept for {days}, at most {} in one repository", config.snapshots.keep);
+    Some(Check { subject, verdict: Verdict::Good, found, hint: None })
 }
 
 #[cfg(unix)]

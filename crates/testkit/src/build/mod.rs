@@ -1,4 +1,4 @@
-//! Synthetic sessions of both agents, written in the format that the real ones wrote when they were recorded.
+//! Synthetic sessions of the agents, written in the format that the real ones wrote when they were recorded.
 //!
 //! A session is described turn by turn and comes out the same for the same seed: ids, times and all. Claude Code's
 //! lines follow 2.1.325 (or 2.1.197), Codex's follow 0.166.0 (paginated) or 0.140.0 (legacy). What the agents put
@@ -21,6 +21,7 @@
 mod claude;
 mod codex;
 mod corpus;
+mod gemini;
 mod opencode;
 mod random;
 mod turn;
@@ -30,6 +31,7 @@ mod words;
 pub use claude::{ClaudeSession, claude_project_directory};
 pub use codex::{CodexSession, Dialect};
 pub use corpus::{Corpus, CorpusSession, big_claude_session, big_codex_session};
+pub use gemini::{GeminiSession, gemini_project_directory};
 pub use opencode::OpenCodeSession;
 pub(crate) use random::Clock;
 pub use random::Random;

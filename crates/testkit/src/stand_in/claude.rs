@@ -2,7 +2,8 @@
 //! process and state while it runs. It answers every prompt with `to PROMPT`, and runs the hooks in its settings.
 //!
 //! Some prompts mean more: `take your time` is answered when the file `go` is in the home directory, and until then can be
-//! interrupted; `ask me` waits for a permission; `fall over` ends the program. In a terminal, `/branch` and `/clear` do what
+//! interrupted; `ask me` waits for a permission; `touch FILE` asks for one in a stream; `tell N`
+//! streams N KB; `fall over` ends the program. In a terminal, `/branch` and `/clear` do what
 //! they do in Claude Code, and Ctrl+O opens the transcript, where keys are lost until Escape closes it. If the file
 //! `untrusted` is in the home directory, it first asks whether it may trust the folder. If `STAND_IN_FAILS` is set, it fails
 //! after it has forked.
@@ -63,7 +64,7 @@ pub(super) fn run(words: &[String]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let (mut id, mut resumed, mut forks, mut prints, mut prompt) = (None, None, false, false, None);
-    let mut runs_hooks = true;
+    let (mut runs_hooks, mut asks) = (true, false);
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         match word.as_str() {
@@ -72,6 +73,7 @@ pub(super) fn run(words: &[String]) -> ExitCode {
             "--fork-session" => forks = true,
             "-p" | "--print" => prints = true,
             "--settings" => runs_hooks = !rest.next().is_some_and(|settings| settings.contains("disableAllHooks")),
+            "--permission-prompt-tool" => asks = rest.next().is_some(),
             "--name" | "--model" | "--input-format" | "--output-format" | "--permission-mode" => {
                 rest.next();
             }
@@ -103,7 +105,7 @@ pub(super) fn run(words: &[String]) -> ExitCode {
     match (prints, forks) {
         // A fork is made by a command that asks nothing of the model.
         (true, true) => session.print_result(""),
-        (true, false) => session.print(),
+        (true, false) => session.stream(asks),
         (false, _) => session.talk(prompt),
     }
     session.hook("SessionEnd", &json!({"reason": "other"}));
@@ -219,16 +221,75 @@ impl Session {
         Some(answer)
     }
 
-    /// Answers what stands on standard input, and prints the answer as JSON.
-    fn print(&mut self) {
-        let prompt = io::read_to_string(io::stdin()).unwrap_or_default();
-        let answer = self.answer(&prompt, None).unwrap_or_default();
-        self.print_result(&answer);
+    /// Talks over standard input and output in JSON until the input ends. `asks` is whether it may ask for permissions.
+    fn stream(&mut self, asks: bool) {
+        let mut lines = io::stdin().lines().map_while(Result::ok);
+        while let Some(line) = lines.next() {
+            let message: Value = serde_json::from_str(&line).unwrap_or_default();
+            if message["type"] == "control_request" {
+                let response = json!({"subtype": "success", "request_id": message["request_id"], "response": {}});
+                self.print(json!({"type": "control_response", "response": response}));
+            }
+            if message["type"] != "user" {
+                continue;
+            }
+            let prompt = message["message"]["content"].as_str().unwrap_or_default().to_owned();
+            self.print(json!({"type": "system", "subtype": "init", "model": "stand-in", "permissionMode": "default"}));
+            self.print(json!({"type": "user", "isReplay": true, "message": message["message"]}));
+            if let Some(file) = prompt.strip_prefix("touch ") {
+                let is_allowed = asks && self.asks_to_touch(file, &mut lines);
+                let is_made = is_allowed && fs::write(file, "").is_ok();
+                self.shown.push(format!("{file}: {is_made}"));
+            }
+            if let Some(kilobytes) = prompt.strip_prefix("tell ").and_then(|size| size.parse().ok()) {
+                self.tell(kilobytes);
+            }
+            let answer = self.answer(&prompt, None).unwrap_or_default();
+            let content = json!([{"type": "text", "text": answer}]);
+            self.print(json!({"type": "assistant", "message": {"model": "stand-in", "content": content}}));
+            self.print_result(&answer);
+        }
+    }
+
+    /// Streams words in pieces of five bytes, in paragraphs, then `told`.
+    fn tell(&self, kilobytes: usize) {
+        let delta = |text: &str| {
+            let event = json!({"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}});
+            self.print(json!({"type": "stream_event", "event": event}));
+        };
+        let mut told = String::new();
+        for number in 1..=kilobytes * 1000 / 5 {
+            let piece = if number % 100 == 0 { "end\n\n" } else { "word " };
+            delta(piece);
+            told.push_str(piece);
+        }
+        told.push_str("told");
+        delta("told");
+        let content = json!([{"type": "text", "text": told}]);
+        self.print(json!({"type": "assistant", "message": {"model": "stand-in", "content": content}}));
+    }
+
+    fn asks_to_touch(&self, file: &str, lines: &mut impl Iterator<Item = String>) -> bool {
+        self.write_state("waiting", Some("permission prompt"));
+        let request = json!({
+            "subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": format!("touch {file}")},
+            "tool_use_id": "call",
+        });
+        self.print(json!({"type": "control_request", "request_id": "permission", "request": request}));
+        let answers = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+        let mut responses = answers.map(|answer| answer["response"].clone());
+        let response = responses.find(|response| response["request_id"] == "permission");
+        response.is_some_and(|response| response["response"]["behavior"] == "allow")
+    }
+
+    fn print(&self, mut message: Value) {
+        message["session_id"] = json!(self.id);
+        let mut out = io::stdout();
+        let _ = writeln!(out, "{message}").and_then(|()| out.flush());
     }
 
     fn print_result(&self, answer: &str) {
-        let result = json!({"type": "result", "is_error": false, "result": answer, "session_id": self.id});
-        let _ = writeln!(io::stdout(), "{result}");
+        self.print(json!({"type": "result", "subtype": "success", "is_error": false, "result": answer}));
     }
 
     /// Talks with whoever sits at the terminal, until that is gone.

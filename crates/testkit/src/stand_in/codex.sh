@@ -51,6 +51,29 @@ app-server)
                 printf '{"id":%s,"result":{"thread":{"id":"%s","path":"%s"}}}\n' "$number" "$id" "$file"
             fi
             ;;
+        *'"thread/start"'* | *'"thread/resume"'*)
+            start=startup thread=$(field threadId <<<"$line")
+            cd "$(field cwd <<<"$line")"
+            if [ -n "$thread" ]; then
+                start=resume file=$(file_of "$thread")
+            else
+                thread=$(new_id) file=$(new_file "$thread")
+            fi
+            printf '{"id":%s,"result":{"thread":{"id":"%s","path":"%s"},"model":"mock-model"}}\n' "$number" "$thread" "$file"
+            ;;
+        *'"turn/start"'*)
+            # The text is escaped already.
+            prompt=$(sed -e 's/.*"type":"text","text":"//' -e 's/","text_elements".*//' <<<"$line")
+            # Codex keeps the file open.
+            if [ -e "$file" ]; then exec 3>>"$file"; else exec 3>>"$file"; meta "$thread" "" >&3; fi
+            hook session-start "$thread" "$file" "$start"
+            hook user-prompt-submit "$thread" "$file" ""
+            printf '{"id":%s,"result":{"turn":{"id":"t"}}}\n{"method":"turn/started","params":{"turn":{"id":"t"}}}\n' "$number"
+            turn "$prompt" >&3
+            hook stop "$thread" "$file" ""
+            printf '{"method":"item/completed","params":{"item":{"type":"agentMessage","text":"Ready."}}}\n'
+            printf '{"method":"turn/completed","params":{"turn":{"id":"t","status":"completed"}}}\n'
+            ;;
         *'"initialized"'*) ;;
         *) printf '{"id":%s,"result":{}}\n' "$number" ;;
         esac

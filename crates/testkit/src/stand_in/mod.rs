@@ -7,6 +7,7 @@
 //! right.
 
 mod claude;
+mod elicit;
 mod kitty;
 mod pane;
 mod tmux;
@@ -164,8 +165,13 @@ pub fn install_codex(sandbox: &Sandbox) -> PathBuf {
     sandbox.script("codex", include_str!("codex.sh"))
 }
 
+/// Installs an MCP server that asks the user; see the module [`elicit`].
+pub fn install_elicit(sandbox: &Sandbox) -> PathBuf {
+    sandbox.link("elicit", program())
+}
+
 /// The program. Cargo builds it with the tests of the whole workspace; whoever runs the tests of one crate gets it here.
-fn program() -> &'static Path {
+pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let test = env::current_exe().expect("the test's own program");
@@ -201,6 +207,7 @@ pub fn main() -> ExitCode {
         "kitty" => kitty::run(&words),
         "zellij" => zellij::run(&words),
         "claude" => return claude::run(&words),
+        "elicit" => return elicit::run(),
         other => Err(format!("nobody stands in for `{other}`")),
     };
     match printed {

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use engine::{ForkView, Forked, Method, Place, Plan, Request, Selection, Session, Until, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
@@ -30,10 +29,11 @@ Methods:
   auto    choose a method that carries over everything you asked for
   native  use the agent's own fork command
   copy    write a new session file
+  translate  write the conversation in another agent's format
   seed    send the transcript to a new session as its first prompt
 
-A different agent is always seeded. Seeding sends a model request right away unless you pass --no-start; --plan shows \
-how large it is.
+For a different agent, tine translates the session; --plan shows what is carried, converted and dropped. Seeding sends a \
+model request right away unless you pass --no-start.
 
 Examples:
   tine fork .                        the newest session in this directory
@@ -64,11 +64,11 @@ pub(crate) struct Args {
 /// The properties of a fork, independent of its source.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Shape {
-    /// Agent for the fork; a different agent receives the transcript
+    /// Agent for the fork; for a different agent, the session is translated
     #[arg(long, value_parser = agent_parser())]
     pub agent: Option<Agent>,
-    /// How to create the fork: auto, native, copy or seed
-    #[arg(long, default_value = "auto", value_parser = method_parser(), hide_possible_values = true)]
+    /// How to create the fork: auto, native, copy, translate or seed
+    #[arg(long, default_value = "auto", value_enum, hide_possible_values = true)]
     pub method: MethodChoice,
     /// Work in another directory
     #[arg(long, value_name = "DIR", group = "workspace", help_heading = WORKSPACE)]
@@ -86,6 +86,9 @@ pub(crate) struct Shape {
     /// Don't redact secrets when handing over to another agent
     #[arg(long)]
     pub keep_secrets: bool,
+    /// Keep the agent's thinking as text when translating
+    #[arg(long)]
+    pub keep_thinking: bool,
     /// Don't run the agent; `tine resume` hands over the transcript later
     #[arg(long, conflicts_with = "place", help_heading = RUNNING)]
     pub no_start: bool,
@@ -144,19 +147,10 @@ pub(crate) enum MethodChoice {
     Native,
     /// Write a new session file
     Copy,
+    /// Write the conversation in another agent's format
+    Translate,
     /// Send the transcript to a new session as its first prompt
     Seed,
-}
-
-/// Parses a method; a planned method gets a different error from an unknown one.
-fn method_parser() -> impl TypedValueParser<Value = MethodChoice> {
-    const TO_COME: &str = "translate";
-    let known = MethodChoice::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-    let words = known.chain([PossibleValue::new(TO_COME).hide(true)]);
-    PossibleValuesParser::new(words).try_map(|word| match word.as_str() {
-        TO_COME => Err("`translate` is not available yet; `--method seed` gives the agent the transcript".to_owned()),
-        word => MethodChoice::from_str(word, false),
-    })
 }
 
 /// A time limit; `None` waits without limit.
@@ -211,12 +205,14 @@ impl Shape {
             MethodChoice::Auto => None,
             MethodChoice::Native => Some(Method::Native),
             MethodChoice::Copy => Some(Method::Copy),
+            MethodChoice::Translate => Some(Method::Translate),
             MethodChoice::Seed => Some(Method::Seed),
         };
         request.name = name.cloned();
         request.workspace = workspace;
         request.carry = self.carry;
         request.keep_secrets = self.keep_secrets;
+        request.keep_thinking = self.keep_thinking;
         request.no_start = self.no_start;
         request
     }
@@ -242,7 +238,12 @@ impl Shape {
             Some(branch) => option("worktree", branch),
             None => {}
         }
-        let flags = [("--carry", self.carry), ("--keep-secrets", self.keep_secrets), ("--no-start", self.no_start)];
+        let flags = [
+            ("--carry", self.carry),
+            ("--keep-secrets", self.keep_secrets),
+            ("--keep-thinking", self.keep_thinking),
+            ("--no-start", self.no_start),
+        ];
         words.extend(flags.iter().filter(|(_, is_set)| *is_set).map(|(word, _)| (*word).to_owned()));
         words
     }
@@ -330,7 +331,7 @@ pub(crate) fn make(
         Method::Seed if plan.keeps_seed => None,
         Method::Seed => Some(format!("waiting for {agent} to read the transcript…")),
         Method::Native => Some(format!("waiting for {agent} to fork the session…")),
-        Method::Copy => None,
+        Method::Copy | Method::Translate => None,
     };
     let busy = busy.filter(|_| desk.surface.is_interactive).map(Busy::new);
     let forked = desk.tine.apply_fork(plan, &CopyBar::new())?;

@@ -1,5 +1,7 @@
 //! `tine hook`: the agents' hooks call it when something happens in a session.
 //!
+//! If the user wants the code of every turn recorded, it starts a process for that and doesn't wait for it.
+//!
 //! It must never break or slow the agent: it always exits with 0, prints nothing on standard output, touches only the
 //! registry, waits for nothing without a deadline, and writes its own errors to a log file. It parses its arguments itself
 //! because it runs on every prompt, and building the whole command line parser takes longer than everything else.
@@ -7,11 +9,11 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use diagnostics::OrLog;
-use engine::{HookCaller, HookEvent, HookPayload, Registry};
+use engine::{Context, HookCaller, HookEvent, HookPayload, Registry, SnapshotRequest};
 use transcript::Agent;
 
 use super::Outcome;
@@ -76,6 +78,10 @@ fn record(words: &[String]) -> Result<(), String> {
     if let Some(notice) = &recorded.notice {
         writeln!(io::stderr().lock(), "tine: {notice}").or_log("write to standard error");
     }
+    // An agent that works for tine, to make a fork, changes no code.
+    if caller.mark.is_none() && !recorded.is_repeated {
+        start_snapshot(&context, agent, event, &payload)?;
+    }
     let (HookEvent::SessionStart, Some(name)) = (event, &recorded.name) else {
         return Ok(());
     };
@@ -90,6 +96,38 @@ fn record(words: &[String]) -> Result<(), String> {
         io::stdout().lock().write_all(notes.as_bytes()).or_log("print the notes");
     }
     Ok(())
+}
+
+/// Starts a process that records the code, if the user wants that, and doesn't wait for it.
+fn start_snapshot(context: &Context, agent: Agent, event: HookEvent, payload: &HookPayload) -> Result<(), String> {
+    let Some(request) = SnapshotRequest::of_event(agent, event, payload) else { return Ok(()) };
+    if !engine::are_snapshots_wanted(context) {
+        return Ok(());
+    }
+    let request = serde_json::to_string(&request).map_err(|error| error.to_string())?;
+    let mut command = Command::new(&context.program);
+    command.args([environment::RECORD_CODE, &request]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Whatever ends the agent, or the hook, is not meant for it.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn().map(drop).map_err(|error| format!("cannot start recording the code: {error}"))
+}
+
+/// Records the code of a turn: what the process does that a hook has started.
+pub(crate) fn record_code(request: &str) -> ExitCode {
+    let record = || -> Result<(), String> {
+        let request = serde_json::from_str(request).map_err(|error| error.to_string())?;
+        let context = environment::context().map_err(|failure| failure.to_string())?;
+        engine::record_snapshot(&context, &request).map(drop).map_err(|error| error.to_string())
+    };
+    environment::stand_somewhere();
+    match record() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            log(&format!("{}: {message}", environment::RECORD_CODE));
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// Reads standard input until it ends, holds a complete payload, or time is up.

@@ -59,6 +59,9 @@ fn facts(desk: &Desk, session: &Session, info: &Info) -> Vec<(&'static str, Stri
     add("pane", info.pane.as_ref().map(|pane| place::describe_pane(Some(pane))));
     let seed = info.seed.as_ref().filter(|_| view.unstarted);
     add("seed", seed.map(|seed| format!("{} turns, about {} tokens", seed.turn, seed.tokens)));
+    for (outcome, line) in info.receipt.iter().flat_map(|receipt| receipt.lines()) {
+        add(outcome.as_str(), Some(line));
+    }
     add("turns", Some(view.turns.to_string()));
     add("prompt", info.last_prompt.as_deref().map(|last| text::clip(&text::one_line(last), 100)));
     add(

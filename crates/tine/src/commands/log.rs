@@ -35,6 +35,7 @@ fn describe(desk: &Desk, effect: &Effect<'_>) -> String {
         Effect::Copy(copy) => format!("directory {}", path(copy)),
         Effect::Trash(1, first) => format!("{} in the trash", path(first)),
         Effect::Trash(count, first) => format!("{} and {} more in the trash", path(first), count - 1),
+        Effect::Restored(count, directory) => format!("{} in {}", ui::count(*count as u64, "file"), path(directory)),
         Effect::Renamed(Some(name)) => format!("previously {name}"),
         Effect::Renamed(None) => "previously unnamed".to_owned(),
     }

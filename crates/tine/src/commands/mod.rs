@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod control;
 pub(crate) mod delete;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod editor;
 pub(crate) mod events;
@@ -21,6 +22,7 @@ pub(crate) mod pane;
 pub(crate) mod place;
 pub(crate) mod read;
 pub(crate) mod rename;
+pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod search;
 pub(crate) mod send;
@@ -28,6 +30,7 @@ pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod smart_fork;
 mod smart_fork_dialog;
+pub(crate) mod snapshots;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod times;
@@ -101,6 +104,9 @@ pub(crate) fn at_desk(desk: &Desk, command: Command) -> Outcome {
         Command::Delete(args) => delete::run(desk, &args),
         Command::Undo(args) => undo::run(desk, &args),
         Command::Log(args) => log::run(desk, &args),
+        Command::Diff(args) => diff::run(desk, &args),
+        Command::Restore(args) => restore::run(desk, &args),
+        Command::Snapshots(args) => snapshots::run(desk, &args),
         Command::Doctor(args) => doctor::run(desk, &args),
         Command::Config(args) => config::run(desk, &args),
         Command::Setup(args) => setup::run(desk, &args),

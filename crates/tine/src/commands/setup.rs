@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use engine::{Scope, SetupPlan, SetupRequest, SetupStatus, SetupView};
+use engine::{Scope, SetupPlan, SetupRequest, SetupStatus, SetupView, SnapshotsConfig};
 use transcript::Agent;
 use transcript::render::to_json_pretty;
 use transcript::text;
@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// Show what is installed and whether the hooks run
     #[arg(long, conflicts_with_all = ["uninstall", "project", "plugin", "yes"])]
     pub status: bool,
+    /// Also record the code at the end of every turn, for `tine diff`, `tine restore` and forks
+    #[arg(long, conflicts_with_all = ["uninstall", "status"])]
+    pub snapshots: bool,
     /// Remove everything that setup installed
     #[arg(long)]
     pub uninstall: bool,
@@ -72,6 +75,9 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     // Even without a step: this cleans up after a killed run.
     desk.tine.apply_setup(&plan)?;
     if args.json {
+        if args.snapshots {
+            enable_snapshots(desk)?;
+        }
         return status(desk, plan.agents(), true, Some(&plan));
     }
     let mut stderr = io::stderr().lock();
@@ -90,7 +96,33 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
         };
         writeln!(stderr, "{agent}: {outcome}")?;
     }
+    drop(stderr);
+    let asks = !args.yes && !args.uninstall && !plan.steps.is_empty() && desk.surface.is_interactive;
+    if args.snapshots || (asks && are_snapshots_wanted(desk)?) {
+        enable_snapshots(desk)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks whether code is to be recorded, unless the user has decided already.
+fn are_snapshots_wanted(desk: &Desk) -> Result<bool, Failure> {
+    if desk.tine.config()?.snapshots != SnapshotsConfig::default() {
+        return Ok(false);
+    }
+    ui::print_message("tine can record the code at the end of every turn, in private refs of the git repository");
+    Ok(confirm::confirmed("Record code?")?)
+}
+
+fn enable_snapshots(desk: &Desk) -> Result<(), Failure> {
+    let context = desk.tine.context();
+    let file = ui::path(&desk.surface, &context.paths.config);
+    match engine::enable_snapshots(context)? {
+        true => ui::print_message(&format!(
+            "code is recorded from now on; `snapshots` in {file} sets where and for how long"
+        )),
+        false => ui::print_message(&format!("set `snapshots.enabled = true` in {file} to record code")),
+    }
+    Ok(())
 }
 
 /// The changes and what is worth knowing, file by file.

@@ -20,8 +20,16 @@ use crate::environment::{self, Streams};
 use crate::failure::Failure;
 use crate::ui::{self, Paint};
 
-/// Creates the home directory, runs the tour, and removes the home directory unless `keep` is set.
-pub(crate) fn run(keep: bool, surface: &Streams) -> Outcome {
+/// Creates the home directory, runs the tour or opens the workbench, and removes the home directory unless `keep` is set.
+pub(crate) fn run(keep: bool, workbench: bool, surface: &Streams) -> Outcome {
+    let has_terminal = surface.is_interactive && surface.is_terminal;
+    if workbench && !has_terminal {
+        return Err(Failure::Other {
+            kind: "no_terminal",
+            message: "the workbench needs a terminal".into(),
+            hint: Some("leave out `--workbench` for the tour".into()),
+        });
+    }
     let home = tempfile::Builder::new().prefix("tine-demo-").tempdir().map_err(|error| Failure::Other {
         kind: "no_space",
         message: format!("cannot create a temporary home directory: {error}"),
@@ -34,9 +42,14 @@ pub(crate) fn run(keep: bool, surface: &Streams) -> Outcome {
     let surface = Streams { home: root.clone(), width: surface.width.map(|width| width.min(110)), ..surface.clone() };
     let desk = Desk { tine: Tine::open(context(&root, now))?, surface };
     samples::name(&desk.tine)?;
-    tour(&desk)?;
-    if desk.surface.is_interactive && desk.surface.is_terminal {
-        offer_workbench(&root)?;
+    if workbench {
+        open_workbench(&root)?;
+    } else {
+        tour(&desk)?;
+        let offer = "\nOpen the workbench on these sample sessions? `?` shows its keys, `q` leaves it.";
+        if has_terminal && ui::confirm::confirmed(offer)? {
+            open_workbench(&root)?;
+        }
     }
 
     let mut out = ui::out();
@@ -53,11 +66,8 @@ pub(crate) fn run(keep: bool, surface: &Streams) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Opens the workbench on the sample sessions if the person wants that.
-fn offer_workbench(root: &Path) -> Result<(), Failure> {
-    if !ui::confirm::confirmed("\nOpen the workbench on these sample sessions? `?` shows its keys, `q` leaves it.")? {
-        return Ok(());
-    }
+/// Opens the workbench on the sample sessions.
+fn open_workbench(root: &Path) -> Result<(), Failure> {
     let mut command = std::process::Command::new(environment::own_path());
     for variable in agents::location_variables().chain(["TINE_REGISTRY", "TINE_CACHE", "TINE_CONFIG"]) {
         command.env_remove(variable);

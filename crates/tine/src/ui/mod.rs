@@ -1,6 +1,8 @@
 //! How things look to people: colour, times, sizes, tables, progress. Text from transcripts is cleaned on its way here.
 
+pub(crate) mod code;
 pub(crate) mod confirm;
+pub(crate) mod pager;
 pub(crate) mod picker;
 pub(crate) mod plan;
 mod progress;

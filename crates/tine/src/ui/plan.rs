@@ -6,6 +6,7 @@ use std::path::Path;
 
 use engine::{Place, Plan, Profile, WindowSource, WorkspaceKind};
 use transcript::text;
+use transcript::translate::Outcome;
 
 use super::Paint;
 use crate::environment::Streams;
@@ -33,6 +34,9 @@ pub(crate) fn show(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io::
     }
     for request in &plan.later_requests {
         fact("later", request)?;
+    }
+    for (outcome, line) in kept(plan) {
+        fact(outcome.as_str(), &line)?;
     }
     for loss in &plan.losses {
         fact("lost", loss)?;
@@ -91,6 +95,9 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io:
     for request in &plan.later_requests {
         fact("later", request)?;
     }
+    for (outcome, line) in kept(plan) {
+        fact(outcome.as_str(), &line)?;
+    }
     for loss in &plan.losses {
         fact("lost", loss)?;
     }
@@ -98,6 +105,12 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io:
         fact("warning", &paint.note(warning))?;
     }
     Ok(())
+}
+
+/// What a translation carries and converts; what it loses is among the losses.
+fn kept(plan: &Plan) -> impl Iterator<Item = (Outcome, String)> {
+    let lines = plan.translation.iter().flat_map(|translation| translation.receipt.lines());
+    lines.filter(|(outcome, _)| matches!(outcome, Outcome::Carried | Outcome::Converted))
 }
 
 /// The context window of a fork's model, and how it is known.

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::chat::{Action, ChatEvent, Image};
-use engine::{ChatRequest, Extent, Forked, Plan, Project, Request, Session, TabRecord, WorkbenchConfig};
+use engine::{
+    ChatRequest, Extent, Forked, MouseLevel, Plan, Project, Request, Session, SessionKey, Snippet, TabRecord,
+    TurnSummary, WorkbenchConfig,
+};
 use transcript::{Block, SessionId, SessionName};
 
 use super::document::Document;
@@ -18,12 +21,18 @@ pub(crate) enum Event {
     Key(Key),
     /// Text was pasted.
     Paste(String),
+    /// The mouse did something.
+    Mouse(Mouse),
     /// The terminal has another size.
     Resize(u16, u16),
     /// The configuration was read.
     Configured(Box<WorkbenchConfig>),
     /// The sessions were read, and the directories of this project.
     Sessions(Vec<Session>, Project),
+    /// Sessions have changed elsewhere.
+    SessionsChanged,
+    /// A minute has passed, so ages on the screen are out of date.
+    Minute,
     /// A page of a transcript was read.
     Page {
         /// The request that this answers.
@@ -48,6 +57,8 @@ pub(crate) enum Event {
         ticket: u64,
         /// The hits, best first.
         hits: Vec<Hit>,
+        /// Notices about the answer, such as corrected words.
+        notices: Vec<String>,
         /// Whether meaning was compared as well, not only keywords.
         complete: bool,
     },
@@ -57,9 +68,20 @@ pub(crate) enum Event {
         ticket: u64,
         /// The plan, or why the fork is impossible.
         plan: Result<Box<Plan>, ErrorText>,
-        /// The last prompt that the fork gets.
-        prompt: Option<String>,
+        /// The source as it is now.
+        source: Box<Session>,
     },
+    /// The turns of a session, for choosing one.
+    Turns {
+        /// The session's key.
+        session: SessionKey,
+        /// The turns.
+        turns: Vec<TurnSummary>,
+    },
+    /// How far a fork is.
+    Forking(String),
+    /// A fork could not be created.
+    ForkFailed(ErrorText),
     /// A fork was made.
     Forked {
         /// The fork.
@@ -82,6 +104,13 @@ pub(crate) enum Event {
         tab: u64,
         /// The session's name.
         name: Option<SessionName>,
+        /// If the session runs elsewhere: the number of turns that precede the chat's events.
+        follows: Option<u32>,
+    },
+    /// A chat was closed; its agent has ended.
+    ChatClosed {
+        /// Its tab.
+        tab: u64,
     },
     /// A chat could not be opened.
     ChatFailed {
@@ -175,6 +204,22 @@ pub(crate) enum Event {
     Ignored,
 }
 
+/// Something that the mouse did, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mouse {
+    pub column: u16,
+    pub row: u16,
+    pub kind: MouseKind,
+}
+
+/// What the mouse did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MouseKind {
+    WheelUp,
+    WheelDown,
+    Click,
+}
+
 /// An error, with what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ErrorText {
@@ -191,8 +236,19 @@ pub(crate) struct Hit {
     pub session: Session,
     /// The best matching turn.
     pub turn: u32,
-    /// Words around the match.
-    pub snippet: String,
+    /// Words around the match, with the positions of the words that matched.
+    pub snippet: Snippet,
+}
+
+impl Hit {
+    /// The words that matched, in lower case.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let word = |mark: &std::ops::Range<usize>| self.snippet.text.get(mark.clone()).map(str::to_lowercase);
+        let mut words: Vec<String> = self.snippet.marks.iter().filter_map(word).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
 }
 
 /// Something to do outside.
@@ -246,6 +302,8 @@ pub(crate) enum Effect {
         /// The request.
         request: Box<Request>,
     },
+    /// Read the turns of a session, for choosing one.
+    ReadTurns(Box<Session>),
     /// Make a fork.
     Fork {
         /// The plan.
@@ -278,15 +336,6 @@ pub(crate) enum Effect {
     CloseChat {
         /// Its tab.
         tab: u64,
-    },
-    /// Send a message to a session that runs elsewhere.
-    SendElsewhere {
-        /// Its tab.
-        tab: u64,
-        /// The session.
-        session: Box<Session>,
-        /// The message.
-        text: String,
     },
     /// Read the session of a tab again.
     RefreshTab {
@@ -344,12 +393,16 @@ pub(crate) enum Effect {
         /// The session.
         session: Box<Session>,
     },
+    /// Open another workbench on sample sessions.
+    Samples,
     /// Bring the pane of a session to the front.
     FocusPane(Box<Session>),
     /// Put a text on the clipboard.
     Copy(String),
     /// Ask the terminal to put a text on the clipboard.
     TerminalClipboard(String),
+    /// Let the mouse do this much.
+    SetMouse(MouseLevel),
     /// Give a session a name.
     Rename(Box<Session>, SessionName),
     /// Undo the last operation.

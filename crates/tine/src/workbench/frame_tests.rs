@@ -3,10 +3,12 @@
 use engine::chat::{
     Action, AgentRequest, AnswerChoice, Ask, ChatEvent, ContextUse, Question, StreamPart, TurnEnd, TurnOutcome,
 };
-use engine::{Clock, Context, Environment, Paths, Tine};
+use engine::{Clock, Context, Environment, Paths, Snippet, Tine};
 use jiff::tz::TimeZone;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::style::Modifier;
 use testkit::Sandbox;
 use testkit::build::{ClaudeSession, Random};
 use transcript::BlockKind;
@@ -92,12 +94,32 @@ impl Bench {
         }
     }
 
-    /// What is on the screen.
-    pub(super) fn screen(&self) -> String {
+    fn buffer(&self) -> Buffer {
         let (width, height) = self.state.size;
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         terminal.draw(|frame| view::draw(frame, &self.state, true)).unwrap();
-        let rows = terminal.backend().buffer().content.chunks(width.into());
+        terminal.backend().buffer().clone()
+    }
+
+    /// The underlined words on the screen.
+    pub(super) fn underlined(&self) -> Vec<String> {
+        let buffer = self.buffer();
+        let mut words = vec![String::new()];
+        for cell in &buffer.content {
+            match cell.modifier.contains(Modifier::UNDERLINED) {
+                true => words.last_mut().unwrap().push_str(cell.symbol()),
+                false => words.push(String::new()),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        words
+    }
+
+    /// What is on the screen.
+    pub(super) fn screen(&self) -> String {
+        let width = self.state.size.0;
+        let buffer = self.buffer();
+        let rows = buffer.content.chunks(width.into());
         let text = |row: &[ratatui::buffer::Cell]| row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>();
         let screen: Vec<String> = rows.map(|row| text(row).trim_end().to_owned()).collect();
         screen.join("\n")
@@ -108,7 +130,7 @@ impl Bench {
 fn the_list_and_its_preview() {
     let bench = Bench::new(120, 16);
     insta::assert_snapshot!(bench.screen(), @r"
-    tine   this project   all agents   1 session
+    tine   shop · repository   all agents   newest first                                                         1 session
     ~/shop                                                     │   1  ❯ Why do users land on /undefined?
       1f3a5c60  claude   Why do users land on /unde…   2    1d │
                                                                │      The form drops it.
@@ -131,7 +153,7 @@ fn a_narrow_terminal_has_no_preview() {
     let mut bench = Bench::new(80, 10);
     bench.press(&[Key::Tab]);
     insta::assert_snapshot!(bench.screen(), @r"
-    tine   everywhere   all agents   2 sessions
+    tine   everywhere   all agents   newest first                       2 sessions
     ~/shop
       1f3a5c60  claude   Why do users land on /undefined?                  2    1d
     ~
@@ -175,7 +197,7 @@ fn a_search_finds_a_turn_and_opens_it() {
 #[test]
 fn a_fork_is_shown_before_it_is_made_and_can_be_undone() {
     let mut bench = Bench::new(100, 20);
-    bench.press(&[Key::Alt('F'), Key::Up]);
+    bench.press(&[Key::Alt('F'), Key::Left]);
     bench.type_text("cookies");
     let screen = bench.screen();
     assert!(screen.contains("Fork 1f3a") && screen.contains("turn 1 of 2") && screen.contains("cookies"), "{screen}");
@@ -237,8 +259,8 @@ fn answers_to_earlier_questions_are_dropped() {
     let [Effect::Search { query, .. }] = second.as_slice() else { panic!("a search") };
     assert_eq!(query, "fx");
     let session = bench.state.sessions.as_ref().unwrap()[0].clone();
-    let hits = vec![Hit { session, turn: 1, snippet: "outdated".to_owned() }];
-    update(&mut bench.state, Event::Found { ticket: *old, hits, complete: true });
+    let hits = vec![Hit { session, turn: 1, snippet: Snippet { text: "outdated".to_owned(), marks: Vec::new() } }];
+    update(&mut bench.state, Event::Found { ticket: *old, hits, notices: Vec::new(), complete: true });
     assert!(!bench.screen().contains("outdated"));
 }
 
@@ -439,7 +461,11 @@ fn any_chat_event(random: &mut Random) -> ChatEvent {
         4 | 5 => ChatEvent::Delta { subagent, part: StreamPart::Answer, text: text() },
         6 => ChatEvent::Delta { subagent, part: StreamPart::Output { call: id }, text: text() },
         7 | 8 => ChatEvent::Block { subagent, kind: random.choose(&kinds).clone() },
-        9 => ChatEvent::TurnEnded(TurnEnd { outcome: random.choose(&outcomes).clone(), total_cost: Some(1.0) }),
+        9 => ChatEvent::TurnEnded(TurnEnd {
+            outcome: random.choose(&outcomes).clone(),
+            total_cost: Some(1.0),
+            windows: Vec::new(),
+        }),
         10 => ChatEvent::Settings { model: Some(text()), mode: Some(text()) },
         11 => ChatEvent::Context(ContextUse { used: 5_000_000, window: Some(0), cached: 0 }),
         12 => ChatEvent::Retrying { attempt: 1, after: None, reason: text() },

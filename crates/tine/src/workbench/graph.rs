@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use transcript::{Agent, SessionId, SessionView, State};
+use transcript::{Agent, SessionId, SessionView};
 
 /// One row of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,23 +19,33 @@ pub(crate) enum Row {
     },
 }
 
+/// The heading of the sessions that wait for the user.
+pub(crate) const NEEDS_YOU: &str = "NEEDS YOU";
+
 /// The rows for the shown sessions, in this order. Those that wait for the user come first, in a separate group.
-pub(crate) fn rows(sessions: &[&SessionView], order: &[usize], shown: impl Fn(usize) -> bool, home: &Path) -> Vec<Row> {
+pub(crate) fn rows(
+    sessions: &[&SessionView],
+    order: &[usize],
+    waiting: &[usize],
+    shown: impl Fn(usize) -> bool,
+    home: &Path,
+) -> Vec<Row> {
     let forest = Forest::new(sessions, shown);
     let mut rows = Vec::new();
-    let waiting: Vec<usize> = forest.shown().filter(|index| sessions[*index].state == State::Waiting).collect();
     if !waiting.is_empty() {
-        rows.push(Row::Heading("needs you".to_owned()));
-        rows.extend(waiting.into_iter().map(|index| Row::Session { index, branches: String::new() }));
+        rows.push(Row::Heading(NEEDS_YOU.to_owned()));
+        rows.extend(waiting.iter().map(|index| Row::Session { index: *index, branches: String::new() }));
     }
     // Groups come in the order of their first session.
     let mut groups: Vec<(PathBuf, Vec<usize>)> = Vec::new();
+    let mut places: HashMap<PathBuf, usize> = HashMap::new();
     for root in order.iter().copied().filter(|index| forest.is_root(*index)) {
         let directory = group(sessions[root].cwd.as_deref());
-        match groups.iter_mut().find(|(other, _)| *other == directory) {
-            Some((_, members)) => members.push(root),
-            None => groups.push((directory, vec![root])),
-        }
+        let place = *places.entry(directory).or_insert_with_key(|directory| {
+            groups.push((directory.clone(), Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(root);
     }
     for (directory, roots) in groups {
         rows.push(Row::Heading(short(&directory, home)));
@@ -103,10 +113,6 @@ impl Forest {
             forks.sort_by_key(|fork| (sessions[*fork].parent.as_ref().and_then(|it| it.turn), sessions[*fork].created));
         }
         Forest { is_shown, parent, children }
-    }
-
-    fn shown(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.is_shown.len()).filter(|index| self.is_shown[*index])
     }
 
     fn is_root(&self, index: usize) -> bool {

@@ -8,10 +8,15 @@
 //! The workbench makes no decision that another front end makes too: it asks the engine.
 
 mod chat;
+mod crash;
+mod dialogs;
 mod document;
 mod event;
+mod fork_dialog;
 mod graph;
 mod highlight;
+mod layout;
+mod list;
 mod outside;
 mod page;
 mod reader;
@@ -25,6 +30,8 @@ mod worker;
 mod frame_tests;
 #[cfg(test)]
 mod transcript_tests;
+#[cfg(test)]
+mod view_tests;
 
 use std::collections::VecDeque;
 use std::process::ExitCode;
@@ -35,7 +42,7 @@ use ratatui::crossterm;
 use crate::Outcome;
 use crate::environment::{self, Streams};
 
-use event::{Effect, Event};
+use event::{Effect, Event, Mouse, MouseKind};
 use state::State;
 
 /// Opens the workbench and returns when the user leaves it.
@@ -60,12 +67,16 @@ pub(crate) fn run(surface: &Streams) -> Outcome {
                     Effect::HandOver { tab, session } => {
                         waiting.push_back(outside::hand_over(&mut terminal, &context, tab, &session));
                     }
+                    Effect::Samples => waiting.push_back(outside::samples(&mut terminal, &context)),
                     Effect::TerminalClipboard(text) => terminal.copy(&text)?,
+                    Effect::SetMouse(level) => terminal.set_mouse(level)?,
                     effect => workers.send(vec![effect]),
                 }
             }
         }
-        terminal.draw(&state)?;
+        if std::mem::take(&mut state.is_stale) {
+            terminal.draw(&state)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -76,7 +87,21 @@ impl From<crossterm::event::Event> for Event {
             crossterm::event::Event::Key(key) => Event::Key(crate::keymap::Key::from(key)),
             crossterm::event::Event::Paste(text) => Event::Paste(text),
             crossterm::event::Event::Resize(width, height) => Event::Resize(width, height),
+            crossterm::event::Event::Mouse(mouse) => Event::from(mouse),
             _ => Event::Ignored,
         }
+    }
+}
+
+impl From<crossterm::event::MouseEvent> for Event {
+    fn from(mouse: crossterm::event::MouseEvent) -> Self {
+        use crossterm::event::{MouseButton, MouseEventKind};
+        let kind = match mouse.kind {
+            MouseEventKind::ScrollUp => MouseKind::WheelUp,
+            MouseEventKind::ScrollDown => MouseKind::WheelDown,
+            MouseEventKind::Down(MouseButton::Left) => MouseKind::Click,
+            _ => return Event::Ignored,
+        };
+        Event::Mouse(Mouse { column: mouse.column, row: mouse.row, kind })
     }
 }

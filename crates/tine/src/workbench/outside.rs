@@ -45,6 +45,17 @@ pub(super) fn hand_over(screen: &mut AlternateScreen, context: &Context, tab: u6
     Event::Returned { tab }
 }
 
+/// Opens another workbench on sample sessions, in a temporary home directory.
+pub(super) fn samples(screen: &mut AlternateScreen, context: &Context) -> Event {
+    let mut command = Command::new(&context.program);
+    command.args(["demo", "--workbench"]);
+    match screen.lend(|| command.status()) {
+        Ok(Ok(status)) if status.success() => Event::Done("back from the sample sessions".to_owned()),
+        Ok(Ok(_)) => failed("the sample sessions could not be opened".to_owned()),
+        Ok(Err(error)) | Err(error) => failed(format!("cannot open the sample sessions: {error}")),
+    }
+}
+
 fn failed(message: String) -> Event {
     Event::Failed(ErrorText { message, hint: None })
 }

@@ -30,6 +30,10 @@ pub(crate) struct Reader {
     pub find: Option<(String, bool)>,
     /// The line that was found.
     pub found: Option<usize>,
+    /// The turn that it was opened for.
+    pub wanted: Option<u32>,
+    /// Words to highlight, in lower case.
+    pub words: Vec<String>,
     pub ticket: u64,
     /// The pages that are being read.
     pub asked: PendingPages,
@@ -90,6 +94,8 @@ impl Reader {
             cursor: None,
             find: None,
             found: None,
+            wanted: chosen,
+            words: Vec::new(),
             ticket,
             asked: PendingPages::default(),
             goal: None,
@@ -224,6 +230,15 @@ impl Reader {
             self.top = line.saturating_sub(height / 2);
         }
         self.chosen = self.turn_at(line);
+    }
+
+    /// Selects the block at a line. Returns whether it was selected before.
+    pub(crate) fn select_at(&mut self, line: usize) -> bool {
+        let Some((first, ..)) = self.block_at(line) else { return false };
+        let was_selected = self.cursor == Some(first);
+        self.cursor = Some(first);
+        self.chosen = self.turn_at(first);
+        was_selected
     }
 
     /// Folds or opens the selected block. Returns whether there is one.

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{Clock, Plan, Project, Request, Session};
+use engine::{Clock, MouseLevel, Project, Session};
 use jiff::tz::TimeZone;
-use transcript::{Agent, SessionView};
+use transcript::Agent;
 
 use super::chat::ChatTab;
+pub(crate) use super::dialogs::{ChatChoice, Choose, Palette, Popup};
 use super::event::{Effect, ErrorText, Hit};
-use super::graph::{self, Row};
+use super::graph::Row;
+pub(crate) use super::list::{Scope, Sort};
 pub(crate) use super::reader::Reader;
 use crate::keymap::{Context, Keymap};
 
@@ -46,48 +48,15 @@ pub(crate) struct State {
     pub color: bool,
     /// The directory for new sessions.
     pub directory: PathBuf,
-    pub sort: SortOrder,
+    pub sort: Sort,
+    /// The search that led to the transcript on the screen.
+    pub search: Option<SearchState>,
+    pub mouse: MouseLevel,
+    /// Whether the sessions are being read.
+    pub is_loading: bool,
+    /// Whether the screen has to be drawn again.
+    pub is_stale: bool,
     ticket: u64,
-}
-
-/// Which sessions are listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// Those of this directory, its repository and all its worktrees.
-    Here,
-    /// All.
-    Everywhere,
-}
-
-/// The order of the list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SortOrder {
-    /// Newest first.
-    Age,
-    /// By name or title.
-    Name,
-    /// Most turns first.
-    Turns,
-}
-
-impl SortOrder {
-    /// The next one.
-    pub(crate) fn next(self) -> Self {
-        match self {
-            SortOrder::Age => SortOrder::Name,
-            SortOrder::Name => SortOrder::Turns,
-            SortOrder::Turns => SortOrder::Age,
-        }
-    }
-
-    /// What people read.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            SortOrder::Age => "newest first",
-            SortOrder::Name => "by name",
-            SortOrder::Turns => "most turns first",
-        }
-    }
 }
 
 /// What fills the screen.
@@ -111,94 +80,23 @@ pub(crate) struct SearchState {
     pub query: String,
     pub hits: Vec<Hit>,
     pub selected: usize,
+    /// Whether letters are keys for the hits instead of part of the query.
+    pub is_in_hits: bool,
+    /// Notices about the answer, such as corrected words.
+    pub notices: Vec<String>,
     /// Whether an answer is still to come.
     pub is_running: bool,
     pub ticket: u64,
 }
 
-/// The popup over the screen.
-pub(crate) enum Popup {
-    /// The keys of the screen.
-    Help,
-    /// A fork that is being prepared.
-    Fork(Box<ForkDialog>),
-    /// A new name.
-    Rename {
-        /// The session.
-        session: Box<Session>,
-        /// The name so far.
-        name: String,
-    },
-    /// A change that the user confirms.
-    Confirm {
-        /// What is asked.
-        question: String,
-        /// The effects of a yes.
-        words: Vec<String>,
-    },
-    /// Choosing one of several values for a chat.
-    Choose(Box<Choose>),
-    /// All actions, or the command line.
-    Palette(Palette),
-    /// The output of a command.
-    Output {
-        /// The command.
-        title: String,
-        /// The lines.
-        lines: Vec<String>,
-        /// The first line on the screen.
-        top: usize,
-    },
-}
+impl SearchState {
+    /// The rows of a hit.
+    pub(crate) const ROWS: usize = 2;
 
-/// Finding an action by its name, or writing a command after `:`.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Palette {
-    /// The typed text.
-    pub text: String,
-    /// The selected action or completion.
-    pub selected: usize,
-    /// Completions for the command.
-    pub completions: Vec<(String, String)>,
-}
-
-/// Choosing one of several values for a chat.
-pub(crate) struct Choose {
-    /// The tab.
-    pub tab: u64,
-    /// The kind of choice.
-    pub what: ChatChoice,
-    /// The values, with their labels.
-    pub values: Vec<(String, String)>,
-    /// The selected one.
-    pub selected: usize,
-}
-
-/// A choice for a chat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ChatChoice {
-    Model,
-    Mode,
-    /// The agent of a new chat.
-    Agent,
-}
-
-/// A fork that is being prepared.
-pub(crate) struct ForkDialog {
-    pub request: Request,
-    /// The name as typed; the engine chooses one if it is empty.
-    pub name: String,
-    /// The plan for the request, or why it is impossible; `None` while it is being made.
-    pub plan: Option<Result<Box<Plan>, ErrorText>>,
-    pub ticket: u64,
-    /// Whether the user has chosen the workspace.
-    pub workspace_is_chosen: bool,
-    /// The last prompt that the fork gets.
-    pub prompt: Option<String>,
-    /// The turn whose prompt the user changes in the fork.
-    pub edit: Option<u32>,
-    /// Whether the fork is being created.
-    pub is_running: bool,
+    /// The first hit on the screen.
+    pub(crate) fn top(&self, height: usize) -> usize {
+        (self.selected + 1).saturating_sub((height / Self::ROWS).max(1))
+    }
 }
 
 /// What happened last.
@@ -220,7 +118,7 @@ impl State {
             rows: Vec::new(),
             selected: 0,
             top: 0,
-            scope: Scope::Here,
+            scope: Scope::Repository,
             agent: None,
             filter: String::new(),
             screen: Screen::Sessions { filtering: false },
@@ -231,7 +129,11 @@ impl State {
             tabs: Vec::new(),
             color,
             directory: directory.to_owned(),
-            sort: SortOrder::Age,
+            sort: Sort::Age,
+            search: None,
+            mouse: MouseLevel::default(),
+            is_loading: true,
+            is_stale: true,
             ticket: 0,
         }
     }
@@ -282,89 +184,6 @@ impl State {
         self.ticket
     }
 
-    /// The selected session.
-    pub(crate) fn selection(&self) -> Option<&Session> {
-        match self.rows.get(self.selected)? {
-            Row::Session { index, .. } => self.sessions.as_ref()?.get(*index),
-            Row::Heading(_) => None,
-        }
-    }
-
-    /// Lays the list out again and keeps the selection on the same session.
-    pub(crate) fn arrange(&mut self) {
-        let kept = self.selection().map(Session::key);
-        let sessions = self.sessions.as_deref().unwrap_or_default();
-        let views: Vec<&SessionView> = sessions.iter().map(|session| &session.view).collect();
-        let order = self.order();
-        let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
-        let is_shown = |index: usize| {
-            let view = views[index];
-            let is_here = || view.cwd.as_deref().is_some_and(|cwd| self.project.contains(cwd));
-            (self.scope == Scope::Everywhere || is_here())
-                && self.agent.is_none_or(|agent| agent == view.agent)
-                && (words.is_empty() || words.iter().all(|word| searchable(view).contains(word)))
-        };
-        self.rows = graph::rows(&views, &order, is_shown, &self.home);
-        let is_kept = |row: &Row| match row {
-            Row::Session { index, .. } => kept.as_ref().is_some_and(|kept| sessions[*index].key() == *kept),
-            Row::Heading(_) => false,
-        };
-        let first = || self.rows.iter().position(|row| matches!(row, Row::Session { .. }));
-        self.selected = self.rows.iter().position(is_kept).or_else(first).unwrap_or(0);
-        self.keep_in_sight();
-    }
-
-    /// The sessions in the order of the list.
-    fn order(&self) -> Vec<usize> {
-        let sessions = self.sessions.as_deref().unwrap_or_default();
-        let mut order: Vec<usize> = (0..sessions.len()).collect();
-        let view = |index: &usize| &sessions[*index].view;
-        let name = |view: &SessionView| {
-            let name = view.name.as_ref().map(ToString::to_string).or_else(|| view.title.clone());
-            name.unwrap_or_default().to_lowercase()
-        };
-        match self.sort {
-            SortOrder::Age => {}
-            SortOrder::Name => order.sort_by_cached_key(|index| name(view(index))),
-            SortOrder::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
-        }
-        order
-    }
-
-    /// Selects the session that the selected one was forked from.
-    pub(crate) fn select_parent(&mut self) {
-        let parent = self.selection().and_then(|session| session.view.parent.as_ref());
-        let Some((agent, id)) = parent.map(|parent| (parent.agent, parent.id.clone())) else { return };
-        self.select_where(|view| view.agent == agent && view.id == id);
-    }
-
-    /// Selects the first fork of the selected session.
-    pub(crate) fn select_child(&mut self) {
-        let Some((agent, id)) = self.selection().map(|session| (session.view.agent, session.view.id.clone())) else {
-            return;
-        };
-        self.select_where(|view| view.parent.as_ref().is_some_and(|parent| parent.agent == agent && parent.id == id));
-    }
-
-    fn select_where(&mut self, fits: impl Fn(&SessionView) -> bool) {
-        let sessions = self.sessions.as_deref().unwrap_or_default();
-        let is_it = |row: &Row| matches!(row, Row::Session { index, .. } if fits(&sessions[*index].view));
-        if let Some(row) = self.rows.iter().position(is_it) {
-            self.selected = row;
-            self.keep_in_sight();
-        }
-    }
-
-    /// Moves the selection over sessions, past headings.
-    pub(crate) fn select(&mut self, steps: isize) {
-        let is_session = |row: &Row| matches!(row, Row::Session { .. });
-        let sessions: Vec<usize> = (0..self.rows.len()).filter(|row| is_session(&self.rows[*row])).collect();
-        let Some(last) = sessions.len().checked_sub(1) else { return };
-        let now = sessions.iter().position(|row| *row == self.selected).unwrap_or(0);
-        self.selected = sessions[now.saturating_add_signed(steps).min(last)];
-        self.keep_in_sight();
-    }
-
     /// The rows of the body between the header and the footer.
     pub(crate) fn body_height(&self) -> usize {
         usize::from(self.size.1.saturating_sub(3 + self.tab_bar_height())).max(1)
@@ -380,32 +199,19 @@ impl State {
         self.body_height().saturating_sub(4).max(1)
     }
 
-    /// Whether a preview fits next to the list.
+    /// Whether a preview fits.
     pub(crate) fn has_preview(&self) -> bool {
-        self.size.0 >= 100
+        self.split().1.is_some()
     }
 
     /// The columns of the text in the preview.
     pub(crate) fn preview_width(&self) -> u16 {
-        (self.size.0 - self.list_width()).saturating_sub(1 + MARGIN)
+        self.split().1.map_or(0, |area| area.width).saturating_sub(1 + MARGIN)
     }
 
     /// The columns of the text of a transcript.
     pub(crate) fn transcript_width(&self) -> u16 {
         self.size.0.saturating_sub(MARGIN + 1)
-    }
-
-    /// The columns of the list.
-    pub(crate) fn list_width(&self) -> u16 {
-        if self.has_preview() { self.size.0 / 2 } else { self.size.0 }
-    }
-
-    fn keep_in_sight(&mut self) {
-        let height = self.body_height();
-        // The heading above the first session of a group stays visible.
-        let highest = if height > 1 { self.selected.saturating_sub(1) } else { self.selected };
-        let lowest = (self.selected + 1).saturating_sub(height).min(highest);
-        self.top = self.top.clamp(lowest, highest);
     }
 }
 
@@ -414,11 +220,4 @@ impl Screen {
     pub(crate) fn is_chat(&self, number: u64) -> bool {
         matches!(self, Screen::Chat(shown) if *shown == number)
     }
-}
-
-/// What the filter looks at.
-fn searchable(view: &SessionView) -> String {
-    let directory = view.cwd.as_deref().map(|cwd| cwd.to_string_lossy()).unwrap_or_default();
-    let title = view.title.as_deref().unwrap_or_default();
-    format!("{} {} {title} {directory}", view.label(), view.agent).to_lowercase()
 }

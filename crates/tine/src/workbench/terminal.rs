@@ -3,13 +3,14 @@
 use std::io::{self, Stdout, Write, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::style::Print;
 use ratatui::crossterm::terminal::{
     BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
     enable_raw_mode,
@@ -17,6 +18,7 @@ use ratatui::crossterm::terminal::{
 use ratatui::crossterm::{cursor, execute, queue};
 
 use diagnostics::OrLog;
+use engine::MouseLevel;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -29,7 +31,12 @@ pub(crate) struct AlternateScreen {
     terminal: Terminal<CrosstermBackend<Stdout>>,
     color: bool,
     keyboard: Arc<Keyboard>,
+    mouse: MouseLevel,
 }
+
+/// Reports presses and the wheel, with positions in decimal. Movements are not reported: they would be a flood.
+const MOUSE_ON: &str = "\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &str = "\x1b[?1006l\x1b[?1000l";
 
 /// The reader of the keyboard: the workbench, or a program that has taken over the screen.
 #[derive(Default)]
@@ -45,11 +52,11 @@ const TURN: Duration = Duration::from_millis(200);
 impl AlternateScreen {
     /// Enters the alternate screen and reports what is typed.
     pub(crate) fn enter(events: &Sender<Event>, color: bool) -> io::Result<Self> {
-        restore_on_panic();
+        super::crash::restore_on_panic(restore);
         enable_raw_mode()?;
         let keyboard = Arc::new(Keyboard::default());
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
-        let mut screen = AlternateScreen { terminal, color, keyboard: Arc::clone(&keyboard) };
+        let mut screen = AlternateScreen { terminal, color, keyboard: Arc::clone(&keyboard), mouse: MouseLevel::Off };
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
         screen.terminal.clear()?;
         let events = events.clone();
@@ -74,6 +81,7 @@ impl AlternateScreen {
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
         self.terminal.clear()?;
+        self.set_mouse(self.mouse)?;
         self.keyboard.is_lent.store(false, Ordering::SeqCst);
         Ok(result)
     }
@@ -82,6 +90,14 @@ impl AlternateScreen {
     pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
         let mut out = stdout();
         write!(out, "\x1b]52;c;{}\x07", super::worker::base64(text.as_bytes()))?;
+        out.flush()
+    }
+
+    /// Decides whether the terminal reports the mouse. What it reports is limited by the update.
+    pub(crate) fn set_mouse(&mut self, level: MouseLevel) -> io::Result<()> {
+        self.mouse = level;
+        let mut out = stdout();
+        write!(out, "{}", if level == MouseLevel::Off { MOUSE_OFF } else { MOUSE_ON })?;
         out.flush()
     }
 
@@ -128,19 +144,7 @@ impl Drop for AlternateScreen {
 }
 
 fn restore() {
-    let left = execute!(stdout(), DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
+    let left = execute!(stdout(), Print(MOUSE_OFF), DisableBracketedPaste, LeaveAlternateScreen, cursor::Show);
     left.or_log("leave the alternate screen");
     disable_raw_mode().or_log("leave raw mode");
-}
-
-/// A panic on any thread gives the terminal back before it is reported.
-fn restore_on_panic() {
-    static SET: Once = Once::new();
-    SET.call_once(|| {
-        let report = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            restore();
-            report(panic);
-        }));
-    });
 }

@@ -8,6 +8,7 @@ mod corruption;
 mod fuzz;
 mod kill;
 mod limits;
+mod snapshot;
 #[path = "../cli/world.rs"]
 #[allow(dead_code, reason = "the tests of the command line use more of it")]
 mod world;

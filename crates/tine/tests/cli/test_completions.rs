@@ -66,7 +66,8 @@ fn turns_places_operations_and_filters_are_completed() {
     let operations = offered(&world, &["undo", ""]);
     let expected = format!("2\tfork login after turn 3 as retry\n1\tadopt {LOGIN} as login\n");
     assert!(operations.starts_with(&expected), "{operations}");
-    assert_eq!(offered(&world, &["search", "agent:"]), "agent:claude\nagent:codex\nagent:opencode\n");
+    let agents: String = transcript::Agent::ALL.iter().map(|agent| format!("agent:{agent}\n")).collect();
+    assert_eq!(offered(&world, &["search", "agent:"]), agents);
     assert_eq!(offered(&world, &["search", "fi"]), "file:\n");
     assert_eq!(offered(&world, &["search", "login"]), "");
 }
@@ -89,7 +90,8 @@ fn bash_completes_after_an_at_sign_and_a_colon() {
     };
     check(&["tine", "fork", "login", "@"], "3\n2\n1\n");
     check(&["tine", "fork", "login", "@", "2"], "2\n");
-    check(&["tine", "search", "agent", ":"], "claude\ncodex\nopencode\n");
+    let agents: String = transcript::Agent::ALL.iter().map(|agent| format!("{agent}\n")).collect();
+    check(&["tine", "search", "agent", ":"], &agents);
     check(&["tine", "search", "agent", ":", "co"], "codex\n");
     check(&["tine", "fork", "logi"], "login\n");
     check(&["tine", "compl"], "completions\n");

@@ -29,17 +29,17 @@ fn transcripts(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
 
 /// Forks a Claude session for Codex without starting it.
 fn fork(world: &World, name: &str, more: &[&str]) -> Value {
-    let words = ["fork", LOGIN, name, "--agent", "codex", "--no-start", "--json", "--yes"];
+    let words = ["fork", LOGIN, name, "--agent", "codex", "--method", "seed", "--no-start", "--json", "--yes"];
     world.json(words.iter().chain(more))
 }
 
 #[test]
 fn nothing_is_sent_before_the_first_resume() {
     for (hooks, source, target, method) in [
-        (false, LOGIN, "codex", "auto"),
-        (true, LOGIN, "codex", "auto"),
-        (false, EXPORT, "claude", "auto"),
-        (true, EXPORT, "claude", "auto"),
+        (false, LOGIN, "codex", "seed"),
+        (true, LOGIN, "codex", "seed"),
+        (false, EXPORT, "claude", "seed"),
+        (true, EXPORT, "claude", "seed"),
         (false, LOGIN, "claude", "seed"),
         (true, EXPORT, "codex", "seed"),
     ] {
@@ -91,7 +91,7 @@ fn a_fork_that_has_not_started_says_so_everywhere() {
     let mut world = world(false);
     world.sandbox.set_now("2026-11-15T12:00:00Z");
     assert_eq!(world.run(["adopt", LOGIN, "login-fix"]).code, 0);
-    let words = ["fork", "login-fix", "cookies", "--agent", "codex", "--no-start"];
+    let words = ["fork", "login-fix", "cookies", "--agent", "codex", "--method", "seed", "--no-start"];
     insta::assert_snapshot!("no_start_plan", world.run(words.iter().chain(&["--plan"])).whole());
     insta::assert_snapshot!("no_start_fork", world.run(words).whole());
     let list = world.run(["list"]).out;
@@ -170,7 +170,7 @@ fn a_start_that_fails_can_be_tried_again() {
     for (source, agent) in [(LOGIN, "codex"), (EXPORT, "claude")] {
         let world = world(false);
         let before = transcripts(&world);
-        world.json(["fork", source, "twig", "--agent", agent, "--no-start", "--json"]);
+        world.json(["fork", source, "twig", "--agent", agent, "--method", "seed", "--no-start", "--json"]);
         let program = world.sandbox.bin().join(agent);
         fs::remove_file(&program).unwrap();
         world.sandbox.script(agent, "#!/bin/sh\necho 'out of credits' >&2\nexit 1\n");
@@ -195,7 +195,7 @@ fn a_killed_start_leaves_the_fork_started_or_not() {
         let before = transcripts(&world).len();
         let (mut started, mut waiting) = (0, 0);
         for round in 0..16 {
-            world.json(["fork", source, "twig", "--agent", agent, "--no-start", "--json"]);
+            world.json(["fork", source, "twig", "--agent", agent, "--method", "seed", "--no-start", "--json"]);
             let mut command = world.command(["resume", "twig", "--in", "none"]);
             let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             std::thread::sleep(Duration::from_millis(12 * round));
@@ -226,7 +226,7 @@ fn a_killed_fork_that_is_not_to_start_is_there_or_not() {
     let world = world(false);
     let mut made = 0;
     for round in 0..12 {
-        let mut command = world.command(["fork", LOGIN, "twig", "--agent", "codex", "--no-start"]);
+        let mut command = world.command(["fork", LOGIN, "twig", "--agent", "codex", "--method", "seed", "--no-start"]);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(2 * round));
         child.kill().unwrap();
@@ -276,7 +276,7 @@ fn a_fork_starts_where_it_is_told_to() {
 fn a_fork_over_mcp_that_is_not_opened_sends_nothing() {
     let world = world(false);
     let before = transcripts(&world);
-    let asked = json!({"session": LOGIN, "name": "twig", "agent": "codex", "open": false});
+    let asked = json!({"session": LOGIN, "name": "twig", "agent": "codex", "method": "seed", "open": false});
     let made = call(&world, "fork_session", &asked);
     assert_eq!((&made["session"]["unstarted"], &made["requests"]), (&json!(true), &json!([])), "{made:#}");
     assert_eq!((transcripts(&world), kept(&world).len()), (before.clone(), 1));

@@ -127,9 +127,9 @@ fn a_long_session_was_said_not_to_fit_into_a_window_that_is_larger() {
 #[test]
 fn a_window_that_the_agent_reported_in_an_answer_was_not_used() {
     let world = World::new();
-    let result = json!({ "type": "result", "is_error": false, "result": "done", "session_id": ID,
+    let result = json!({ "type": "result", "subtype": "success", "is_error": false, "result": "done", "session_id": ID,
         "modelUsage": { "claude-opus-5-5": { "contextWindow": 500_000 }, "claude-haiku-5-5": { "contextWindow": 9 } } });
-    world.sandbox.script("claude", &format!("#!/bin/sh\ncat > /dev/null\necho '{result}'\n"));
+    world.sandbox.script("claude", &format!("#!/bin/sh\necho '{result}'\n"));
     let path = long(&world).write(&world.sandbox.claude_home());
     let window = || {
         let plan = plan(&world, &[ID]);
@@ -268,11 +268,11 @@ fn model_requests_are_announced() {
     }
     let requests = |words: &[&str]| plan(&world, words)["requests"].clone();
     assert_eq!(requests(&[LOGIN]), json!([]));
-    let sent = requests(&[LOGIN, "--agent", "codex"]);
+    let sent = requests(&[LOGIN, "--agent", "codex", "--method", "seed"]);
     assert!(sent[0].as_str().unwrap().starts_with("sends the transcript to Codex now: about "), "{sent}");
     let sent = requests(&[LOGIN, "--in", "headless", "--prompt", "go on"]);
     assert_eq!(sent, json!(["sends the prompt to Claude Code now"]));
-    let text = world.run(["fork", LOGIN, "--agent", "codex", "--plan"]).out;
+    let text = world.run(["fork", LOGIN, "--method", "seed", "--agent", "codex", "--plan"]).out;
     assert!(text.contains("request  sends the transcript to Codex now: about "), "{text}");
 }
 
@@ -282,7 +282,8 @@ fn a_seed_is_announced_before_it_is_sent() {
     let world = World::new();
     world.sandbox.script("codex", "#!/bin/sh\nexit 1\n");
     let before = world.agents_files();
-    for words in [&["fork", LOGIN, "--agent", "codex"][..], &["fork", LOGIN, "--agent", "codex", "--times", "2"]] {
+    let seeded = ["fork", LOGIN, "--agent", "codex", "--method", "seed"];
+    for words in [&seeded[..], &[&seeded[..], &["--times", "2"]].concat()] {
         let output = world.run(words);
         assert_eq!(output.code, 1, "{output:?}");
         let announced = output.err.find("sends the transcript to Codex now: about ").expect("an announcement");

@@ -174,10 +174,10 @@ fn an_agent_that_is_missing_is_told_before_anything_is_asked_or_made() {
     let world = World::new();
     let before = world.agents_files();
     // Codex would have to be told what was said, and is not there.
-    let output = smart(&world, &["redirect after login", "--agent", "codex"]);
+    let output = smart(&world, &["redirect after login", "--method", "seed", "--agent", "codex"]);
     assert_eq!(output["results"][0]["can_fork"], false);
     assert!(output["results"][0]["warning"].as_str().unwrap().contains("codex"), "{output}");
-    let failed = world.run(["smart-fork", "redirect after login", "--agent", "codex", "--auto"]);
+    let failed = world.run(["smart-fork", "redirect after login", "--method", "seed", "--agent", "codex", "--auto"]);
     insta::assert_snapshot!("no such agent", failed.whole());
     assert_eq!(world.agents_files(), before);
     // Nor does it help to know that the directory of the best one is gone.
@@ -186,7 +186,7 @@ fn an_agent_that_is_missing_is_told_before_anything_is_asked_or_made() {
         .seed(9)
         .turn(|turn| turn.prompt("The marmalade is too sweet.").text("Less sugar."))
         .write(&world.sandbox.claude_home());
-    let failed = world.run(["smart-fork", "marmalade", "--agent", "codex", "--auto"]);
+    let failed = world.run(["smart-fork", "marmalade", "--method", "seed", "--agent", "codex", "--auto"]);
     assert!(failed.code == 1 && failed.err.contains("codex") && !failed.err.contains("no directory"), "{failed:?}");
     // On a terminal the agent would run, and nobody is asked.
     let tmux = testkit::Tmux::new(&world.sandbox);

@@ -11,7 +11,8 @@ use crate::world::{COOKIE, EXPORT, LOGIN, World};
 const CLAUDE: &str = r#"#!/bin/bash
 printf '%s\n' "$@" > "$HOME/asked"
 echo "$HTTPS_PROXY" > "$HOME/proxy"
-said=$(cat)
+while read -r line; do case $line in *'"type":"user"'*) break ;; esac; done
+said=$(sed -e 's/.*"content":"//' -e 's/"},"uuid".*//' <<<"$line")
 id=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -25,9 +26,10 @@ mkdir -p "$folder"
 line() { printf '{"type":"%s","uuid":"%s-0000-4000-8000-000000000000","parentUuid":%s,"sessionId":"%s","cwd":"%s","gitBranch":"%s","timestamp":"2026-11-15T11:00:00.000Z","message":%s}\n' "$1" "$2" "$3" "$id" "$(pwd -P)" "$(git branch --show-current)" "$4"; }
 line user 00000001 null '{"role":"user","content":"hello"}' > "$folder/$id.jsonl"
 line assistant 00000002 '"00000001-0000-4000-8000-000000000000"' '{"role":"assistant","id":"m","model":"c","content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn"}' >> "$folder/$id.jsonl"
-result='{"type":"result","is_error":false,"result":"'"$said, $FOO, $TINE_SESSION"'","session_id":"'$id'"}'
+answer='{"type":"assistant","session_id":"'$id'","message":{"content":[{"type":"text","text":"'"$said, $FOO, $TINE_SESSION"'"}]}}'
 if [ -e "$HOME/fails" ]; then echo "out of credit" >&2; exit 1; fi
-if grep -q -e --verbose "$HOME/asked"; then echo "[{\"type\":\"system\"},$result]"; else echo "$result"; fi
+echo "$answer"
+echo '{"type":"result","subtype":"success","is_error":false,"session_id":"'$id'"}'
 "#;
 
 pub(crate) fn world() -> World {

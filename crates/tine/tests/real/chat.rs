@@ -20,8 +20,12 @@ mod claude {
         claude_asks_before_it_runs_a_tool,
         claude_is_interrupted,
         claude_ends_with_its_chat,
+        claude_passes_on_what_a_server_asks,
     ]);
-    use super::{claude_asks_before_it_runs_a_tool, claude_chats, claude_ends_with_its_chat, claude_is_interrupted};
+    use super::{
+        claude_asks_before_it_runs_a_tool, claude_chats, claude_ends_with_its_chat, claude_is_interrupted,
+        claude_passes_on_what_a_server_asks,
+    };
 }
 
 mod codex {
@@ -29,8 +33,11 @@ mod codex {
         codex_chats,
         codex_asks_before_it_runs_a_tool,
         codex_is_interrupted,
+        codex_passes_on_what_a_server_asks,
     ]);
-    use super::{codex_asks_before_it_runs_a_tool, codex_chats, codex_is_interrupted};
+    use super::{
+        codex_asks_before_it_runs_a_tool, codex_chats, codex_is_interrupted, codex_passes_on_what_a_server_asks,
+    };
 }
 
 const ID: &str = "22222222-2222-4222-8222-222222222222";
@@ -62,9 +69,16 @@ impl Talk {
             cancel: Cancel::default(),
         };
         let mode = mode.map(str::to_owned);
-        let order =
-            ChatOrder { session, directory: directory.to_owned(), title: None, model: None, mode, options: Vec::new() };
-        let protocol = agents::open(agent, &AgentEnvironment::default()).chat(order);
+        let order = ChatOrder {
+            session,
+            directory: directory.to_owned(),
+            title: None,
+            model: None,
+            mode,
+            options: Vec::new(),
+            is_attended: true,
+        };
+        let protocol = agents::open(agent, &AgentEnvironment::default()).chat(&program, order).unwrap();
         let (sender, events) = mpsc::channel();
         let chat = Chat::start(&program, directory, protocol, move |event| drop(sender.send(event))).unwrap();
         Talk { chat, events, seen: Vec::new() }
@@ -367,4 +381,94 @@ fn codex_is_interrupted(version: &str) {
     talk.prompt(2, "and now");
     assert_eq!(talk.turn_ends(), TurnOutcome::Completed);
     assert_eq!(talk.answers().last(), Some(&"Again."));
+}
+
+/// What the test server asks the user: a form with a field of each kind, or a page to visit.
+fn elicitations() -> [serde_json::Value; 2] {
+    let properties = json!({
+        "email": { "type": "string", "title": "Address", "description": "Where to write", "format": "email" },
+        "count": { "type": "integer", "minimum": 1, "maximum": 9 },
+        "urgent": { "type": "boolean", "description": "Whether it is urgent" },
+        "colour": { "type": "string", "enum": ["red", "blue"], "enumNames": ["Red", "Blue"] },
+        "note": { "type": "string" },
+    });
+    let schema =
+        json!({ "type": "object", "properties": properties, "required": ["email", "count", "urgent", "colour"] });
+    let page =
+        json!({ "mode": "url", "message": "Please sign in", "url": "https://example.org/in", "elicitationId": "e1" });
+    [json!({ "message": "Please fill this in", "requestedSchema": schema }), page]
+}
+
+fn claude_passes_on_what_a_server_asks(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let claude = ClaudeDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let server = testkit::stand_in::install_elicit(&sandbox);
+    sandbox.write(project.join(".mcp.json"), &json!({ "mcpServers": { "forms": { "command": server } } }).to_string());
+    claude.settings(&json!({ "enableAllProjectMcpServers": true, "permissions": { "allow": ["mcp__forms__ask"] } }));
+    let mut talk = claude_talk(&claude, &sandbox, &project, new_session());
+    // 2.1.197 answers a request for a visit to a page itself, with an error.
+    answer_a_form(&mut talk, &model, version != "2.1.197", &|arguments| Reply::tool("mcp__forms__ask", arguments));
+}
+
+fn codex_passes_on_what_a_server_asks(version: &str) {
+    let (sandbox, model) = (Sandbox::new(), Model::start());
+    let codex = CodexDriver::new(&sandbox, &model, version);
+    let project = sandbox.project("app");
+    let server = testkit::stand_in::install_elicit(&sandbox);
+    codex.configure(&format!("[mcp_servers.forms]\ncommand = {:?}", server.display().to_string()));
+    let mut talk = codex_talk(&codex, &sandbox, &project, new_session());
+    answer_a_form(&mut talk, &model, true, &|arguments| Reply::new().call_in("mcp__forms", "ask", arguments));
+}
+
+fn answer_a_form(talk: &mut Talk, model: &Model, takes_pages: bool, call: &dyn Fn(serde_json::Value) -> Reply) {
+    let [form, page] = elicitations();
+    model.push(call(form.clone()));
+    model.push(Reply::text("Done."));
+    talk.prompt(1, "ask me");
+    let given =
+        [("email", "a@b.org"), ("count", "ten"), ("urgent", "yes"), ("colour", "blue"), ("note", "leave empty")];
+    let mut answers = given.map(|(name, answer)| (name.to_owned(), vec![answer.to_owned()])).to_vec();
+    let request = talk.request();
+    let Ask::Questions(questions) = &request.ask else { panic!("{request:?}") };
+    let question = |id: &str| questions.iter().find(|question| question.id == id).unwrap();
+    assert_eq!(questions.len(), given.len());
+    assert!(question("email").text.starts_with("Please fill this in\nAddress (Where to write)"), "{questions:?}");
+    // 0.140.0 loses the names of the choices.
+    answers[3].1 = vec![question("colour").choices[1].label.clone()];
+    let id = request.id.clone();
+    talk.act(Action::Answer { request: id.clone(), answer: Answer::Answers(answers.clone()) });
+    assert!(talk.seen.iter().any(|event| *event == ChatEvent::Refused("count: enter a number".to_owned())));
+    answers[1].1 = vec!["7".to_owned()];
+    talk.act(Action::Answer { request: id, answer: Answer::Answers(answers) });
+    assert_eq!(talk.turn_ends(), TurnOutcome::Completed);
+    let results = model.last_turn().tool_results();
+    let got = &results.last().unwrap().1;
+    // The agents wrap it differently.
+    let got = got.replace('\\', "");
+    let parts = ["accept", r#""colour":"blue""#, r#""count":7"#, r#""email":"a@b.org""#, r#""urgent":true"#];
+    assert!(parts.iter().all(|part| got.contains(part)) && !got.contains("note"), "{got}");
+
+    model.push(call(form));
+    model.push(Reply::text("Done."));
+    talk.prompt(2, "ask me again");
+    let request = talk.request();
+    talk.act(Action::Answer { request: request.id, answer: Answer::Deny { reason: None, interrupt: false } });
+    assert_eq!(talk.turn_ends(), TurnOutcome::Completed);
+    let results = model.last_turn().tool_results();
+    assert!(results.last().unwrap().1.contains("decline"), "{results:?}");
+
+    if !takes_pages {
+        return;
+    }
+    model.push(call(page));
+    model.push(Reply::text("Done."));
+    talk.prompt(3, "show me a page");
+    let request = talk.request();
+    let Ask::Consent { from, url, .. } = &request.ask else { panic!("{request:?}") };
+    assert_eq!((from.as_str(), url.as_deref()), ("forms", Some("https://example.org/in")));
+    talk.act(Action::Answer { request: request.id, answer: Answer::Allow { input: None } });
+    assert_eq!(talk.turn_ends(), TurnOutcome::Completed);
+    let results = model.last_turn().tool_results();
+    assert!(results.last().unwrap().1.contains("accept"), "{results:?}");
 }

@@ -162,7 +162,7 @@ fn a_seed_goes_to_the_other_agent_and_back(version: &str) {
     let source = codex.start(&project, "codex began this");
 
     model.push(Reply::text("Ready."));
-    let made = fork(&sandbox, &environment, &project, &[&source, "in-claude", "--agent", "claude"]);
+    let made = fork(&sandbox, &environment, &project, &[&source, "in-claude", "--agent", "claude", "--method", "seed"]);
     assert_eq!((&made["method"], &made["session"]["agent"]), (&json!("seed"), &json!("claude")), "{made:#}");
     assert_eq!(made["session"]["parent"]["id"], source);
     let seed = &model.last_turn().prompts()[0];
@@ -184,8 +184,12 @@ fn a_seed_goes_to_the_other_agent_and_back(version: &str) {
     assert_eq!(model.last_turn().prompts().len(), 2);
 
     // Back again, with what was said in the meantime.
-    let back =
-        fork(&sandbox, &environment, &project, &["in-claude", "back-again", "--agent", "codex", "--keep-secrets"]);
+    let back = fork(
+        &sandbox,
+        &environment,
+        &project,
+        &["in-claude", "back-again", "--agent", "codex", "--method", "seed", "--keep-secrets"],
+    );
     assert_eq!(back["session"]["agent"], "codex");
     let seed = model.last_turn().prompts()[0].clone();
     assert!(seed.contains("go on in claude"), "{seed}");
@@ -208,7 +212,12 @@ fn a_kept_seed_is_sent_by_the_first_resume(version: &str) {
     {
         let name = format!("in-{agent}");
         let before = model.requests().len();
-        let made = fork(&sandbox, &environment, &project, &[source, &name, "--agent", agent, "--no-start"]);
+        let made = fork(
+            &sandbox,
+            &environment,
+            &project,
+            &[source, &name, "--agent", agent, "--method", "seed", "--no-start"],
+        );
         assert_eq!((&made["session"]["unstarted"], &made["requests"]), (&json!(true), &json!([])), "{made:#}");
         tine(&sandbox, &project, &["show", &name]);
         assert_eq!(model.requests().len(), before, "{}", model.overview());

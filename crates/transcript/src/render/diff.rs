@@ -60,6 +60,11 @@ pub(super) fn changes(tool: &str, input: &Value) -> Option<Vec<FileChange>> {
     (!found.is_empty()).then_some(found)
 }
 
+/// The files that a call changes.
+pub fn changed_files(tool: &str, input: &Value) -> Vec<String> {
+    changes(tool, input).into_iter().flatten().map(|change| change.file).collect()
+}
+
 /// How many lines are added and removed.
 pub(super) fn counts(changes: &[FileChange]) -> (usize, usize) {
     let lines = || changes.iter().flat_map(|change| &change.lines);

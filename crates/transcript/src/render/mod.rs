@@ -18,6 +18,7 @@ mod words;
 
 use std::io;
 
+pub use diff::changed_files;
 pub use html::Html;
 pub use json::Json;
 pub use markdown::Markdown;

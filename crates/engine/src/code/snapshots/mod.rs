@@ -5,7 +5,13 @@
 //! different for a turn that replaces another one after a rewind. The commit's tree holds the bytes of the files as they
 //! were on disk, and its message what was left out ([`trailers`]).
 
+pub(crate) mod list;
+mod prune;
+pub(crate) mod record;
 mod refs;
+mod rules;
+mod seen;
+mod take;
 mod trailers;
 
 use std::path::PathBuf;
@@ -16,7 +22,12 @@ use crate::code::Result;
 use crate::ctx::Ctx;
 use crate::sessions::session::Session;
 
+pub use list::{SnapshotList, SnapshotView};
+pub use prune::Kept;
+pub(crate) use record::tree_now;
+pub use record::{SnapshotRequest, are_snapshots_wanted, record_snapshot};
 pub use refs::Moment;
+pub(crate) use rules::is_refused;
 pub use trailers::{LeftOut, Reason};
 
 /// The tree that was recorded for a turn.

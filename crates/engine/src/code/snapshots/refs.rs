@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use serde::Serialize;
 use transcript::{Agent, SessionId};
 
 use super::Snapshot;
@@ -15,11 +16,14 @@ use crate::workspace::git::refs::CommitRef;
 pub(super) const ROOT: &str = "refs/tine/snapshots/";
 
 /// When a snapshot was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Moment {
     /// Before the next turn began. Whatever changed after the turn is part of it.
+    #[serde(rename = "next")]
     BeforeNext,
     /// When the turn ended.
+    #[serde(rename = "end")]
     End,
 }
 
@@ -79,6 +83,21 @@ pub(super) struct SnapshotRef {
 }
 
 impl SnapshotRef {
+    /// When the tree was first seen, in seconds since 1970.
+    pub(super) fn committed(&self) -> i64 {
+        self.at.committed
+    }
+
+    /// The commit.
+    pub(super) fn commit(&self) -> &str {
+        &self.at.commit
+    }
+
+    /// The message of the commit.
+    pub(super) fn message(&self) -> &str {
+        &self.at.message
+    }
+
     /// Everything about it.
     pub(super) fn read(&self) -> Result<Snapshot> {
         let unknown = || Error::UnknownSnapshot(self.at.name.clone());
@@ -99,6 +118,11 @@ impl SnapshotRef {
 /// The snapshots of a turn, in all sessions that contain it.
 pub(super) fn of_turn(git: &Git, directory: &Path, agent: Agent, key: u64) -> Result<Vec<SnapshotRef>> {
     found(git, directory, &format!("{ROOT}{agent}/*/*-{key:016x}"))
+}
+
+/// Every snapshot of a repository.
+pub(super) fn all(git: &Git, directory: &Path) -> Result<Vec<SnapshotRef>> {
+    found(git, directory, ROOT)
 }
 
 /// The snapshots whose refs match a pattern. Other refs are none of ours.

@@ -1,21 +1,28 @@
 //! The message of a snapshot's commit: a line for people, and trailers for tine.
-//!
-//! Paths are bytes, and a trailer is one line of text, so all but the plain characters of a path are percent-encoded.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::workspace::encoded::{decode, encode};
 
 /// A file or folder that a snapshot lacks.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// Its path in the working tree.
+    #[serde(serialize_with = "as_text")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub path: PathBuf,
     /// Why.
     pub reason: Reason,
 }
 
 /// Why a snapshot lacks a file or folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum Reason {
     /// It is larger than `snapshots.max_file_size`.
     Large,
@@ -27,10 +34,13 @@ pub enum Reason {
     Unreadable,
     /// git refuses its name.
     Name,
+    /// It is a submodule, of which only the commit is known.
+    Submodule,
 }
 
 impl Reason {
-    const ALL: [Reason; 5] = [Reason::Large, Reason::Secret, Reason::Repository, Reason::Unreadable, Reason::Name];
+    const ALL: [Reason; 6] =
+        [Reason::Large, Reason::Secret, Reason::Repository, Reason::Unreadable, Reason::Name, Reason::Submodule];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -40,8 +50,14 @@ impl Reason {
             Reason::Repository => "repository",
             Reason::Unreadable => "unreadable",
             Reason::Name => "name",
+            Reason::Submodule => "submodule",
         }
     }
+}
+
+/// A path in JSON is for people.
+fn as_text<S: serde::Serializer>(path: &std::path::Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
 }
 
 /// What a snapshot's commit says besides its tree.
@@ -93,42 +109,14 @@ impl Trailers {
     }
 }
 
-/// A path as plain text without spaces.
-fn encode(path: &Path) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
-    path.as_os_str().as_encoded_bytes().iter().fold(String::new(), |mut text, byte| {
-        match is_plain(*byte) {
-            true => text.push(*byte as char),
-            false => write!(text, "%{byte:02x}").expect("text grows"),
-        }
-        text
-    })
-}
-
-fn decode(text: &str) -> Option<PathBuf> {
-    let mut pieces = text.split('%');
-    let mut bytes = pieces.next()?.as_bytes().to_vec();
-    for piece in pieces {
-        bytes.push(u8::from_str_radix(piece.get(..2)?, 16).ok()?);
-        bytes.extend_from_slice(&piece.as_bytes()[2..]);
-    }
-    Some(to_path(&bytes))
-}
-
-#[cfg(unix)]
-fn to_path(bytes: &[u8]) -> PathBuf {
-    use std::os::unix::ffi::OsStrExt;
-    std::ffi::OsStr::from_bytes(bytes).into()
-}
-
-#[cfg(not(unix))]
-fn to_path(bytes: &[u8]) -> PathBuf {
-    String::from_utf8_lossy(bytes).into_owned().into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn to_path(bytes: &[u8]) -> PathBuf {
+        String::from_utf8(bytes.to_vec())
+            .map_or_else(|_| decode("%ff%fe:%20x%0a%0aTine-Head:%201").expect("a path"), PathBuf::from)
+    }
 
     #[test]
     fn a_message_is_read_as_it_was_written() {

@@ -11,6 +11,7 @@ use transcript::{Agent, SessionId, SessionName};
 use super::fingerprint::Fingerprint;
 use crate::registry::SessionKey;
 use crate::workspace::directory::DirectoryCopy;
+use crate::workspace::encoded::EncodedPath;
 use crate::workspace::git::Worktree;
 
 /// What an operation creates or changes.
@@ -31,6 +32,8 @@ pub enum Effects {
     Adopt(Adoption),
     /// A renamed session.
     Rename(Renaming),
+    /// Files that were set to what they were at an earlier turn.
+    Restore(Restoration),
 }
 
 impl Effects {
@@ -44,6 +47,7 @@ impl Effects {
             Effects::Delete(_) => "delete",
             Effects::Adopt(_) => "adopt",
             Effects::Rename(_) => "rename",
+            Effects::Restore(_) => "restore",
         }
     }
 
@@ -53,7 +57,7 @@ impl Effects {
             Effects::Fork(fork) => Some(&fork.created),
             Effects::Clone(clone) => Some(&clone.created),
             Effects::Worktree(created) => Some(created),
-            Effects::Forks | Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => None,
+            Effects::Forks | Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) | Effects::Restore(_) => None,
         }
     }
 
@@ -62,7 +66,7 @@ impl Effects {
             Effects::Fork(fork) => Some(&mut fork.created),
             Effects::Clone(clone) => Some(&mut clone.created),
             Effects::Worktree(created) => Some(created),
-            Effects::Forks | Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => None,
+            Effects::Forks | Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) | Effects::Restore(_) => None,
         }
     }
 
@@ -76,7 +80,12 @@ impl Effects {
         match self {
             Effects::Fork(fork) => fork.reserves.as_ref(),
             Effects::Clone(clone) => clone.reserves.as_ref(),
-            Effects::Forks | Effects::Worktree(_) | Effects::Delete(_) | Effects::Adopt(_) | Effects::Rename(_) => None,
+            Effects::Forks
+            | Effects::Worktree(_)
+            | Effects::Delete(_)
+            | Effects::Adopt(_)
+            | Effects::Rename(_)
+            | Effects::Restore(_) => None,
         }
     }
 
@@ -85,7 +94,12 @@ impl Effects {
         match self {
             Effects::Adopt(adoption) => Some(&adoption.name),
             Effects::Rename(renaming) => Some(&renaming.name),
-            Effects::Fork(_) | Effects::Forks | Effects::Clone(_) | Effects::Worktree(_) | Effects::Delete(_) => None,
+            Effects::Fork(_)
+            | Effects::Forks
+            | Effects::Clone(_)
+            | Effects::Worktree(_)
+            | Effects::Delete(_)
+            | Effects::Restore(_) => None,
         }
     }
 
@@ -93,7 +107,12 @@ impl Effects {
         match self {
             Effects::Adopt(adoption) => Some(&mut adoption.name),
             Effects::Rename(renaming) => Some(&mut renaming.name),
-            Effects::Fork(_) | Effects::Forks | Effects::Clone(_) | Effects::Worktree(_) | Effects::Delete(_) => None,
+            Effects::Fork(_)
+            | Effects::Forks
+            | Effects::Clone(_)
+            | Effects::Worktree(_)
+            | Effects::Delete(_)
+            | Effects::Restore(_) => None,
         }
     }
 
@@ -107,6 +126,7 @@ impl Effects {
             Effects::Delete(deletion) => serde_json::to_string(deletion),
             Effects::Adopt(adoption) => serde_json::to_string(adoption),
             Effects::Rename(renaming) => serde_json::to_string(renaming),
+            Effects::Restore(restoration) => serde_json::to_string(restoration),
         }
     }
 
@@ -120,10 +140,35 @@ impl Effects {
             "delete" => serde_json::from_str(record).map(Effects::Delete),
             "adopt" => serde_json::from_str(record).map(Effects::Adopt),
             "rename" => serde_json::from_str(record).map(Effects::Rename),
+            "restore" => serde_json::from_str(record).map(Effects::Restore),
             unknown => return Err(format!("unknown kind `{unknown}`")),
         };
         read.map_err(|error| error.to_string())
     }
+}
+
+/// Files that were set to what they were at an earlier turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restoration {
+    /// The directory that they are in.
+    pub directory: EncodedPath,
+    /// The folder in the trash for what they replaced.
+    pub trash: PathBuf,
+    /// The files, in the order in which they were changed.
+    pub files: Vec<RestoredFile>,
+    /// The folders that did not exist, relative to the directory, which may be one of them.
+    pub folders: Vec<EncodedPath>,
+}
+
+/// A file of a restoration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoredFile {
+    /// Relative to the directory.
+    pub path: EncodedPath,
+    /// What was there, in short; `None` if nothing was.
+    pub before: Option<String>,
+    /// What is there now.
+    pub after: Option<String>,
 }
 
 /// What an operation created on disk.

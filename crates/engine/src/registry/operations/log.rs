@@ -10,7 +10,7 @@ use transcript::{SessionId, SessionName};
 
 use super::effects::{
     Adoption, Cloning, Created, DeletedBranch, Deletion, Effects, Expected, Forking, KeptSeed, Moved, NameChange,
-    Renaming,
+    Renaming, Restoration, RestoredFile,
 };
 use super::state::{OperationState, Undoing};
 use crate::registry::SessionKey;
@@ -162,6 +162,8 @@ pub enum Effect<'a> {
     Copy(&'a Path),
     /// Files or folders in the trash, and where the first of them was.
     Trash(usize, &'a Path),
+    /// Files in a directory that were set to what they were, and how many.
+    Restored(usize, &'a Path),
     /// Another name in the place of this one.
     Renamed(Option<&'a SessionName>),
 }
@@ -185,6 +187,9 @@ impl Operation {
                 trash.into_iter().collect()
             }
             (_, Effects::Delete(_)) => Vec::new(),
+            (_, Effects::Restore(Restoration { directory, files, .. })) => {
+                vec![Effect::Restored(files.len(), &directory.0)]
+            }
             (_, Effects::Fork(Forking { created, .. }))
             | (_, Effects::Clone(Cloning { created, .. }))
             | (_, Effects::Worktree(created)) => created.summary(),
@@ -246,6 +251,8 @@ struct LoggedEffects<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<&'a KeptSeed>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    restored: Option<(&'a Path, &'a [RestoredFile])>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     part_of: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     undoing: Option<&'a Undoing>,
@@ -276,6 +283,9 @@ impl<'a> LoggedEffects<'a> {
                 name: name.as_ref(),
                 ..Self::default()
             },
+            Effects::Restore(Restoration { directory, files, .. }) => {
+                LoggedEffects { restored: Some((&directory.0, files)), ..Self::default() }
+            }
             Effects::Adopt(Adoption { name, has_parent }) => {
                 LoggedEffects { noted_parent: *has_parent, ..Self::of_name_change(name) }
             }

@@ -23,7 +23,7 @@ use transcript::{SessionId, SessionName};
 
 pub use effects::{
     Adoption, Cloning, Created, CreatedWorkspace, DeletedBranch, Deletion, Effects, Expected, Forking, KeptSeed, Moved,
-    NameChange, Note, Renaming, Stage,
+    NameChange, Note, Renaming, Restoration, RestoredFile, Stage,
 };
 pub use fingerprint::Fingerprint;
 pub(crate) use fingerprint::{content_of, stamp_of};
@@ -132,6 +132,7 @@ impl Registry {
             )?;
             transaction.execute("DELETE FROM lineage WHERE id = ?1", [id.as_str()])?;
             transaction.execute("DELETE FROM seeds WHERE id = ?1", [id.as_str()])?;
+            transaction.execute("DELETE FROM translations WHERE id = ?1", [id.as_str()])?;
             Ok(())
         })
     }

@@ -5,9 +5,11 @@ use std::path::Path;
 use jiff::Timestamp;
 use rusqlite::params;
 use transcript::SessionName;
+use transcript::translate::Receipt;
 
 use super::Effects;
 use crate::registry::events::UnrecordedEvent;
+use crate::registry::translations::record_receipt;
 use crate::registry::{Lineage, Profile, Registry, Result, SeedNote, SessionKey};
 
 /// A complete fork, to be registered.
@@ -17,6 +19,8 @@ pub(crate) struct NewFork<'a> {
     pub parent: Lineage,
     /// What is remembered of the transcript that it began with.
     pub seed: Option<&'a SeedNote>,
+    /// What became of the parts of the conversation that it was translated from.
+    pub receipt: Option<&'a Receipt>,
     /// Whether it begins as its parent does, which may have begun with a transcript.
     pub begins_alike: bool,
     pub profile: &'a Profile,
@@ -32,7 +36,19 @@ pub(crate) struct NewFork<'a> {
 impl Registry {
     /// Names a fork, records its parent and ends its operation, in one transaction. Returns false if the name is taken.
     pub(crate) fn register_fork(&mut self, fork: &NewFork<'_>, operation: i64, now: Timestamp) -> Result<bool> {
-        let NewFork { key, name, parent, seed, begins_alike, profile, directory, turns, is_unstarted, effects } = fork;
+        let NewFork {
+            key,
+            name,
+            parent,
+            seed,
+            receipt,
+            begins_alike,
+            profile,
+            directory,
+            turns,
+            is_unstarted,
+            effects,
+        } = fork;
         let unstarted = is_unstarted.then_some(operation);
         let profile = (!profile.is_empty()).then(|| self.encode(profile)).transpose()?;
         let effects = self.record_of(effects)?;
@@ -104,6 +120,9 @@ impl Registry {
                         seed.hidden
                     ],
                 )?;
+            }
+            if let Some(receipt) = receipt {
+                record_receipt(transaction, key.agent, &key.id, receipt)?;
             }
             transaction.execute(
                 "UPDATE operations SET state = 'done', effects = ?2 WHERE id = ?1",

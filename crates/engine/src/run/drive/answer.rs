@@ -11,9 +11,9 @@ use crate::run::drive;
 use crate::run::places::Pane;
 use crate::run::{Error, Result};
 use crate::sessions::refresh::refresh;
-use crate::sessions::seeded::is_acknowledgement;
 use crate::sessions::session::Session;
 use crate::sessions::survey;
+use transcript::seed::is_acknowledgement;
 
 /// After this time, a finished turn will not get an answer.
 const SETTLES_WITHIN: Duration = Duration::from_secs(3);

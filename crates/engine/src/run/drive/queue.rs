@@ -11,12 +11,13 @@ use agents::Holder;
 use diagnostics::OrLog;
 use transcript::State;
 
-use super::PAUSE;
 use super::send::Target;
+use super::{ENDS_WITHIN, PAUSE};
 use crate::context::Context;
 use crate::ctx::Ctx;
 use crate::private;
 use crate::run::{Error, Result};
+use crate::sessions::refresh::refresh;
 use crate::sessions::session::Session;
 
 /// The workers that are about to send a message to a session.
@@ -98,6 +99,17 @@ pub(crate) fn is_headless(ctx: &Ctx, session: &Session) -> bool {
     let pid = session.live.as_ref().and_then(|live| live.pid).filter(|_| session.holder() == Some(Holder::Agent));
     let arguments = proc.zip(pid).and_then(|(proc, pid)| agents::arguments_of(proc, pid));
     arguments.is_some_and(|arguments| agents::about(session.view.agent).options.is_headless(&arguments))
+}
+
+/// Waits for the end of an agent that has answered without a terminal. Its tine may have been killed, so that nothing
+/// else waits for it. The agent of a chat in the workbench stays.
+pub(super) fn wait_for_end_of_headless(ctx: &Ctx, mut session: Session) -> Result<Session> {
+    let begun = Instant::now();
+    while session.live.is_some() && is_headless(ctx, &session) && begun.elapsed() < ENDS_WITHIN {
+        ctx.pause(PAUSE)?;
+        session = refresh(ctx, &session)?;
+    }
+    Ok(session)
 }
 
 fn lock_file(ctx: &Ctx, target: &Target) -> PathBuf {

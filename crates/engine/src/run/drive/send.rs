@@ -99,6 +99,7 @@ pub(crate) fn send(ctx: &Ctx, target: &Target, text: &str, wait: bool, timeout: 
                 return Err(Error::Asks { session: session.view.label().to_owned(), what });
             }
             let session = wait::wait_until_idle(ctx, session, timeout, &|_, _| {})?;
+            let session = queue::wait_for_end_of_headless(ctx, session)?;
             if session.live.is_none() && wait {
                 return send_headless(ctx, &session, text);
             }

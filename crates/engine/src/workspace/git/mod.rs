@@ -4,12 +4,12 @@
 pub(crate) mod carry;
 pub(crate) mod filters;
 pub(crate) mod half_made;
-#[allow(dead_code, reason = "the commands that use it follow")]
 pub(crate) mod objects;
 pub(crate) mod refs;
 pub(crate) mod status;
 pub(crate) mod submodules;
 pub(crate) mod trees;
+pub(crate) mod working_files;
 pub(crate) mod worktree;
 
 use std::ffi::OsStr;
@@ -39,11 +39,13 @@ pub(crate) const LOCAL_VARIABLES: [&str; 8] = [
 #[derive(Debug, Clone)]
 pub(crate) struct Git {
     program: PathBuf,
+    /// Where new objects go instead of the repository, and where the repository has its own.
+    own_objects: Option<(PathBuf, PathBuf)>,
 }
 
 impl Git {
     pub(crate) fn new(program: PathBuf) -> Self {
-        Git { program }
+        Git { program, own_objects: None }
     }
 
     /// Queries an untrusted repository. Arguments are passed as a vector; no shell sees them. The repository, including
@@ -82,7 +84,22 @@ impl Git {
         for variable in LOCAL_VARIABLES {
             command.env_remove(variable);
         }
+        if let Some((own, repositorys)) = &self.own_objects {
+            command.env("GIT_OBJECT_DIRECTORY", own).env("GIT_ALTERNATE_OBJECT_DIRECTORIES", repositorys);
+        }
         command
+    }
+
+    /// A command that queries an untrusted repository, for a caller that handles its output.
+    pub(crate) fn query_command(&self, directory: &Path) -> Command {
+        let mut command = self.command(directory);
+        guard(&mut command);
+        command
+    }
+
+    /// The output of such a command.
+    pub(crate) fn finish(command: &mut Command, directory: &Path) -> Result<Vec<u8>> {
+        finish(command).map_err(Self::failed(directory))
     }
 
     fn failed(directory: &Path) -> impl Fn(String) -> Error + '_ {

@@ -209,7 +209,7 @@ impl Git {
 
     /// Removes the lock that a killed git leaves on the branch it was about to create. A git that runs holds it for
     /// milliseconds, so a lock that stays for [`LOCKED_FOR`] is nobody's.
-    fn remove_stale_lock(&self, repository: &Path, reference: &str) {
+    pub(super) fn remove_stale_lock(&self, repository: &Path, reference: &str) {
         let Ok(lock) = self.run(repository, ["rev-parse", "--git-path", &format!("{reference}.lock")]) else { return };
         let lock = repository.join(lock);
         while let Ok(Ok(age)) = lock.metadata().and_then(|metadata| metadata.modified()).map(|time| time.elapsed()) {

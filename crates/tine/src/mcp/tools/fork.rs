@@ -24,6 +24,7 @@ pub(in crate::mcp) enum MethodWord {
     Auto,
     Native,
     Copy,
+    Translate,
     Seed,
 }
 
@@ -92,6 +93,7 @@ impl PlanFork {
             MethodWord::Auto => None,
             MethodWord::Native => Some(Method::Native),
             MethodWord::Copy => Some(Method::Copy),
+            MethodWord::Translate => Some(Method::Translate),
             MethodWord::Seed => Some(Method::Seed),
         };
         let (directory, worktree) = (self.project_path.as_deref(), self.worktree.as_ref());

@@ -60,12 +60,14 @@ pub(crate) struct ChatTab {
     pub turn: u32,
     /// A line above the prompt box.
     pub note: Option<String>,
-    /// Whether the first answer acknowledges a seed, and is hidden in this view.
+    /// Whether the acknowledgement of a seed is left out of this view.
     pub hides_acknowledgement: bool,
     /// Whether the agent's program is being started.
     pub is_opening: bool,
     /// Whether to fork once the agent is idle.
     pub fork: PendingFork,
+    /// Whether the agent's own screen opens as soon as its stream has ended.
+    pub hands_over: bool,
     /// Whether something happened since the tab was last shown.
     pub has_news: bool,
 }
@@ -152,6 +154,7 @@ impl ChatTab {
             hides_acknowledgement: false,
             is_opening: false,
             fork: PendingFork::None,
+            hands_over: false,
             has_news: false,
         }
     }
@@ -212,7 +215,9 @@ impl ChatTab {
 
     /// The agent has been started.
     pub(crate) fn started(&mut self) -> Vec<Followup> {
-        self.driver = Driver::Stream;
+        if self.driver != Driver::Pane {
+            self.driver = Driver::Stream;
+        }
         match self.queued.pop_front() {
             Some(prompt) => self.send(prompt),
             None => Vec::new(),
@@ -247,7 +252,6 @@ impl ChatTab {
             ChatEvent::TurnStarted => self.activity = Activity::Busy,
             ChatEvent::Delta { subagent: Some(_), .. } => {}
             ChatEvent::Delta { subagent: None, part, text } => match part {
-                StreamPart::Answer if self.hides_acknowledgement => {}
                 StreamPart::Answer => self.log.grow(&text),
                 StreamPart::Thinking => self.log.think(&text),
                 StreamPart::Output { .. } => self.log.print(&text),
@@ -298,7 +302,6 @@ impl ChatTab {
                     }
                     self.turn += u32::from(!steer);
                 }
-                BlockKind::Answer { .. } if self.hides_acknowledgement => return,
                 _ => {}
             }
         }
@@ -331,7 +334,6 @@ impl ChatTab {
                 true
             }
         };
-        self.hides_acknowledgement = false;
         let mut followups = vec![Followup::Refresh];
         if std::mem::replace(&mut self.fork, PendingFork::None) == PendingFork::Waiting {
             followups.push(Followup::Fork);
@@ -395,15 +397,11 @@ mod tests {
     }
 
     fn ended(outcome: TurnOutcome, total_cost: Option<f64>) -> ChatEvent {
-        ChatEvent::TurnEnded(TurnEnd { outcome, total_cost })
+        ChatEvent::TurnEnded(TurnEnd { outcome, total_cost, windows: Vec::new() })
     }
 
     fn echo(text: &str) -> ChatEvent {
         ChatEvent::Block { subagent: None, kind: BlockKind::Prompt { text: text.into(), steer: false } }
-    }
-
-    fn answer(text: &str) -> ChatEvent {
-        ChatEvent::Block { subagent: None, kind: BlockKind::Answer { text: text.into(), model: None } }
     }
 
     fn shown(tab: &ChatTab) -> String {
@@ -434,18 +432,6 @@ mod tests {
         tab.apply(ChatEvent::Ended(ChatEnd { code: Some(1), printed: "no".into() }));
         assert_eq!((tab.prompt.text().as_str(), tab.queued.len()), ("one\ntwo", 0));
         assert!(matches!(tab.driver, Driver::Ended(_)));
-    }
-
-    #[test]
-    fn the_acknowledgement_of_a_seed_is_hidden_once() {
-        let mut tab = tab();
-        tab.hides_acknowledgement = true;
-        tab.apply(ChatEvent::Delta { subagent: None, part: StreamPart::Answer, text: "Ready.".into() });
-        tab.apply(answer("Ready."));
-        tab.apply(ended(TurnOutcome::Completed, None));
-        tab.apply(echo("go"));
-        tab.apply(answer("Gone."));
-        assert!(!shown(&tab).contains("Ready.") && shown(&tab).contains("Gone."), "{}", shown(&tab));
     }
 
     #[test]

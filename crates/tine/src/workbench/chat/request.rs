@@ -64,12 +64,12 @@ impl PendingRequest {
     /// Allows it once.
     pub(crate) fn allow(&self) -> Option<Action> {
         match &self.request.ask {
-            Ask::Tool { .. } => Some(self.with(Answer::Allow { input: None })),
+            Ask::Tool { .. } | Ask::Consent { .. } => Some(self.with(Answer::Allow { input: None })),
             Ask::Plan { modes, .. } => {
                 let mode = modes.first().map(|mode| (*mode).to_owned());
                 Some(self.with(Answer::Approve { mode }))
             }
-            Ask::Questions(_) | Ask::Unknown { .. } => None,
+            Ask::Questions(_) | Ask::Elsewhere { .. } | Ask::Unknown { .. } => None,
         }
     }
 

@@ -1,14 +1,15 @@
 //! The fork dialog, and the results of a fork.
 
-use std::path::PathBuf;
+use engine::{Forked, Method, Plan, Request, Session, SessionKey, TurnSummary, Where};
 
-use engine::{Forked, Method, Plan, Request, Session, Where};
-use transcript::SessionName;
-
-use super::{chat, sessions};
+use super::chat;
 use crate::keymap::Key;
 use crate::workbench::event::{Effect, ErrorText};
-use crate::workbench::state::{ForkDialog, Message, Popup, State};
+use crate::workbench::fork_dialog::{ForkDialog, ForkField};
+use crate::workbench::state::{Message, Popup, State};
+
+/// How many turns a page of the picker has.
+const PAGE: i64 = 10;
 
 /// Opens the dialog. `edit` is the turn whose prompt the user changes in the fork.
 pub(super) fn open(state: &mut State, request: Request, edit: Option<u32>) -> Vec<Effect> {
@@ -23,29 +24,20 @@ pub(super) fn open_with(
     edit: Option<u32>,
     workspace_is_chosen: bool,
 ) -> Vec<Effect> {
-    let turns = request.turns.filter(|turns| *turns < request.source.view.turns);
-    let request = Request { turns, ..request };
-    let dialog = ForkDialog {
-        prompt: None,
-        request,
-        name: String::new(),
-        plan: None,
-        ticket: 0,
-        workspace_is_chosen,
-        edit,
-        is_running: false,
-    };
-    state.popup = Some(Popup::Fork(Box::new(dialog)));
-    replan(state)
+    let source = Box::new(request.source.clone());
+    state.popup = Some(Popup::Fork(Box::new(ForkDialog::new(request, edit, workspace_is_chosen))));
+    let mut effects = replan(state);
+    effects.push(Effect::ReadTurns(source));
+    effects
 }
 
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     let Some(Popup::Fork(dialog)) = &mut state.popup else { return Vec::new() };
-    if dialog.is_running {
+    if dialog.progress.is_some() {
         // It can be undone, but not stopped half-way.
         return Vec::new();
     }
-    let turns = dialog.request.source.view.turns;
+    let is_turn = dialog.field == ForkField::Turn;
     match key {
         Key::Escape => {
             state.popup = None;
@@ -55,49 +47,52 @@ pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
             let Some(Ok(plan)) = &dialog.plan else { return Vec::new() };
             let plan = plan.clone();
             let edit = dialog.edit.map(|turn| (turn, Box::new(dialog.request.source.clone())));
-            dialog.is_running = true;
+            (dialog.progress, dialog.failure) = (Some(String::new()), None);
             return vec![Effect::Fork { plan, edit }];
         }
-        Key::Up | Key::Left => {
-            let at = dialog.request.turns.unwrap_or(turns);
-            dialog.request.turns = Some(at.saturating_sub(1).max(1));
-            dialog.edit = None;
+        Key::Down | Key::Tab => {
+            dialog.move_to(true);
+            return Vec::new();
         }
-        Key::Down | Key::Right => {
-            let at = dialog.request.turns.unwrap_or(turns) + 1;
-            dialog.request.turns = (at < turns).then_some(at);
-            dialog.edit = None;
+        Key::Up | Key::BackTab => {
+            dialog.move_to(false);
+            return Vec::new();
         }
-        Key::Tab => {
-            dialog.workspace_is_chosen = true;
-            dialog.request.workspace = match &dialog.request.workspace {
-                Where::Same => Where::Worktree { branch: None, base: None },
-                Where::Worktree { .. } => Where::Copy(PathBuf::new()),
-                _ => Where::Same,
+        Key::Left | Key::Right if dialog.text().is_some() => return Vec::new(),
+        Key::Left => dialog.change(false),
+        Key::Right => dialog.change(true),
+        Key::PageUp if is_turn => dialog.choose_turn(i64::from(dialog.turn()) - PAGE),
+        Key::PageDown if is_turn => dialog.choose_turn(i64::from(dialog.turn()) + PAGE),
+        Key::Home if is_turn => dialog.choose_turn(1),
+        Key::End if is_turn => dialog.choose_turn(i64::MAX),
+        Key::Alt(letter @ ('m' | 'a' | 'c' | 'w')) => {
+            let before = dialog.field;
+            dialog.field = match letter {
+                'm' => ForkField::Method,
+                'a' => ForkField::Agent,
+                'c' => ForkField::Changes,
+                _ => ForkField::Workspace,
             };
+            dialog.change(true);
+            dialog.field = before;
         }
-        Key::Alt('c') => dialog.request.carry = !dialog.request.carry,
-        Key::Alt('m') => {
-            dialog.request.method = match dialog.request.method {
-                None => Some(Method::Copy),
-                Some(Method::Copy) => Some(Method::Native),
-                Some(Method::Native) => Some(Method::Seed),
-                Some(_) => None,
-            };
-        }
-        Key::Alt('a') => {
-            let now = dialog.request.agent.unwrap_or(dialog.request.source.view.agent);
-            dialog.request.agent = sessions::next_agent(Some(now)).or_else(|| sessions::next_agent(None));
-        }
-        _ if super::edit(&mut dialog.name, key) => match SessionName::new(dialog.name.clone()) {
-            Ok(name) => dialog.request.name = Some(name),
-            Err(_) if dialog.name.is_empty() => dialog.request.name = None,
-            Err(error) => {
-                dialog.plan = Some(Err(ErrorText { message: error.to_string(), hint: None }));
+        _ => {
+            // Letters are the name, unless another text is being typed.
+            if dialog.text().is_none() && matches!(key, Key::Char(_)) {
+                dialog.field = ForkField::Name;
+            }
+            let Some(text) = dialog.text() else { return Vec::new() };
+            if !super::edit(text, key) {
                 return Vec::new();
             }
-        },
-        _ => return Vec::new(),
+            let home = state.home.clone();
+            if let Err(trouble) = dialog.apply_text(&home) {
+                dialog.plan = Some(Err(trouble));
+                // The answer to what was asked before must not hide it.
+                dialog.ticket = 0;
+                return Vec::new();
+            }
+        }
     }
     replan(state)
 }
@@ -106,18 +101,61 @@ pub(super) fn planned(
     state: &mut State,
     ticket: u64,
     plan: Result<Box<Plan>, ErrorText>,
-    prompt: Option<String>,
+    source: Session,
 ) -> Vec<Effect> {
     let Some(Popup::Fork(dialog)) = &mut state.popup else { return Vec::new() };
     if dialog.ticket != ticket {
         return Vec::new();
     }
-    if plan.is_err() && !dialog.workspace_is_chosen {
+    dialog.request.source = source;
+    if plan.is_err() && !dialog.workspace_is_chosen && !dialog.waits_for_source() {
         // Not everybody works in a repository.
         (dialog.request.workspace, dialog.workspace_is_chosen) = (Where::Same, true);
         return replan(state);
     }
-    (dialog.plan, dialog.prompt) = (Some(plan), prompt);
+    dialog.plan = Some(plan);
+    Vec::new()
+}
+
+/// The turns of the source were read.
+pub(super) fn turns(state: &mut State, session: &SessionKey, turns: Vec<TurnSummary>) -> Vec<Effect> {
+    if let Some(Popup::Fork(dialog)) = &mut state.popup
+        && dialog.request.source.key() == *session
+    {
+        dialog.turns = turns;
+    }
+    Vec::new()
+}
+
+/// The sessions have changed. A source that was busy may be idle now.
+pub(super) fn source_changed(state: &mut State) -> Vec<Effect> {
+    let Some(Popup::Fork(dialog)) = &mut state.popup else { return Vec::new() };
+    if dialog.progress.is_some() || !dialog.waits_for_source() {
+        return Vec::new();
+    }
+    let key = dialog.request.source.key();
+    let now = state.sessions.iter().flatten().find(|session| session.key() == key);
+    let Some(now) = now.filter(|now| now.view != dialog.request.source.view) else { return Vec::new() };
+    dialog.request.source = now.clone();
+    replan(state)
+}
+
+/// A fork is under way.
+pub(super) fn goes_on(state: &mut State, progress: String) -> Vec<Effect> {
+    if let Some(Popup::Fork(dialog)) = &mut state.popup
+        && dialog.progress.is_some()
+    {
+        dialog.progress = Some(progress);
+    }
+    Vec::new()
+}
+
+/// A fork failed, and nothing of it is left. The dialog offers to try again.
+pub(super) fn failed(state: &mut State, trouble: ErrorText) -> Vec<Effect> {
+    match &mut state.popup {
+        Some(Popup::Fork(dialog)) => (dialog.progress, dialog.failure) = (None, Some(trouble)),
+        _ => state.message = Some(Message::Failed(trouble)),
+    }
     Vec::new()
 }
 
@@ -135,7 +173,7 @@ pub(super) fn forked(
         state.message = Some(Message::Done(format!("forked as {}; u undoes it", forked.plan.name)));
         return effects;
     };
-    effects.extend(chat::open_fork(state, *session, is_seeded));
+    effects.extend(chat::open_new(state, *session, is_seeded));
     if let Some(tab) = state.chat_mut() {
         tab.note = Some(match is_seeded {
             true => "Fork created; context injected; waiting for your next prompt.".to_owned(),

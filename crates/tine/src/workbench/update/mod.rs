@@ -2,6 +2,7 @@
 
 mod chat;
 mod fork;
+mod mouse;
 mod popup;
 mod search;
 mod sessions;
@@ -16,8 +17,12 @@ use crate::keymap::{Key, Keymap};
 
 /// Handles an event and returns its effects.
 pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
+    // An event that changes nothing on the screen must not draw it, so that an idle workbench costs nothing.
+    let is_quiet = matches!(event, Event::Ignored | Event::SessionsChanged | Event::Sessions(..));
+    state.is_stale |= !is_quiet;
     match event {
         Event::Key(key) => pressed(state, key),
+        Event::Mouse(mouse) => mouse::moved(state, mouse),
         Event::Paste(text) => pasted(state, &text),
         Event::Resize(width, height) => {
             state.resize((width, height));
@@ -32,13 +37,25 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
                 Ok(keymap) => state.keymap = keymap,
                 Err(error) => drop(refuse(state, format!("cannot use the configured keys: {error}"), None)),
             }
-            Vec::new()
+            state.mouse = config.mouse;
+            vec![Effect::SetMouse(config.mouse)]
         }
         Event::Sessions(sessions, project) => {
-            (state.sessions, state.project) = (Some(sessions), project);
-            state.arrange();
-            sessions::preview(state)
+            state.is_loading = false;
+            if !state.take_sessions(sessions, project) {
+                return Vec::new();
+            }
+            state.is_stale = true;
+            let mut effects = sessions::preview(state);
+            effects.extend(fork::source_changed(state));
+            effects
         }
+        Event::SessionsChanged if state.is_loading => Vec::new(),
+        Event::SessionsChanged => {
+            state.is_loading = true;
+            vec![Effect::LoadSessions]
+        }
+        Event::Minute => Vec::new(),
         Event::Terminated => vec![Effect::Quit],
         Event::Page { ticket, wish, page } => transcript::arrived(state, ticket, wish, page.map(|page| *page)),
         Event::LaidOut { ticket, layouts } => {
@@ -49,31 +66,24 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             Vec::new()
         }
         Event::Highlighted => transcript::lay_out_all(state),
-        Event::Found { ticket, hits, complete } => {
-            if let Screen::Search(search) = &mut state.screen
-                && search.ticket == ticket
-            {
-                search.selected = search.selected.min(hits.len().saturating_sub(1));
-                (search.hits, search.is_running) = (hits, !complete);
-            }
-            Vec::new()
-        }
-        Event::Planned { ticket, plan, prompt } => fork::planned(state, ticket, plan, prompt),
+        Event::Found { ticket, hits, notices, complete } => search::found(state, ticket, hits, notices, complete),
+        Event::Planned { ticket, plan, source } => fork::planned(state, ticket, plan, *source),
+        Event::Turns { session, turns } => fork::turns(state, &session, turns),
+        Event::Forking(progress) => fork::goes_on(state, progress),
+        Event::ForkFailed(trouble) => fork::failed(state, trouble),
         Event::Forked { forked, session, prompt } => fork::forked(state, &forked, session, prompt),
         Event::Done(text) => {
             state.message = Some(Message::Done(text));
             vec![Effect::LoadSessions]
         }
         Event::Failed(trouble) => {
-            if let Some(Popup::Fork(dialog)) = &mut state.popup {
-                dialog.is_running = false;
-            }
             state.message = Some(Message::Failed(trouble));
             Vec::new()
         }
         Event::Ran { words, success, output } => popup::ran(state, &words, success, &output),
         Event::Chat { tab, event } => chat::apply_event(state, tab, event),
-        Event::ChatOpened { tab, name } => chat::opened(state, tab, name),
+        Event::ChatOpened { tab, name, follows } => chat::opened(state, tab, name, follows),
+        Event::ChatClosed { tab } => chat::closed(state, tab),
         Event::ChatFailed { tab, trouble } => {
             if let Some(tab) = state.tab_mut(tab) {
                 tab.failed(trouble);
@@ -168,6 +178,7 @@ pub(crate) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         Action::PreviousTab => chat::switch(state, -1),
         Action::NextWaiting => chat::next_waiting(state),
         Action::NewChat => chat::new_chat(state),
+        Action::Mouse => mouse::switch(state),
         _ => perform_here(state, action),
     }
 }

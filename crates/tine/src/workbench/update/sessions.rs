@@ -9,7 +9,7 @@ use crate::keymap::Key;
 use crate::workbench::event::Effect;
 use crate::workbench::page::{Folds, PageStyle};
 use crate::workbench::reader::PageRequest;
-use crate::workbench::state::{Popup, Reader, Scope, Screen, SearchState, State};
+use crate::workbench::state::{Popup, Reader, Screen, SearchState, State};
 
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     let page = state.body_height() as isize;
@@ -32,8 +32,13 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
             return Vec::new();
         }
         Action::Filter => state.screen = Screen::Sessions { filtering: true },
+        Action::Waiting => {
+            if !state.select_waiting() {
+                return super::refuse(state, "no session needs you", None);
+            }
+        }
         Action::Scope => {
-            state.scope = if state.scope == Scope::Here { Scope::Everywhere } else { Scope::Here };
+            state.scope = state.scope.next(&state.project);
             state.arrange();
         }
         Action::Agent => {
@@ -76,6 +81,7 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
             let words = |id: String| vec!["resume".to_owned(), id, "--in".to_owned(), "auto".to_owned()];
             return id.map(|id| vec![Effect::Run(words(id))]).unwrap_or_default();
         }
+        Action::Samples => return vec![Effect::Samples],
         Action::Undo => return vec![Effect::Undo],
         Action::Log => return vec![Effect::Run(vec!["log".to_owned()])],
         Action::Sort => {
@@ -105,23 +111,31 @@ pub(super) fn filter(state: &mut State, key: Key) -> Vec<Effect> {
     preview(state)
 }
 
-/// Reads the selected session for the preview, unless it is loaded.
+/// Reads what is selected for the preview, unless it is loaded: a session, or the turn of a hit.
 pub(super) fn preview(state: &mut State) -> Vec<Effect> {
-    let Some(session) = state.selection().filter(|_| state.has_preview()).cloned() else {
+    let shown = match &state.screen {
+        Screen::Search(search) => {
+            search.hits.get(search.selected).map(|hit| (hit.session.clone(), Some(hit.turn), hit.words()))
+        }
+        _ => state.selection().map(|session| (session.clone(), None, Vec::new())),
+    };
+    let Some((session, turn, words)) = shown.filter(|_| state.has_preview()) else {
         state.preview = None;
         return Vec::new();
     };
-    let is_same =
-        |reader: &Reader| reader.session.key() == session.key() && reader.session.view.updated == session.view.updated;
-    if state.preview.as_ref().is_some_and(is_same) {
+    let is_of = |reader: &Reader| reader.session.key() == session.key() && reader.wanted == turn;
+    let is_same = |reader: &Reader| is_of(reader) && reader.session.view.updated == session.view.updated;
+    if let Some(reader) = state.preview.as_mut().filter(|reader| is_same(reader)) {
+        reader.words = words;
         return Vec::new();
     }
     let ticket = state.next_ticket();
     let looks = PageStyle { width: state.preview_width(), folds: Folds::default() };
     let boxed = Box::new(session.clone());
-    // A preview that follows its session stays where it is until the new page arrives.
-    state.preview = Some(Reader::new(session, None, ticket));
-    vec![Effect::ReadPage { ticket, session: boxed, wish: PageRequest::Last, looks }]
+    // What has only grown stays until the new page arrives.
+    let pages = state.preview.take().filter(is_of).and_then(|reader| reader.pages);
+    state.preview = Some(Reader { pages, words, ..Reader::new(session, turn, ticket) });
+    vec![Effect::ReadPage { ticket, session: boxed, wish: turn.map_or(PageRequest::Last, PageRequest::Turn), looks }]
 }
 
 /// All agents in turn, then none in particular.

@@ -16,10 +16,7 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     match action {
         Action::Back if reader.find.is_some() => (reader.find, reader.found) = (None, None),
         Action::Back if reader.cursor.is_some() => reader.cursor = None,
-        Action::Back => {
-            state.screen = Screen::Sessions { filtering: false };
-            return vec![Effect::Watch(None), Effect::LoadSessions];
-        }
+        Action::Back => return back(state),
         Action::Focus => {
             // Without the tools, many more turns fit into memory, so they are not kept.
             reader.folds.focus = !reader.folds.focus;
@@ -102,21 +99,39 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
 
 /// Opens the selected session, or the hit of a search at its turn.
 pub(super) fn open(state: &mut State) -> Vec<Effect> {
-    let (session, chosen) = match &state.screen {
+    let (session, chosen, words) = match &state.screen {
         Screen::Search(search) => match search.hits.get(search.selected) {
-            Some(hit) => (hit.session.clone(), Some(hit.turn)),
+            Some(hit) => (hit.session.clone(), Some(hit.turn), hit.words()),
             None => return Vec::new(),
         },
         _ => match state.selection() {
-            Some(session) => (session.clone(), None),
+            Some(session) => (session.clone(), None, Vec::new()),
             None => return Vec::new(),
         },
     };
     // A session that runs elsewhere is followed.
     let watched = (session.view.state != transcript::State::Stopped).then(|| session.view.path.clone());
-    state.screen = Screen::Transcript(Box::new(Reader::new(session, chosen, 0)));
+    let reader = Reader { words, ..Reader::new(session, chosen, 0) };
+    let from = std::mem::replace(&mut state.screen, Screen::Transcript(Box::new(reader)));
+    state.search = match from {
+        Screen::Search(search) => Some(search),
+        _ => None,
+    };
     let mut effects = ask(state, chosen.map_or(PageRequest::Last, PageRequest::Turn));
     effects.push(Effect::Watch(watched));
+    effects
+}
+
+/// Goes back to the search that led here, or to the list.
+fn back(state: &mut State) -> Vec<Effect> {
+    let mut effects = vec![Effect::Watch(None)];
+    match state.search.take() {
+        Some(search) => {
+            state.screen = Screen::Search(search);
+            effects.extend(super::sessions::preview(state));
+        }
+        None => effects.extend(chat::show_sessions(state)),
+    }
     effects
 }
 
@@ -134,7 +149,16 @@ fn ask(state: &mut State, wish: PageRequest) -> Vec<Effect> {
 /// Reads the pages next to the loaded ones, as far as scrolling needs them.
 pub(super) fn read_on(state: &mut State) -> Vec<Effect> {
     let (height, width) = (state.body_height(), state.transcript_width());
-    let Some(reader) = reader(&mut state.screen) else { return Vec::new() };
+    reader(&mut state.screen).map(|reader| wishes(reader, height, width)).unwrap_or_default()
+}
+
+/// The same for the preview, which has this many lines.
+pub(super) fn read_on_in_preview(state: &mut State, height: usize) -> Vec<Effect> {
+    let width = state.preview_width();
+    state.preview.as_mut().map(|reader| wishes(reader, height, width)).unwrap_or_default()
+}
+
+fn wishes(reader: &mut Reader, height: usize, width: u16) -> Vec<Effect> {
     let wishes = reader.wishes(height);
     let effect = |wish| {
         let looks = PageStyle { width, folds: reader.folds.clone() };
@@ -145,7 +169,11 @@ pub(super) fn read_on(state: &mut State) -> Vec<Effect> {
 
 /// A page arrived.
 pub(super) fn arrived(state: &mut State, ticket: u64, wish: PageRequest, page: Option<Page>) -> Vec<Effect> {
-    let height = state.body_height();
+    let is_preview = state.preview.as_ref().is_some_and(|reader| reader.ticket == ticket);
+    let height = match state.split().1.filter(|_| is_preview) {
+        Some(area) => usize::from(area.height),
+        None => state.body_height(),
+    };
     let Some(reader) = reader_of(state, ticket) else { return Vec::new() };
     let is_nothing = page.is_none();
     reader.take(wish, page, height);

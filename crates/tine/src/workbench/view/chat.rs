@@ -11,6 +11,7 @@ use transcript::text::{clean, clip, one_line, width};
 use super::{BOLD, DIM, SELECTED};
 use crate::keymap::{Action, Keymap};
 use crate::workbench::chat::{Activity, ChatTab, Choosing, Driver, PendingRequest};
+use crate::workbench::layout;
 use crate::workbench::state::State;
 
 pub(super) const ACTIONS: &[Action] = &[
@@ -28,20 +29,16 @@ pub(super) const ACTIONS: &[Action] = &[
 
 /// The tabs, the list of sessions first.
 pub(super) fn tab_bar(frame: &mut Frame<'_>, area: Rect, state: &State) {
-    let is_list = state.chat().is_none();
-    let mut spans = vec![Span::styled(" Sessions ", if is_list { SELECTED } else { DIM })];
-    for (place, tab) in state.tabs.iter().enumerate() {
-        let mark = match (&tab.driver, tab.activity) {
-            _ if tab.request().is_some() => " ◐",
-            (Driver::Failed(_), _) => " ✗",
-            (Driver::Ended(end), _) if end.code != Some(0) => " ✗",
-            (_, Activity::Busy | Activity::Compacting) => " ●",
-            _ if tab.has_news => " •",
-            _ => "",
+    let mut spans = Vec::new();
+    for label in layout::tab_labels(state, area.width) {
+        let is_shown = match label.number {
+            Some(number) => state.screen.is_chat(number),
+            None => state.chat().is_none(),
         };
-        let label = clip(&one_line(&tab.label), 24);
-        let style = if state.screen.is_chat(tab.number) { SELECTED } else { DIM };
-        spans.extend([Span::raw("│"), Span::styled(format!(" {} {label}{mark} ", place + 1), style)]);
+        if !spans.is_empty() {
+            spans.push(Span::raw("│"));
+        }
+        spans.push(Span::styled(label.text, if is_shown { SELECTED } else { DIM }));
     }
     frame.render_widget(Line::from(spans), area);
 }
@@ -306,6 +303,18 @@ fn request_lines(asked: &PendingRequest, keymap: &Keymap, columns: u16) -> Vec<L
                 spans.extend([Span::styled("r", BOLD), Span::raw(" say what to change")]);
                 lines.push(Line::from(spans));
             }
+        }
+        (Ask::Consent { from, message, url, details }, _) => {
+            lines.push(Line::styled(format!(" {} asks for your consent", one_line(from)), BOLD));
+            lines.extend(text(message));
+            lines.extend(url.iter().flat_map(|url| text(url)));
+            lines.extend(Some(details).filter(|it| !it.is_null()).into_iter().flat_map(|it| call_lines(it, room)));
+            lines.push(keys(&[Action::Allow, Action::Deny, Action::InterruptRequest]));
+        }
+        (Ask::Elsewhere { what }, _) => {
+            lines.push(Line::styled(" Waits for an answer in its pane", BOLD));
+            lines.extend(text(what));
+            lines.push(keys(&[Action::HandOver]));
         }
         (Ask::Unknown { name }, _) => {
             lines.push(Line::raw(format!(" The agent asks for `{}`, which tine doesn't know.", one_line(name))));

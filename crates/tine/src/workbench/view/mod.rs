@@ -1,17 +1,19 @@
 //! Draws the state. Nothing here changes anything.
 
 mod chat;
+mod fork;
 mod popup;
 mod search;
 mod sessions;
 mod transcript;
 
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
+use super::layout::Areas;
 use super::state::{Message, Popup, Screen, State};
 use crate::keymap::{Action, Key, Keymap};
 
@@ -19,26 +21,24 @@ use crate::keymap::{Action, Key, Keymap};
 pub(crate) const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 pub(crate) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 pub(crate) const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+pub(crate) const MARKED: Style = Style::new().add_modifier(Modifier::BOLD).add_modifier(Modifier::UNDERLINED);
 
 /// Draws a frame.
 pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
-    let rows = [
-        Constraint::Length(state.tab_bar_height()),
-        Constraint::Length(1),
-        Constraint::Min(1),
-        Constraint::Length(1),
-        Constraint::Length(1),
-    ];
-    let [tabs, header, body, keys, message] = Layout::vertical(rows).areas(frame.area());
+    let Areas { tabs, header, body, keys, message } = Areas::of(frame.area(), state.tab_bar_height());
     if !state.tabs.is_empty() {
         chat::tab_bar(frame, tabs, state);
     }
     // In text fields, letter keys are not actions.
-    let is_text = matches!(state.screen, Screen::Search(_) | Screen::Chat(_));
+    let is_text = match &state.screen {
+        Screen::Search(search) => !search.is_in_hits,
+        Screen::Chat(_) => true,
+        Screen::Sessions { .. } | Screen::Transcript(_) => false,
+    };
     frame.render_widget(key_line(&named(&state.keymap, screen_actions(state), is_text), keys.width), keys);
     match &state.screen {
         Screen::Sessions { filtering } => {
-            frame.render_widget(sessions::header(state), header);
+            frame.render_widget(sessions::header(state, header.width), header);
             sessions::draw(frame, body, state);
             if *filtering || !state.filter.is_empty() {
                 prompt_line(frame, message, "filter: ", &state.filter, *filtering);
@@ -72,7 +72,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
     }
     match &state.popup {
         Some(Popup::Help) => popup::help(frame, state),
-        Some(Popup::Fork(dialog)) => popup::fork(frame, dialog, &state.home),
+        Some(Popup::Fork(dialog)) => fork::draw(frame, dialog, &state.home),
         Some(Popup::Rename { session, name }) => popup::rename(frame, session, name),
         Some(Popup::Confirm { question, .. }) => popup::confirm(frame, question),
         Some(Popup::Choose(choose)) => popup::choose(frame, choose),

@@ -1,23 +1,19 @@
 //! Dialogs over the screen.
 
-use std::path::Path;
-
 use engine::Session;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph, Wrap};
+use ratatui::widgets::{Block, Clear, Paragraph};
 use transcript::text::one_line;
 
-use super::chat::thousands;
 use super::{BOLD, DIM};
 use crate::keymap::{ACTIONS, ActionInfo, Context, Keymap};
-use crate::workbench::graph::short;
-use crate::workbench::state::{ChatChoice, Choose, ForkDialog, Palette, Screen, State};
+use crate::workbench::state::{ChatChoice, Choose, Palette, Screen, State};
 use crate::workbench::update::palette_actions;
 
 /// An empty box in the middle of the screen.
-fn open(frame: &mut Frame<'_>, title: String, width: u16, height: u16) -> Rect {
+pub(super) fn open(frame: &mut Frame<'_>, title: String, width: u16, height: u16) -> Rect {
     let all = frame.area();
     let (width, height) = (width.min(all.width), height.min(all.height));
     let area = Rect { x: (all.width - width) / 2, y: (all.height - height) / 2, width, height };
@@ -132,77 +128,4 @@ pub(super) fn output(frame: &mut Frame<'_>, title: &str, lines: &[String], top: 
 pub(super) fn rename(frame: &mut Frame<'_>, session: &Session, name: &str) {
     let inner = open(frame, format!(" Rename {} ", one_line(session.view.label())), 60, 3);
     super::prompt_line(frame, inner, "name: ", name, true);
-}
-
-/// The complete plan, before Enter creates the fork.
-pub(super) fn fork(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
-    let source = &dialog.request.source.view;
-    let at = dialog.request.turns.unwrap_or(source.turns);
-    let mut lines = Vec::new();
-    let mut fact = |word: &str, value: String| {
-        let value: String = one_line(&value);
-        lines.push(Line::from(vec![Span::styled(format!(" {word:<8} "), DIM), Span::raw(value)]));
-    };
-    let edited = dialog.edit.map(|turn| format!("; prompt {turn} is ready to edit")).unwrap_or_default();
-    fact("At", format!("turn {at} of {}{edited}   (↑↓)", source.turns));
-    dialog.prompt.iter().for_each(|prompt| fact("", format!("“{}”", transcript::text::clip(&one_line(prompt), 70))));
-    match &dialog.plan {
-        None => fact("", "planning…".to_owned()),
-        Some(Err(trouble)) => {
-            fact("Error", trouble.message.clone());
-            trouble.hint.iter().for_each(|hint| fact("Hint", hint.clone()));
-        }
-        Some(Ok(plan)) => {
-            fact("Agent", format!("{}   (alt+a)", plan.agent.product_name()));
-            fact("Method", format!("{}: {}   (alt+m)", plan.method.as_str(), plan.why));
-            fact("Where", format!("{}   (tab)", short(&plan.workspace.path, home)));
-            fact("Session", plan.id.to_string());
-            plan.model.iter().for_each(|model| fact("Model", model.clone()));
-            if let Some(tokens) = plan.tokens {
-                let of = |window: u64| {
-                    let percent = tokens * 100 / window.max(1);
-                    let full = match percent {
-                        100.. => "; it does not fit",
-                        80.. => "; the window is nearly full",
-                        _ => "",
-                    };
-                    format!(" of {} ({percent} %{full})", thousands(window))
-                };
-                fact("Tokens", format!("{}{}", thousands(tokens), plan.context_window.map(of).unwrap_or_default()));
-            }
-            plan.requests.iter().for_each(|request| fact("Request", request.clone()));
-            plan.losses.iter().for_each(|loss| fact("Lost", loss.clone()));
-            plan.warnings.iter().for_each(|warning| fact("Warning", warning.clone()));
-            if plan.leaves_changes {
-                let carry = if dialog.request.carry { "copied" } else { "not copied" };
-                fact("Changes", format!("{carry}   (alt+c)"));
-            }
-        }
-    }
-    let planned = match &dialog.plan {
-        Some(Ok(plan)) => plan.name.to_string(),
-        _ => String::new(),
-    };
-    let height = lines.len() as u16 + 5;
-    let width = frame.area().width.min(90);
-    let inner = open(frame, format!(" Fork {} ", one_line(source.label())), width, height);
-    let [name, body, keys] = ratatui::layout::Layout::vertical([
-        ratatui::layout::Constraint::Length(1),
-        ratatui::layout::Constraint::Min(1),
-        ratatui::layout::Constraint::Length(1),
-    ])
-    .areas(inner);
-    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: false }), body);
-    let line = match dialog.is_running {
-        true => Line::styled(" forking…", BOLD),
-        false => super::key_line(&[("enter".to_owned(), "fork"), ("esc".to_owned(), "cancel")], keys.width),
-    };
-    frame.render_widget(line, keys);
-    if dialog.name.is_empty() {
-        let shown = Line::from(vec![Span::styled(" Name     ", DIM), Span::raw(planned)]);
-        frame.render_widget(Paragraph::new(shown), name);
-        frame.set_cursor_position((name.x + 10, name.y));
-    } else {
-        super::prompt_line(frame, name, "Name     ", &dialog.name, true);
-    }
 }

@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::layout::Rect;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph};
 use transcript::text::{clip, one_line, short_age, width};
@@ -12,7 +13,9 @@ use transcript::{SessionView, State as Activity};
 use super::{BOLD, DIM, SELECTED, transcript as transcript_view};
 use crate::keymap::Action;
 use crate::workbench::graph::Row;
-use crate::workbench::state::{Scope, SortOrder, State};
+use crate::workbench::layout;
+use crate::workbench::list;
+use crate::workbench::state::{Reader, Scope, State};
 
 pub(super) const ACTIONS: &[Action] = &[
     Action::Open,
@@ -28,49 +31,83 @@ pub(super) const ACTIONS: &[Action] = &[
     Action::Help,
 ];
 
-pub(super) fn header(state: &State) -> Line<'static> {
+/// What is listed, and how much of it needs the user.
+pub(super) fn header(state: &State, columns: u16) -> Line<'static> {
+    let project = state.directory.file_name().map(|name| one_line(&name.to_string_lossy())).unwrap_or_default();
     let scope = match state.scope {
-        Scope::Here => "this project",
-        Scope::Everywhere => "everywhere",
+        Scope::Directory => format!("{project} · directory"),
+        Scope::Repository if state.project.trees().is_empty() => project,
+        Scope::Repository => format!("{project} · repository"),
+        Scope::Everywhere => "everywhere".to_owned(),
     };
     let agent = state.agent.map_or("all agents", |agent| agent.product_name());
-    let sessions = state.rows.iter().filter(|row| matches!(row, Row::Session { .. })).count();
+    let sessions = state.listed();
     let shown = match (&state.sessions, sessions) {
         (None, _) => "reading sessions…".to_owned(),
         (Some(_), 1) => "1 session".to_owned(),
         (Some(_), count) => format!("{count} sessions"),
     };
-    let sort = if state.sort == SortOrder::Age { String::new() } else { format!("   {}", state.sort.name()) };
-    Line::from(vec![Span::styled(" tine", BOLD), Span::raw(format!("   {scope}   {agent}   {shown}{sort}"))])
+    let left = format!("   {scope}   {agent}   {}", state.sort.name());
+    let needs = match state.waiting() {
+        0 => String::new(),
+        1 => "1 needs you   ".to_owned(),
+        count => format!("{count} need you   "),
+    };
+    let room = usize::from(columns).saturating_sub(5 + width(&needs) + width(&shown) + 1);
+    let left = clip(&left, room);
+    let gap = " ".repeat(room.saturating_sub(width(&left)));
+    Line::from(vec![
+        Span::styled(" tine", BOLD),
+        Span::raw(left),
+        Span::raw(gap),
+        Span::styled(needs, BOLD),
+        Span::styled(shown, DIM),
+    ])
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State) {
-    let list_width = state.list_width();
-    let [list, preview] = Layout::horizontal([Constraint::Length(list_width), Constraint::Min(0)]).areas(area);
+    let (list, preview) = layout::split(area, false);
     if let Some(text) = nothing_to_list(state) {
         frame.render_widget(Paragraph::new(text), list);
         return;
     }
     let sessions = state.sessions.as_deref().unwrap_or_default();
     let now = state.clock.now();
+    let waiting = state.waiting_rows();
     let rows = state.rows.iter().enumerate().skip(state.top).take(usize::from(list.height));
+    // Agents and titles are aligned across the branches.
+    let length = |(_, row): (usize, &Row)| match row {
+        Row::Session { index, branches } => width(branches) + 3 + width(sessions[*index].view.label()),
+        Row::Heading(_) => 0,
+    };
+    let columns = usize::from(list.width);
+    let names = rows.clone().map(length).max().unwrap_or(0).min(columns * 2 / 5);
     let lines: Vec<Line<'_>> = rows
         .map(|(place, row)| match row {
+            Row::Heading(text) if waiting.contains(&(place + 1)) && place == 0 => {
+                Line::styled(format!(" {text}"), BOLD)
+            }
             Row::Heading(text) => Line::styled(format!(" {text}"), DIM),
             Row::Session { index, branches } => {
-                let view = &sessions[*index].view;
-                let line = session_line(view, branches, usize::from(list.width), (now, &state.zone));
-                if place == state.selected { line.style(SELECTED) } else { line }
+                let session = &sessions[*index];
+                let wish = list::wish(session).filter(|_| waiting.contains(&place));
+                let is_selected = place == state.selected;
+                session_line(&session.view, (wish, branches, is_selected), (columns, names), (now, &state.zone))
             }
         })
         .collect();
     frame.render_widget(Paragraph::new(lines), list);
-    if let Some(reader) = state.preview.as_ref().filter(|_| state.has_preview()) {
-        let frame_of_preview = Block::new().borders(Borders::LEFT).border_style(DIM);
-        let inner = frame_of_preview.inner(preview);
-        frame.render_widget(frame_of_preview, preview);
-        transcript_view::draw(frame, inner, reader);
+    if let (Some(reader), Some(preview)) = (&state.preview, preview) {
+        draw_preview(frame, preview, reader, Borders::LEFT);
     }
+}
+
+/// A transcript next to a list.
+pub(super) fn draw_preview(frame: &mut Frame<'_>, area: Rect, reader: &Reader, border: Borders) {
+    let frame_of_preview = Block::new().borders(border).border_style(DIM);
+    let inner = frame_of_preview.inner(area);
+    frame.render_widget(frame_of_preview, area);
+    transcript_view::draw(frame, inner, reader);
 }
 
 /// The text instead of an empty list: the one next thing to do.
@@ -80,7 +117,10 @@ fn nothing_to_list(state: &State) -> Option<Vec<Line<'static>>> {
         return None;
     }
     let text = if all.is_empty() {
-        ["No sessions yet.", "Start one with `tine start`, or take a tour with `tine demo`."]
+        [
+            "No sessions yet. Press alt+t to start a chat with an agent.",
+            "Or press x to try everything with sample sessions.",
+        ]
     } else if !state.filter.is_empty() || state.agent.is_some() {
         ["No session matches.", "Press esc to clear the filter, a for another agent."]
     } else {
@@ -92,8 +132,8 @@ fn nothing_to_list(state: &State) -> Option<Vec<Line<'static>>> {
 /// A session in one line: mark, branches, name, agent, title, turns, age.
 fn session_line(
     view: &SessionView,
-    branches: &str,
-    columns: usize,
+    (wish, branches, is_selected): (Option<&str>, &str, bool),
+    (columns, names): (usize, usize),
     (now, zone): (Timestamp, &TimeZone),
 ) -> Line<'static> {
     let mark = match view.state {
@@ -106,21 +146,31 @@ fn session_line(
     let turns = view.turns.to_string();
     let right = format!("{turns:>4} {age:>5} ");
     let left = format!(" {mark} {branches}");
-    let room = columns.saturating_sub(width(&left) + width(&right));
-    let name = clip(&one_line(view.label()), room.min(28));
-    let agent = format!("  {:<7}", view.agent.as_str());
-    let room = room.saturating_sub(width(&name));
-    let agent = clip(&agent, room);
+    let room = columns.saturating_sub(width(&right));
+    // Deep branches leave at least some of the name.
+    let name_room = names.max(width(&left) + 8).min(room);
+    let name = clip(&one_line(view.label()), name_room.saturating_sub(width(&left)));
+    let used = width(&left) + width(&name);
+    let pad = " ".repeat(name_room.saturating_sub(used));
+    let room = room.saturating_sub(used + width(&pad));
+    let agent = clip(&format!("  {:<7}", view.agent.as_str()), room);
     let room = room.saturating_sub(width(&agent));
-    let title = one_line(view.title.as_deref().unwrap_or_default());
+    let title = match wish {
+        Some(wish) => format!("waits for {}", one_line(wish)),
+        None => one_line(view.title.as_deref().unwrap_or_default()),
+    };
     let title = clip(&format!("  {title}"), room);
     let gap = " ".repeat(room.saturating_sub(width(&title)));
-    Line::from(vec![
-        Span::styled(left, DIM),
+    // Dim parts would be stripes in the selected row.
+    let dim = if is_selected { Style::new() } else { DIM };
+    let line = Line::from(vec![
+        Span::styled(left, dim),
         Span::styled(name, BOLD),
-        Span::styled(agent, DIM),
+        Span::raw(pad),
+        Span::styled(agent, dim),
         Span::raw(title),
         Span::raw(gap),
-        Span::styled(right, DIM),
-    ])
+        Span::styled(right, dim),
+    ]);
+    if is_selected { line.style(SELECTED) } else { line }
 }

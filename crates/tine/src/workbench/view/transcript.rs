@@ -1,12 +1,13 @@
 //! One transcript.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use transcript::text::one_line;
 
-use super::{BOLD, DIM};
+use super::{BOLD, DIM, MARKED};
 use crate::keymap::Action;
 use crate::workbench::reader::Reader;
 use crate::workbench::state::MARGIN;
@@ -59,8 +60,30 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, reader: &Reader) {
             frame.render_widget(Line::styled("▎", BOLD), Rect { x: row.x + margin - 1, width: 1, ..row });
         }
         frame.render_widget(line, text);
+        mark(frame.buffer_mut(), text, &reader.words);
         if reader.found == Some(number) {
             frame.buffer_mut().set_style(text, super::SELECTED);
+        }
+    }
+}
+
+/// Marks words on a row of the screen, in any case.
+fn mark(buffer: &mut Buffer, row: Rect, words: &[String]) {
+    if words.is_empty() {
+        return;
+    }
+    // The text of the row, and the column of each of its bytes.
+    let (mut text, mut columns) = (String::new(), Vec::new());
+    for column in row.x..row.x + row.width {
+        let symbol = buffer[(column, row.y)].symbol().to_lowercase();
+        columns.extend(std::iter::repeat_n(column, symbol.len()));
+        text.push_str(&symbol);
+    }
+    for word in words.iter().filter(|word| !word.is_empty()) {
+        for (at, found) in text.match_indices(word.as_str()) {
+            for column in &columns[at..at + found.len()] {
+                buffer[(*column, row.y)].set_style(MARKED);
+            }
         }
     }
 }

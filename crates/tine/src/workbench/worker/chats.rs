@@ -23,9 +23,9 @@ pub(super) fn hold_chats(context: Context, effects: &Receiver<Effect>, events: &
                 let opened = open_chat(&tine, &request, tab, events);
                 let event = match opened {
                     Ok(chat) => {
-                        let name = chat.name.clone();
+                        let (name, follows) = (chat.name.clone(), chat.follows);
                         chats.insert(tab, chat);
-                        Event::ChatOpened { tab, name }
+                        Event::ChatOpened { tab, name, follows }
                     }
                     Err(error) => Event::ChatFailed { tab, trouble: error_text(&error) },
                 };
@@ -48,6 +48,7 @@ pub(super) fn hold_chats(context: Context, effects: &Receiver<Effect>, events: &
                 if let Some(chat) = chats.remove(&tab) {
                     chat.close(&tine);
                 }
+                let _ = events.send(Event::ChatClosed { tab });
             }
             _ => {}
         }

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 #[cfg(test)]
 use std::sync::mpsc;
 use std::sync::mpsc::Sender;
@@ -11,15 +12,16 @@ use std::time::{Duration, Instant};
 
 use diagnostics::OrLog;
 use engine::{
-    EMBEDDING, Engine, Limits, Now, Plan, Project, Query, Quiet, SearchRequest, SeedText, Session, TabRecord, Target,
-    Tine,
+    EMBEDDING, Engine, Limits, Method, Now, Plan, Project, Query, Quiet, SearchRequest, SeedText, Session, TabRecord,
+    Target, Tine, TurnSummary,
 };
 use jiff::tz::TimeZone;
 use transcript::{BlockKind, State};
 
 use super::clipboard;
 use super::picture::read_picture;
-use super::reading::LARGE;
+use super::progress::Progress;
+use super::watch::ListWatch;
 use crate::workbench::event::{Effect, ErrorText, Event, Hit};
 use crate::workbench::highlight;
 
@@ -39,6 +41,8 @@ pub(crate) struct EngineThread {
     pub(super) zone: TimeZone,
     /// The sessions of tabs, by what they were looked up with.
     known: RefCell<HashMap<String, Session>>,
+    /// Notices that the sessions have changed.
+    watch: Option<Arc<ListWatch>>,
 }
 
 pub(super) fn error_text(error: &engine::Error) -> ErrorText {
@@ -47,7 +51,12 @@ pub(super) fn error_text(error: &engine::Error) -> ErrorText {
 
 impl EngineThread {
     pub(crate) fn new(tine: Tine, color: bool, zone: TimeZone) -> Self {
-        EngineThread { tine, color, zone, known: RefCell::default() }
+        EngineThread { tine, color, zone, known: RefCell::default(), watch: None }
+    }
+
+    /// The same, with a watch that is told which sessions are listed.
+    pub(super) fn watching(self, watch: Arc<ListWatch>) -> Self {
+        EngineThread { watch: Some(watch), ..self }
     }
 
     /// Carries out an effect and returns what it leads to.
@@ -62,8 +71,13 @@ impl EngineThread {
         match effect {
             Effect::Configure => Ok(Event::Configured(Box::new(self.tine.config()?.workbench.clone()))),
             Effect::LoadSessions => {
+                let begun = Instant::now();
                 let project = Project::of(&self.tine.context().cwd);
-                Ok(Event::Sessions(self.tine.all_sessions(&Quiet)?, project))
+                let sessions = self.tine.all_sessions(&Quiet)?;
+                if let Some(watch) = &self.watch {
+                    watch.follow(&sessions, begun.elapsed());
+                }
+                Ok(Event::Sessions(sessions, project))
             }
             Effect::ReadPage { ticket, session, wish, looks } => {
                 let page = self.read_page(&session, wish, &looks)?.map(Box::new);
@@ -83,12 +97,16 @@ impl EngineThread {
             Effect::Plan { ticket, mut request } => {
                 self.settle(&mut request.source);
                 let plan = self.tine.plan_fork(&request).map(Box::new).map_err(|error| error_text(&error));
-                let turn = request.turns.unwrap_or(request.source.view.turns);
-                let is_small = request.source.size < LARGE;
-                let prompt = if is_small { self.prompt_of(&request.source, turn)? } else { None };
-                Ok(Event::Planned { ticket, plan, prompt })
+                Ok(Event::Planned { ticket, plan, source: Box::new(request.source) })
             }
-            Effect::Fork { plan, edit } => self.fork(&plan, edit),
+            Effect::ReadTurns(session) => {
+                let turns = TurnSummary::all(&self.tine, &session)?;
+                Ok(Event::Turns { session: session.key(), turns })
+            }
+            Effect::Fork { plan, edit } => {
+                let forked = self.fork(&plan, edit, events);
+                Ok(forked.unwrap_or_else(|error| Event::ForkFailed(error_text(&error))))
+            }
             Effect::Copy(text) => Ok(clipboard::copy(self.tine.context(), text)),
             Effect::ReadTab { ticket, session, width, full, hide_acknowledgement } => {
                 let (document, prompts) = self.read_tab(&session, width, full, hide_acknowledgement)?;
@@ -99,11 +117,6 @@ impl EngineThread {
             Effect::RememberTabs(tabs) => {
                 TabRecord::remember(&self.tine, &tabs)?;
                 Ok(Event::Ignored)
-            }
-            Effect::SendElsewhere { tab, session, text } => {
-                let path = session.view.path.to_string_lossy().into_owned();
-                self.tine.send(&Target::Session(session), &text, false, None)?;
-                self.refresh_tab(tab, &path)
             }
             Effect::FocusPane(session) => {
                 self.tine.focus(&Target::Session(session))?;
@@ -135,7 +148,9 @@ impl EngineThread {
             | Effect::Edit { .. }
             | Effect::HandOver { .. }
             | Effect::TerminalClipboard(_)
+            | Effect::Samples
             | Effect::Watch(_)
+            | Effect::SetMouse(_)
             | Effect::Quit => Ok(Event::Ignored),
         }
     }
@@ -156,9 +171,15 @@ impl EngineThread {
     }
 
     /// Creates a fork, and reads the prompt for the user to change from its source.
-    fn fork(&self, plan: &Plan, edit: Option<(u32, Box<Session>)>) -> Result<Event, engine::Error> {
+    fn fork(
+        &self,
+        plan: &Plan,
+        edit: Option<(u32, Box<Session>)>,
+        events: &Sender<Event>,
+    ) -> Result<Event, engine::Error> {
         let prompt = edit.map(|(turn, source)| self.prompt_of(&source, turn)).transpose()?.flatten();
-        let forked = Box::new(self.tine.apply_fork(plan, &Quiet)?);
+        let progress = Progress::new(events, plan.method == Method::Seed);
+        let forked = Box::new(self.tine.apply_fork(plan, &progress)?);
         let session = self.find(&forked.session.path.to_string_lossy()).or_log("read the fork again").map(Box::new);
         Ok(Event::Forked { forked, session, prompt })
     }
@@ -244,12 +265,13 @@ impl EngineThread {
             let hit = |found: &engine::Found| Hit {
                 session: found.session.clone(),
                 turn: found.turn,
-                snippet: transcript::text::one_line(&found.snippet.text),
+                snippet: found.snippet.clone(),
             };
-            Ok::<_, engine::Error>(answer.results.iter().map(hit).collect())
+            Ok::<_, engine::Error>((answer.results.iter().map(hit).collect(), answer.notices()))
         };
-        let hits = ask(Engine::Words)?;
-        let _ = events.send(Event::Found { ticket, hits, complete: false });
-        Ok(Event::Found { ticket, hits: ask(Engine::Auto)?, complete: true })
+        let (hits, notices) = ask(Engine::Words)?;
+        let _ = events.send(Event::Found { ticket, hits, notices, complete: false });
+        let (hits, notices) = ask(Engine::Auto)?;
+        Ok(Event::Found { ticket, hits, notices, complete: true })
     }
 }

@@ -1,14 +1,16 @@
-//! Threads that carry out effects and report back. One changes things, one reads transcripts, one searches, one holds
-//! the chats; each has its own engine, so that a slow search blocks neither the list nor a chat.
+//! Threads that carry out effects and report back. One changes things, one forks, one reads transcripts, one searches,
+//! one holds the chats; each has its own engine, so that a slow search blocks neither the list nor a chat.
 
 mod chats;
 mod clipboard;
 mod completion;
 mod engine_thread;
 mod picture;
+mod progress;
 mod reading;
 mod watch;
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
@@ -19,7 +21,7 @@ use self::chats::hold_chats;
 pub(crate) use self::engine_thread::EngineThread;
 use self::engine_thread::error_text;
 pub(crate) use self::picture::base64;
-use self::watch::keep_watch;
+use self::watch::{ListWatch, keep_watch};
 use super::event::{Effect, ErrorText, Event};
 use super::reader::PageRequest;
 use crate::environment::Streams;
@@ -29,6 +31,7 @@ pub(crate) struct Workers {
     desk: Sender<Effect>,
     search: Sender<Effect>,
     reader: Sender<Effect>,
+    forks: Sender<Effect>,
     watch: Sender<Effect>,
     chats: Option<Sender<Effect>>,
     closing: Option<JoinHandle<()>>,
@@ -36,11 +39,13 @@ pub(crate) struct Workers {
 
 /// Starts the threads.
 pub(crate) fn start(context: &Context, surface: &Streams, events: &Sender<Event>) -> Workers {
+    let list = Arc::new(ListWatch::new(context));
+    let watched = Arc::clone(&list);
     let begin = |run: fn(&EngineThread, Effect, &Sender<Event>) -> Result<Event, engine::Error>| {
         let (sender, effects) = mpsc::channel();
         let (context, events, zone) = (context.clone(), events.clone(), surface.zone.clone());
-        let color = surface.color;
-        thread::spawn(move || work(context, color, zone, &effects, &events, run));
+        let (color, list) = (surface.color, Arc::clone(&list));
+        thread::spawn(move || work(context, (color, zone), list, &effects, &events, run));
         sender
     };
     let (chats, effects) = mpsc::channel();
@@ -48,10 +53,10 @@ pub(crate) fn start(context: &Context, surface: &Streams, events: &Sender<Event>
     let closing = thread::spawn(move || hold_chats(own, &effects, &reports));
     let (watch, effects) = mpsc::channel();
     let reports = events.clone();
-    thread::spawn(move || keep_watch(&effects, &reports));
-    let (desk, search, reader) =
-        (begin(EngineThread::at_desk), begin(EngineThread::search), begin(EngineThread::at_desk));
-    Workers { desk, search, reader, watch, chats: Some(chats), closing: Some(closing) }
+    thread::spawn(move || keep_watch(&effects, &watched, &reports));
+    let (desk, search) = (begin(EngineThread::at_desk), begin(EngineThread::search));
+    let (reader, forks) = (begin(EngineThread::at_desk), begin(EngineThread::at_desk));
+    Workers { desk, search, reader, forks, watch, chats: Some(chats), closing: Some(closing) }
 }
 
 impl Workers {
@@ -59,6 +64,7 @@ impl Workers {
         for effect in effects {
             let to = match effect {
                 Effect::Search { .. } => Some(&self.search),
+                Effect::Plan { .. } | Effect::Fork { .. } | Effect::ReadTurns(_) => Some(&self.forks),
                 Effect::Watch(_) => Some(&self.watch),
                 Effect::ReadPage { .. } | Effect::LayOut { .. } | Effect::ReadTab { .. } => Some(&self.reader),
                 Effect::OpenChat { .. } | Effect::Act { .. } | Effect::SettleChat { .. } | Effect::CloseChat { .. } => {
@@ -84,18 +90,20 @@ impl Drop for Workers {
 
 fn work(
     context: Context,
-    color: bool,
-    zone: TimeZone,
+    (color, zone): (bool, TimeZone),
+    list: Arc<ListWatch>,
     effects: &Receiver<Effect>,
     events: &Sender<Event>,
     run: fn(&EngineThread, Effect, &Sender<Event>) -> Result<Event, engine::Error>,
 ) {
+    // Most threads have nothing to do at first, and opening the registry takes a moment.
+    let Ok(mut first) = effects.recv() else { return };
     let tine = match Tine::open(context) {
         Ok(tine) => tine,
         Err(error) => return drop(events.send(Event::Failed(error_text(&error)))),
     };
-    let worker = EngineThread::new(tine, color, zone);
-    while let Ok(first) = effects.recv() {
+    let worker = EngineThread::new(tine, color, zone).watching(list);
+    loop {
         let waiting: Vec<Effect> = std::iter::once(first).chain(effects.try_iter()).collect();
         for effect in without_outdated(waiting) {
             let event = run(&worker, effect, events).unwrap_or_else(|error| Event::Failed(error_text(&error)));
@@ -107,6 +115,8 @@ fn work(
                 }
             }
         }
+        let Ok(next) = effects.recv() else { return };
+        first = next;
     }
 }
 

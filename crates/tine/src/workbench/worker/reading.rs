@@ -5,6 +5,7 @@ use std::sync::Arc;
 use diagnostics::OrLog;
 use engine::{Extent, Pages, SeedText, Session};
 use transcript::render::{Part, Renderer, Style, Terminal, Tools};
+use transcript::seed::is_acknowledgement;
 use transcript::{Block, BlockKind, NoticeKind};
 
 use super::engine_thread::EngineThread;
@@ -135,8 +136,10 @@ impl EngineThread {
             {
                 prompts.push(text.clone());
             }
-            let is_acknowledgement = block.turn == 1 && !matches!(block.kind, BlockKind::Prompt { .. });
-            if (from..=last).contains(&block.turn) && !(hide_acknowledgement && is_acknowledgement) {
+            let is_hidden = hide_acknowledgement
+                && block.turn == 1
+                && matches!(&block.kind, BlockKind::Answer { text, .. } if is_acknowledgement(text));
+            if (from..=last).contains(&block.turn) && !is_hidden {
                 renderer.block(block).or_log("lay out a block");
                 document.add(block.turn, &text.take());
             }

@@ -9,17 +9,19 @@ mod writer;
 
 use std::path::{Path, PathBuf};
 
-#[allow(unused_imports, reason = "the commands that use it follow")]
-pub(crate) use reader::BlobReader;
-#[allow(unused_imports, reason = "the commands that use it follow")]
-pub(crate) use writer::{Blob, Commit, ObjectWriter};
+use serde::{Deserialize, Serialize};
+
+pub(super) use writer::quote;
+pub(crate) use writer::{Blob, ObjectWriter, SHELL};
 
 use super::Git;
 use super::status::to_path;
+use crate::advice::FileError;
+use crate::private;
 use crate::workspace::{Error, Result};
 
 /// What a path of a tree is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) enum Mode {
     File,
     Executable,
@@ -105,6 +107,16 @@ impl Git {
     pub(crate) fn tree_of(&self, directory: &Path, commit: &str) -> Option<String> {
         self.run(directory, ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}^{{tree}}")])
             .ok()
+    }
+
+    /// The same git, but what it writes into the repository of `directory` goes to a new folder in `scratch`. Returns
+    /// the folder too, which the caller removes.
+    pub(crate) fn with_own_objects(&self, directory: &Path, scratch: &Path) -> Result<(Git, PathBuf)> {
+        let (objects, _) = self.object_store(directory)?;
+        let folder = scratch.join(format!("{SHELL}{}", uuid::Uuid::new_v4().simple()));
+        let created = private::create_folder(scratch).and_then(|()| private::new_folder(&folder));
+        created.map_err(|source| FileError::Write { path: folder.clone(), source })?;
+        Ok((Git { own_objects: Some((folder.clone(), objects)), ..self.clone() }, folder))
     }
 
     /// Where a repository keeps its objects, and how it names them.

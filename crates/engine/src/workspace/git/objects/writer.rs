@@ -54,7 +54,11 @@ impl Git {
         guard(&mut command);
         command.env("GIT_DIR", &shell.0).env("GIT_OBJECT_DIRECTORY", objects);
         // Without `--done`, a stream that breaks off would count as complete.
-        command.args(["-c", "core.logAllRefUpdates=false", "fast-import", "--quiet", "--force", "--done", "--depth=0"]);
+        let settings = ["core.logAllRefUpdates=false", "core.protectNTFS=false", "core.protectHFS=false"];
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        command.args(["fast-import", "--quiet", "--force", "--done", "--depth=0"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let failed = |error: io::Error| Self::failed(directory)(error.to_string());
         let mut child = command.spawn().map_err(failed)?;
@@ -204,7 +208,7 @@ impl Drop for ObjectWriter {
 }
 
 /// A path as fast-import reads it, and the end of the line.
-fn quote(input: &mut impl Write, path: &Path) -> io::Result<()> {
+pub(in crate::workspace::git) fn quote(input: &mut impl Write, path: &Path) -> io::Result<()> {
     input.write_all(b"\"")?;
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {

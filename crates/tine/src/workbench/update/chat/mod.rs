@@ -1,185 +1,24 @@
 //! Chats in tabs: opening them, writing in them, and answering their agents' requests.
 
+mod request;
+mod tabs;
+
 use engine::chat::{Action as ChatAction, ChatEvent, Prompt};
 use engine::{ChatRequest, LaunchRequest, Request, Session};
-use transcript::{Agent, SessionName, State as Activity};
+use transcript::SessionName;
 
+pub(super) use self::request::answer;
+use self::request::pressed_in_request;
+pub(super) use self::tabs::{
+    chosen, new_chat, next_waiting, open, open_new, resized, restored, show, show_sessions, switch,
+};
+use self::tabs::{close, read, remember, reread};
 use super::fork;
 use crate::keymap::Key;
 use crate::keymap::{Action, Context};
-use crate::workbench::chat::{ChatTab, Choosing, Driver, Followup, Log, PendingFork};
+use crate::workbench::chat::{ChatTab, Driver, Followup, Log, PendingFork};
 use crate::workbench::event::Effect;
 use crate::workbench::state::{ChatChoice, Choose, Message, Popup, Screen, State};
-
-/// Shows the tab of a session, and creates it if needed.
-pub(super) fn open(state: &mut State, session: Session) -> Vec<Effect> {
-    let id = &session.view.id;
-    let is_its = |tab: &&ChatTab| tab.agent == session.view.agent && tab.id.as_ref() == Some(id);
-    if let Some(number) = state.tabs.iter().find(is_its).map(|tab| tab.number) {
-        return show(state, number);
-    }
-    add(state, session, false)
-}
-
-/// Creates a tab for a fork.
-pub(super) fn open_fork(state: &mut State, session: Session, hides_acknowledgement: bool) -> Vec<Effect> {
-    add(state, session, hides_acknowledgement)
-}
-
-fn add(state: &mut State, session: Session, hides_acknowledgement: bool) -> Vec<Effect> {
-    let number = state.next_ticket();
-    let looks = (state.color, state.zone.clone());
-    let tab = ChatTab::of(number, session, looks);
-    state.tabs.push(tab);
-    let mut effects = read(state, number, hides_acknowledgement);
-    effects.extend(show(state, number));
-    effects.push(remember(state));
-    effects
-}
-
-/// The tabs that were open when the workbench was closed. Their agents are started by their next prompts.
-pub(super) fn restored(state: &mut State, sessions: Vec<Session>) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    for session in sessions {
-        let number = state.next_ticket();
-        let looks = (state.color, state.zone.clone());
-        state.tabs.push(ChatTab::of(number, session, looks));
-        effects.extend(read(state, number, false));
-    }
-    effects
-}
-
-fn remember(state: &State) -> Effect {
-    Effect::RememberTabs(state.tabs.iter().filter_map(ChatTab::record).collect())
-}
-
-fn show(state: &mut State, number: u64) -> Vec<Effect> {
-    state.screen = Screen::Chat(number);
-    state.popup = None;
-    let width = state.size.0.saturating_sub(2);
-    if let Some(tab) = state.chat_mut() {
-        tab.has_news = false;
-        let full = tab.full;
-        tab.log.lay_out(width, full);
-    }
-    Vec::new()
-}
-
-/// Reads a session's transcript for its tab.
-fn read(state: &mut State, number: u64, hide_acknowledgement: bool) -> Vec<Effect> {
-    let ticket = state.next_ticket();
-    let width = state.size.0.saturating_sub(2);
-    let Some(tab) = state.tab_mut(number) else { return Vec::new() };
-    let Some(session) = tab.session.clone() else { return Vec::new() };
-    tab.ticket = ticket;
-    vec![Effect::ReadTab { ticket, session: Box::new(session), width, full: tab.full, hide_acknowledgement }]
-}
-
-/// The terminal has another size.
-pub(super) fn resized(state: &mut State) -> Vec<Effect> {
-    let width = state.size.0.saturating_sub(2);
-    let mut stale = Vec::new();
-    for tab in &mut state.tabs {
-        let full = tab.full;
-        tab.log.lay_out(width, full);
-        if tab.history.is_some() {
-            stale.push(tab.number);
-        }
-    }
-    // The history ends where it did, with the turn before the first live one.
-    stale.into_iter().flat_map(|number| reread(state, number)).collect()
-}
-
-/// Lays the history out again. The turns since the tab was opened are in the log, so they are left out.
-fn reread(state: &mut State, number: u64) -> Vec<Effect> {
-    let ticket = state.next_ticket();
-    let width = state.size.0.saturating_sub(2);
-    let Some(tab) = state.tab_mut(number) else { return Vec::new() };
-    let (Some(session), Some(history)) = (tab.session.clone(), &tab.history) else { return Vec::new() };
-    let mut session = session;
-    // The history ended where the log began.
-    session.view.turns = history.turns.last().map_or(0, |(turn, _)| *turn);
-    tab.ticket = ticket;
-    vec![Effect::ReadTab {
-        ticket,
-        session: Box::new(session),
-        width,
-        full: tab.full,
-        hide_acknowledgement: tab.hides_acknowledgement,
-    }]
-}
-
-/// The next or previous tab. The list of sessions is the first.
-pub(super) fn switch(state: &mut State, steps: isize) -> Vec<Effect> {
-    let count = state.tabs.len() + 1;
-    let now = match state.screen {
-        Screen::Chat(number) => state.tabs.iter().position(|tab| tab.number == number).map_or(0, |place| place + 1),
-        _ => 0,
-    };
-    let next = (now + count).saturating_add_signed(steps) % count;
-    match next.checked_sub(1).and_then(|place| state.tabs.get(place)) {
-        Some(tab) => {
-            let number = tab.number;
-            show(state, number)
-        }
-        None => {
-            state.screen = Screen::Sessions { filtering: false };
-            vec![Effect::LoadSessions]
-        }
-    }
-}
-
-/// The next chat or session that waits for the user.
-pub(super) fn next_waiting(state: &mut State) -> Vec<Effect> {
-    let now = match state.screen {
-        Screen::Chat(number) => state.tabs.iter().position(|tab| tab.number == number),
-        _ => None,
-    };
-    let start = now.map_or(0, |place| place + 1);
-    let count = state.tabs.len();
-    let waits = |place: &usize| !state.tabs[*place].requests.is_empty();
-    if let Some(place) = (0..count).map(|step| (start + step) % count.max(1)).find(waits) {
-        let number = state.tabs[place].number;
-        return show(state, number);
-    }
-    let waiting = state.sessions.iter().flatten().find(|session| session.view.state == Activity::Waiting).cloned();
-    match waiting {
-        Some(session) => open(state, session),
-        None => super::refuse(state, "no session needs you", None),
-    }
-}
-
-/// Asks for the agent of a new chat.
-pub(super) fn new_chat(state: &mut State) -> Vec<Effect> {
-    let values = Agent::ALL.map(|agent| (agent.to_string(), agent.product_name().to_owned())).to_vec();
-    let last = state.chat().map(|tab| tab.agent).or_else(|| state.selection().map(|session| session.view.agent));
-    let selected = last.and_then(|agent| Agent::ALL.iter().position(|other| *other == agent)).unwrap_or(0);
-    state.popup = Some(Popup::Choose(Box::new(Choose { tab: 0, what: ChatChoice::Agent, values, selected })));
-    Vec::new()
-}
-
-/// Something was chosen.
-pub(super) fn chosen(state: &mut State) -> Vec<Effect> {
-    let Some(Popup::Choose(choose)) = state.popup.take() else { return Vec::new() };
-    let Choose { tab, what, values, selected } = *choose;
-    let Some((value, _)) = values.into_iter().nth(selected) else { return Vec::new() };
-    match what {
-        ChatChoice::Agent => {
-            let agent = Agent::ALL.into_iter().find(|agent| agent.as_str() == value).unwrap_or(Agent::ALL[0]);
-            let number = state.next_ticket();
-            let looks = (state.color, state.zone.clone());
-            let directory = state.directory.clone();
-            let label = format!("new {agent}");
-            state.tabs.push(ChatTab::new(number, agent, label, directory, looks));
-            show(state, number)
-        }
-        ChatChoice::Model | ChatChoice::Mode => {
-            let action =
-                if what == ChatChoice::Model { ChatAction::SetModel(value) } else { ChatAction::SetMode(value) };
-            vec![Effect::Act { tab, action }]
-        }
-    }
-}
 
 /// A key in a chat: for the agent's request, the prompt box or the chat.
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
@@ -278,10 +117,7 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
         }
         Action::ChatUp => tab.scroll(-(height as isize), height),
         Action::ChatDown => tab.scroll(height as isize, height),
-        Action::ToSessions => {
-            state.screen = Screen::Sessions { filtering: false };
-            return vec![Effect::LoadSessions];
-        }
+        Action::ToSessions => return show_sessions(state),
         Action::CopyAnswer => {
             let answer = tab.log.last_answer().map(str::to_owned);
             return match answer {
@@ -327,10 +163,7 @@ fn send(state: &mut State) -> Vec<Effect> {
     let (text, images) = tab.prompt.take();
     let prompt = Prompt { id: uuid::Uuid::new_v4().to_string(), text, images };
     match (&tab.driver, &tab.session) {
-        (Driver::Pane, Some(session)) => {
-            vec![Effect::SendElsewhere { tab: tab.number, session: Box::new(session.clone()), text: prompt.text }]
-        }
-        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) | Driver::Pane, session) => {
+        (Driver::Asleep | Driver::Failed(_) | Driver::Ended(_), session) => {
             // An agent that died may have begun a session that tine hasn't read yet.
             let is_unknown = session.is_none() && tab.id.is_some();
             tab.driver = Driver::Starting;
@@ -339,7 +172,7 @@ fn send(state: &mut State) -> Vec<Effect> {
             let number = tab.number;
             if is_unknown { refresh(state, number) } else { start(state, number) }
         }
-        (Driver::Starting | Driver::Stream, _) => {
+        (Driver::Starting | Driver::Stream | Driver::Pane, _) => {
             let followups = tab.submit(prompt);
             let number = tab.number;
             run_followups(state, number, followups)
@@ -400,7 +233,22 @@ fn hand_over(state: &mut State) -> Vec<Effect> {
         Driver::Pane => vec![Effect::FocusPane(session)],
         _ if !tab.is_settled() => super::refuse(state, "the agent is busy", Some("esc interrupts it")),
         // Two writers don't see each other's turns, so this one ends first.
-        _ => vec![Effect::CloseChat { tab: number }, Effect::HandOver { tab: number, session }],
+        Driver::Stream | Driver::Starting => {
+            if let Some(tab) = state.chat_mut() {
+                tab.hands_over = true;
+            }
+            vec![Effect::CloseChat { tab: number }]
+        }
+        Driver::Asleep | Driver::Failed(_) | Driver::Ended(_) => vec![Effect::HandOver { tab: number, session }],
+    }
+}
+
+/// The agent of a chat has ended.
+pub(super) fn closed(state: &mut State, number: u64) -> Vec<Effect> {
+    let Some(tab) = state.tab_mut(number) else { return Vec::new() };
+    match (std::mem::take(&mut tab.hands_over), tab.session.clone()) {
+        (true, Some(session)) => vec![Effect::HandOver { tab: number, session: Box::new(session) }],
+        _ => Vec::new(),
     }
 }
 
@@ -414,31 +262,26 @@ pub(super) fn returned(state: &mut State, number: u64) -> Vec<Effect> {
     refresh(state, number)
 }
 
-fn close(state: &mut State) -> Vec<Effect> {
-    let Some(place) = state.tabs.iter().position(|tab| state.screen.is_chat(tab.number)) else { return Vec::new() };
-    let tab = state.tabs.remove(place);
-    let next = state.tabs.get(place.min(state.tabs.len().saturating_sub(1))).map(|tab| tab.number);
-    let mut effects = match next {
-        Some(number) => show(state, number),
-        None => {
-            state.screen = Screen::Sessions { filtering: false };
-            vec![Effect::LoadSessions]
-        }
-    };
-    effects.push(Effect::CloseChat { tab: tab.number });
-    effects.push(remember(state));
-    effects
-}
-
 /// A chat was opened: sends the waiting prompts.
-pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>) -> Vec<Effect> {
+pub(super) fn opened(state: &mut State, number: u64, name: Option<SessionName>, follows: Option<u32>) -> Vec<Effect> {
+    let log = Log::new(state.color, state.zone.clone());
     let Some(tab) = state.tab_mut(number) else { return vec![Effect::CloseChat { tab: number }] };
     if let Some(name) = name {
         tab.label = name.to_string();
     }
     tab.is_opening = false;
-    let followups = tab.started();
-    run_followups(state, number, followups)
+    let mut effects = Vec::new();
+    if let Some(turns) = follows {
+        // The events begin after these turns.
+        (tab.driver, tab.turn, tab.log) = (Driver::Pane, turns, log);
+        if let Some(session) = &mut tab.session {
+            session.view.turns = turns;
+        }
+        effects = read(state, number);
+    }
+    let followups = state.tab_mut(number).map(ChatTab::started).unwrap_or_default();
+    effects.extend(run_followups(state, number, followups));
+    effects
 }
 
 /// Something happened in a chat.
@@ -496,7 +339,7 @@ pub(super) fn refreshed(state: &mut State, number: u64, session: Option<Session>
     let is_new = tab.session.is_none();
     let needs_history = tab.driver == Driver::Asleep && tab.history.is_none();
     tab.session = Some(session);
-    let mut effects = if needs_history { read(state, number, false) } else { Vec::new() };
+    let mut effects = if needs_history { read(state, number) } else { Vec::new() };
     if is_new {
         effects.push(remember(state));
     }
@@ -504,95 +347,4 @@ pub(super) fn refreshed(state: &mut State, number: u64, session: Option<Session>
         effects.extend(start(state, number));
     }
     effects
-}
-
-fn pressed_in_request(state: &mut State, key: Key) -> Vec<Effect> {
-    let keymap = state.keymap.clone();
-    let Some(asked) = state.chat_mut().and_then(|tab| tab.requests.front_mut()) else { return Vec::new() };
-    if asked.takes_text() {
-        match key {
-            Key::Enter => {
-                let action = asked.confirm();
-                return answered(state, action);
-            }
-            Key::Escape => asked.choosing = restart(&asked.choosing),
-            Key::AltEnter | Key::Ctrl('j') => asked.text().into_iter().for_each(|text| text.push('\n')),
-            _ => {
-                asked.text().map(|text| super::edit(text, key));
-            }
-        }
-        return Vec::new();
-    }
-    let is_choosing = !matches!(asked.choosing, Choosing::Key);
-    match key {
-        Key::Up if is_choosing => asked.select(-1),
-        Key::Down if is_choosing => asked.select(1),
-        Key::Char(' ') if is_choosing => asked.mark(),
-        Key::Enter if is_choosing && asked.is_on_own_words() => write_own(asked),
-        Key::Enter if is_choosing => {
-            let action = asked.confirm();
-            return answered(state, action);
-        }
-        Key::Char(digit @ '1'..='9') if is_choosing => {
-            asked.select(isize::MIN);
-            asked.select(digit as isize - '1' as isize);
-        }
-        Key::Escape if matches!(asked.choosing, Choosing::Rule { .. }) => asked.choosing = Choosing::Key,
-        _ => {
-            if let Some(action) = keymap.action(Context::Request, key) {
-                return super::perform(state, action);
-            }
-            // Other tabs and the help stay reachable meanwhile.
-            if !matches!(key, Key::Char(_))
-                && let Some(action) = keymap.action(Context::Chat, key).filter(|action| *action != Action::Send)
-            {
-                return super::perform(state, action);
-            }
-        }
-    }
-    Vec::new()
-}
-
-/// Stops editing a text.
-fn restart(choosing: &Choosing) -> Choosing {
-    match choosing {
-        Choosing::Questions { answers, selected, chosen, .. } => {
-            Choosing::Questions { answers: answers.clone(), selected: *selected, chosen: chosen.clone(), own: None }
-        }
-        _ => Choosing::Key,
-    }
-}
-
-fn write_own(asked: &mut crate::workbench::chat::PendingRequest) {
-    if let Choosing::Questions { own, .. } = &mut asked.choosing {
-        *own = Some(String::new());
-    }
-}
-
-/// Answers the agent's request with the user's choice.
-pub(super) fn answer(state: &mut State, action: Action) -> Vec<Effect> {
-    let Some(asked) = state.chat_mut().and_then(|tab| tab.requests.front_mut()) else { return Vec::new() };
-    let answer = match action {
-        Action::Allow => asked.allow(),
-        Action::Always => asked.always(),
-        Action::Deny => Some(asked.deny(None, false)),
-        Action::DenyWithReason => {
-            asked.choosing = Choosing::Reason(String::new());
-            None
-        }
-        Action::EditCall => {
-            asked.edit();
-            None
-        }
-        Action::InterruptRequest => Some(asked.deny(None, true)),
-        _ => None,
-    };
-    answered(state, answer)
-}
-
-fn answered(state: &mut State, action: Option<ChatAction>) -> Vec<Effect> {
-    let Some(tab) = state.chat_mut() else { return Vec::new() };
-    let Some(action) = action else { return Vec::new() };
-    tab.requests.pop_front();
-    vec![Effect::Act { tab: tab.number, action }]
 }
