@@ -18,6 +18,7 @@ mod mcp;
 mod mcp_from_agent;
 mod names;
 mod old_versions;
+mod opencode;
 mod pane_input;
 mod panes;
 mod qmd;
