@@ -13,6 +13,7 @@ pub mod model;
 pub mod poll;
 pub mod process;
 pub mod sandbox;
+pub mod schema;
 pub mod stand_in;
 pub mod tmux;
 

@@ -1,5 +1,6 @@
 //! Claude Code: sessions in `<config>/projects/`, one JSONL file each. The format: docs/formats/claude-code.md.
 
+mod acts;
 mod chat;
 mod commands;
 mod copy;

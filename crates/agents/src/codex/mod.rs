@@ -1,5 +1,6 @@
 //! Codex: threads in `<home>/sessions/`, one or more JSONL files each. The format: docs/formats/codex.md.
 
+mod acts;
 mod app_server;
 mod chain;
 mod chat;

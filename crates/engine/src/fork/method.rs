@@ -29,10 +29,6 @@ pub(super) fn choose_method(
         Some(Method::Seed) => Ok((Method::Seed, "requested".into())),
         Some(Method::Translate) if !other => Err(Error::TranslateSameAgent(agent)),
         Some(Method::Translate) => Ok((Method::Translate, "requested".into())),
-        None if other && !ctx.adapter(agent).takes_translations() => {
-            let to = agent.product_name();
-            Ok((Method::Seed, format!("{to} receives the transcript")))
-        }
         None if other => {
             let to = agent.product_name();
             Ok((Method::Translate, format!("{to} gets the conversation in its own format")))
