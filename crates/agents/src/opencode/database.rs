@@ -221,7 +221,7 @@ pub(super) fn rows(
 ) -> io::Result<()> {
     let failed = |error: rusqlite::Error| failed(&error);
     let mut statement = connection.prepare_cached(query).map_err(failed)?;
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query(values).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let mut found = Map::new();
