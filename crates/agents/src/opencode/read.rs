@@ -30,6 +30,7 @@ pub(super) fn open(database: &Path, path: &Path, wanted: &Wanted) -> io::Result<
         nested: None,
         until: wanted.until,
         prose_only: wanted.prose_only,
+        with_media: wanted.media,
         left_out: false,
         ended: false,
         tokens: None,
@@ -49,6 +50,7 @@ pub(super) struct OpenCodeBlocks {
     nested: Option<u32>,
     until: Option<u32>,
     prose_only: bool,
+    with_media: bool,
     left_out: bool,
     ended: bool,
     tokens: Option<TokenUse>,
@@ -197,7 +199,7 @@ impl OpenCodeBlocks {
         if self.ancestors.len() > usize::from(DEEPEST) || self.ancestors.iter().any(|own| own == id) {
             return;
         }
-        let wanted = Wanted { prose_only: self.prose_only, ..Wanted::default() };
+        let wanted = Wanted { prose_only: self.prose_only, media: self.with_media, ..Wanted::default() };
         match open(&self.database, &self.database.join(id), &wanted) {
             Ok(mut blocks) => {
                 blocks.nested = Some(self.nested.unwrap_or(self.turn));
@@ -220,9 +222,14 @@ impl OpenCodeBlocks {
 
     fn file(&mut self, message: &Message<'_>, mime: Option<Raw<'_>>, url: Option<Raw<'_>>) {
         let media_type = mime.and_then(Raw::string).map(|mime| mime.into_owned()).unwrap_or_default();
-        let encoded = url.map_or(0, |url| url.0.iter().rev().take_while(|byte| **byte != b',').count() as u64);
-        let bytes = url.is_some_and(|url| url.0.starts_with(b"\"data:")).then_some(encoded.saturating_sub(1) / 4 * 3);
-        self.push(message, message.created(), BlockKind::Media { media_type, bytes, data: None });
+        let url = url.and_then(Raw::string).unwrap_or_default();
+        let encoded = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).map(|(_, data)| data);
+        let bytes = encoded.map(|data| {
+            let padding = data.bytes().rev().take(2).filter(|byte| *byte == b'=').count();
+            (data.len() / 4 * 3).saturating_sub(padding) as u64
+        });
+        let data = encoded.filter(|_| self.with_media).map(str::to_owned);
+        self.push(message, message.created(), BlockKind::Media { media_type, bytes, data });
     }
 
     fn push(&mut self, message: &Message<'_>, at: Option<Timestamp>, kind: BlockKind) {

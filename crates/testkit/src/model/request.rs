@@ -14,6 +14,8 @@ pub enum Api {
     Messages,
     /// OpenAI's Responses, spoken by Codex.
     Responses,
+    /// Google's Gemini API, spoken by Gemini CLI.
+    GenerateContent,
     /// Neither: a probe or a list of models.
     Neither,
 }
@@ -69,6 +71,7 @@ impl Request {
         let api = match path {
             "/v1/messages" | "/v1/messages/count_tokens" => Api::Messages,
             "/v1/responses" | "/v1/responses/compact" => Api::Responses,
+            path if path.starts_with("/v1beta/models/") && path.contains(':') => Api::GenerateContent,
             _ => Api::Neither,
         };
         let mut request = Self {
@@ -98,7 +101,7 @@ impl Request {
 
     /// Whether the agent wants the answer as an event stream.
     pub fn wants_stream(&self) -> bool {
-        self.body["stream"].as_bool().unwrap_or(false)
+        self.body["stream"].as_bool().unwrap_or(false) || self.path.ends_with(":streamGenerateContent")
     }
 
     /// The conversation that was sent, the same for both APIs.
@@ -106,6 +109,7 @@ impl Request {
         match self.api {
             Api::Messages => message::from_messages(&self.body),
             Api::Responses => message::from_responses(&self.body),
+            Api::GenerateContent => message::from_contents(&self.body),
             Api::Neither => Vec::new(),
         }
     }
@@ -136,6 +140,8 @@ impl Request {
     /// The names of the tools that were offered.
     pub fn tool_names(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let declared = tools.iter().flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten());
+        let tools: Vec<&Value> = tools.iter().chain(declared).collect();
         tools.iter().filter_map(|tool| tool["name"].as_str().or(tool["type"].as_str())).map(str::to_owned).collect()
     }
 
@@ -155,6 +161,7 @@ impl Request {
     pub fn system(&self) -> String {
         match self.api {
             Api::Messages => message::joined_text(&self.body["system"]),
+            Api::GenerateContent => message::joined_text(&self.body["systemInstruction"]["parts"]),
             _ => self.body["instructions"].as_str().unwrap_or_default().to_owned(),
         }
     }
@@ -185,6 +192,12 @@ impl Request {
             "/v1/responses/compact" => Kind::Compaction,
             "/v1/messages" => self.classify_messages(),
             "/v1/responses" => self.classify_responses(),
+            path if path.ends_with(":countTokens") => Kind::CountTokens,
+            path if path.ends_with(":generateContent") => Kind::Other,
+            path if path.ends_with(":streamGenerateContent") => {
+                // Helpers, such as the one that corrects an edit, are offered no tools.
+                if self.tool_names().is_empty() { Kind::Other } else { Kind::Turn }
+            }
             _ => Kind::Other,
         }
     }

@@ -4,6 +4,7 @@
 
 mod chat;
 mod claude;
+mod code_then;
 mod codex;
 mod conversation;
 mod fork;
@@ -20,4 +21,5 @@ mod pane_input;
 mod panes;
 mod qmd;
 mod setup;
+mod translate;
 mod workbench;
