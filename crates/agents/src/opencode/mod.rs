@@ -29,8 +29,8 @@ use std::path::PathBuf;
 
 use transcript::Agent;
 
-use self::home::Home;
-use crate::about::{About, McpMeta, NativeFork, Variables};
+use self::home::OpenCodeFolders;
+use crate::about::{About, Feature, McpMeta, NativeFork, Variables};
 use crate::{Adapter, AgentEnvironment};
 
 /// What is known about OpenCode.
@@ -41,10 +41,10 @@ pub(crate) static ABOUT: About = About {
     transcripts: "~/.local/share/opencode/opencode.db",
     variables: Variables {
         locations: &[
+            "XDG_DATA_HOME",
             "OPENCODE_DB",
             "OPENCODE_CONFIG",
             "OPENCODE_CONFIG_DIR",
-            "XDG_DATA_HOME",
             "XDG_CONFIG_HOME",
             "XDG_STATE_HOME",
             "XDG_CACHE_HOME",
@@ -58,6 +58,12 @@ pub(crate) static ABOUT: About = About {
     },
     mcp: McpMeta { session: &[], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: false },
+    limits: &[
+        (Feature::ChosenId, "it makes up the id of a new session"),
+        (Feature::ReportedState, "tine reads it from the database"),
+        (Feature::ProjectHooks, "tine installs its hooks for the user"),
+        (Feature::Plugin, "it has no plugins that bring hooks and servers along"),
+    ],
     names_direct_parent: false,
     rows: Some(&storage::ROWS),
 };
@@ -65,14 +71,14 @@ pub(crate) static ABOUT: About = About {
 /// OpenCode's files.
 #[derive(Debug, Clone)]
 pub struct OpenCode {
-    home: Home,
+    home: OpenCodeFolders,
     proc: Option<PathBuf>,
 }
 
 impl OpenCode {
     /// Finds the database and the folders: by OpenCode's variables, else by those of XDG, else below the home directory.
     pub fn new(surroundings: &AgentEnvironment) -> Self {
-        OpenCode { home: Home::new(surroundings), proc: surroundings.proc.clone() }
+        OpenCode { home: OpenCodeFolders::new(surroundings), proc: surroundings.proc.clone() }
     }
 }
 

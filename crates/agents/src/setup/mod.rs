@@ -35,6 +35,10 @@ pub trait Setup {
     fn refused_line(&self, text: &str) -> Option<usize>;
     /// The setting that switches the hooks of a file off.
     fn hook_switch(&self, hook_file: &Path) -> HookSwitch;
+    /// What the user should know about the agent once the hooks are installed, if anything.
+    fn hook_caution(&self) -> Option<String> {
+        None
+    }
 
     /// The file that lists the user's MCP servers.
     fn server_file(&self) -> PathBuf;
@@ -59,6 +63,10 @@ pub trait Setup {
     }
     /// The plugin, for agents that have plugins.
     fn plugin(&self) -> Option<&dyn Plugin> {
+        None
+    }
+    /// A setting of the agent by which sessions can get lost, and what to do about it.
+    fn hazard(&self) -> Option<(&'static str, &'static str)> {
         None
     }
     /// For agents that only run hooks that the user trusts.

@@ -51,7 +51,9 @@ impl Message {
 
 /// Whether a user text was put in by the agent and not typed by the person.
 pub(crate) fn is_injected(text: &str) -> bool {
-    const OPENINGS: [&str; 17] = [
+    const OPENINGS: [&str; 19] = [
+        "<session_context>",
+        "<hook_context>",
         "<system-reminder>",
         "<environment_context>",
         "<user_instructions>",
@@ -120,6 +122,68 @@ pub(crate) fn from_responses(body: &Value) -> Vec<Message> {
                 }
                 _ => (string(&item["role"]), vec![Block::Other(item.clone())]),
             };
+            Message { role, blocks }
+        })
+        .collect()
+}
+
+/// Reads the `contents` of a request to Gemini's API, whose model is the assistant.
+pub(crate) fn from_contents(body: &Value) -> Vec<Message> {
+    let part = |part: &Value| {
+        let (call, response) = (&part["functionCall"], &part["functionResponse"]);
+        if call.is_object() {
+            let (id, name) = (string(&call["id"]), string(&call["name"]));
+            return Block::ToolUse { id, name, input: call["args"].clone() };
+        }
+        if response.is_object() {
+            let result = &response["response"];
+            let text = result["output"].as_str().or(result["error"].as_str());
+            let text = text.map_or_else(|| result.to_string(), str::to_owned);
+            return Block::ToolResult { id: string(&response["id"]), text };
+        }
+        match (part["text"].as_str(), part["thought"] == true) {
+            (Some(text), true) => Block::Thinking(text.to_owned()),
+            (Some(text), false) => Block::Text(text.to_owned()),
+            _ => Block::Other(part.clone()),
+        }
+    };
+    let message = |content: &Value| Message {
+        role: if content["role"] == "model" { "assistant".to_owned() } else { "user".to_owned() },
+        blocks: list(&content["parts"]).iter().map(part).collect(),
+    };
+    list(&body["contents"]).iter().map(message).collect()
+}
+
+/// Reads the `messages` of a Chat Completions request. Results are the user's.
+pub(crate) fn from_chat(body: &Value) -> Vec<Message> {
+    list(&body["messages"])
+        .iter()
+        .map(|message| {
+            let role = string(&message["role"]);
+            if role == "tool" {
+                let text = match &message["content"] {
+                    Value::String(text) => text.clone(),
+                    content => joined_text(content),
+                };
+                let result = Block::ToolResult { id: string(&message["tool_call_id"]), text };
+                return Message { role: "user".to_owned(), blocks: vec![result] };
+            }
+            let mut blocks: Vec<Block> = message["reasoning_content"]
+                .as_str()
+                .map(|text| Block::Thinking(text.to_owned()))
+                .into_iter()
+                .collect();
+            match &message["content"] {
+                Value::String(text) if text.is_empty() => {}
+                Value::String(text) => blocks.push(Block::Text(text.clone())),
+                content => blocks.extend(list(content).iter().map(content_block)),
+            }
+            blocks.extend(list(&message["tool_calls"]).iter().map(|call| {
+                let function = &call["function"];
+                let input = serde_json::from_str(function["arguments"].as_str().unwrap_or_default());
+                let input = input.unwrap_or_else(|_| function["arguments"].clone());
+                Block::ToolUse { id: string(&call["id"]), name: string(&function["name"]), input }
+            }));
             Message { role, blocks }
         })
         .collect()

@@ -1,6 +1,6 @@
 //! A model double: an HTTP server on loopback that real agents take for their model.
 //!
-//! It speaks Anthropic's Messages (Claude Code) and OpenAI's Responses (Codex), answers what the test scripted and
+//! It speaks Anthropic's Messages (Claude Code), OpenAI's Responses (Codex) and Chat Completions (OpenCode), answers what the test scripted and
 //! records everything it was asked. It owns the wire and the script; starting agents is [`crate::agents`]' part.
 //!
 //! ```
@@ -15,11 +15,14 @@
 //! ```
 
 mod anthropic;
+mod chat_completions;
+mod generate_content;
 mod http;
 mod message;
 mod openai;
 mod reply;
 mod request;
+mod rules;
 mod server;
 mod shared;
 
@@ -33,6 +36,7 @@ use std::time::Duration;
 pub use message::{Block, Message};
 pub use reply::{Gate, Reply, Usage};
 pub use request::{Api, Kind, Request};
+pub use rules::broken_rule;
 pub use shared::Progress;
 
 use shared::Shared;

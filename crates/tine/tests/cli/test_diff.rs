@@ -73,7 +73,11 @@ fn a_turn_without_code_says_so() {
     let mut recorded = Recorded::new();
     recorded.begin_turn();
     let shown = recorded.world.run(["diff", "work@1"]);
-    assert!(shown.code == 1 && shown.err.contains("the code of `work` at turn 1 is not known"), "{}", shown.whole());
+    assert!(
+        shown.code == 1 && shown.err.contains("the code of `work` at turn 1 was not recorded"),
+        "{}",
+        shown.whole()
+    );
     let shown = recorded.world.run(["diff", "work@9"]);
     assert!(shown.code == 1 && shown.err.contains("has no turn 9"), "{}", shown.whole());
 }

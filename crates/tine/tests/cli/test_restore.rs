@@ -91,7 +91,7 @@ fn the_working_tree_is_restored_and_the_undo_is_exact() {
     assert_eq!(files(recorded.top()), expected);
     assert_eq!(fs::read(recorded.top().join(".git/index")).expect("an index"), index);
     assert!(world.run(["log"]).out.contains("restore work@1"));
-    assert!(world.run(["restore", "work@1", "--to", "."]).err.contains("already is as at work@1"));
+    assert!(world.run(["restore", "work@1", "--to", "."]).err.contains("is already in the state of work@1"));
 
     assert_eq!(world.run(["undo"]).code, 0);
     assert_eq!(files(recorded.top()), now);

@@ -5,6 +5,7 @@
 mod chat;
 mod claude;
 mod code_recorded;
+mod code_then;
 mod codex;
 mod conversation;
 mod fork;
@@ -17,8 +18,10 @@ mod mcp;
 mod mcp_from_agent;
 mod names;
 mod old_versions;
+mod opencode;
 mod pane_input;
 mod panes;
 mod qmd;
 mod setup;
+mod translate;
 mod workbench;

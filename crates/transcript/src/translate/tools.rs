@@ -76,7 +76,7 @@ pub fn convert_call(call: &mut ToolCall, from: &[ToolWords], to: &[ToolWords]) -
     let Some(other) = to.iter().find(|words| words.act == own.act) else { return false };
     let Value::Object(fields) = &call.input else { return false };
     let has = |name: &&str| fields.get(own.own(name)).is_some_and(|value| value.is_string() || value.is_array());
-    if !own.act.required().iter().all(|name| has(name)) {
+    if !own.act.required().iter().all(has) {
         return false;
     }
     let names: Vec<&str> = fields.keys().map(|key| other.own(own.common(key))).collect();
