@@ -16,7 +16,7 @@ const POLL: Duration = Duration::from_millis(50);
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// What the agent is told that asks for something.
-const DENIED: &str = "This session runs without a terminal, so nobody can allow this.";
+const DENIED: &str = "This session runs without a terminal, so no one can allow this.";
 
 /// Sends a message and waits for the answer and the end of the agent. What the agent asks for is denied.
 pub(crate) fn converse(
