@@ -228,3 +228,8 @@ fn no_color() -> bool {
 fn is_set(variable: &str) -> bool {
     env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
 }
+
+/// The system and the processor that tine was built for.
+pub(crate) fn platform() -> (&'static str, &'static str) {
+    (std::env::consts::OS, std::env::consts::ARCH)
+}

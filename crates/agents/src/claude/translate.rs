@@ -163,11 +163,11 @@ struct AssistantMessage<'a> {
     content: Vec<Element<'a>>,
     stop_reason: &'a str,
     stop_sequence: Option<&'a str>,
-    usage: Usage,
+    usage: NoUsage,
 }
 
 #[derive(Serialize, Default)]
-struct Usage {
+struct NoUsage {
     input_tokens: u64,
     output_tokens: u64,
 }
@@ -195,7 +195,7 @@ impl Lines<'_> {
                     content: steps.iter().map(Element::of_step).collect(),
                     stop_reason: if calls { "tool_use" } else { "end_turn" },
                     stop_sequence: None,
-                    usage: Usage::default(),
+                    usage: NoUsage::default(),
                 };
                 self.chain("assistant", at, message, false)
             }

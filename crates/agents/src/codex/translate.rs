@@ -91,7 +91,7 @@ struct Rollout<'a> {
 }
 
 #[derive(Serialize)]
-struct Line<'a, P> {
+struct RolloutLine<'a, P> {
     timestamp: String,
     ordinal: u64,
     #[serde(rename = "type")]
@@ -121,11 +121,11 @@ enum Item<'a> {
     },
     FunctionCallOutput {
         call_id: &'a str,
-        output: Output<'a>,
+        output: ResultOutput<'a>,
     },
     CustomToolCallOutput {
         call_id: &'a str,
-        output: Output<'a>,
+        output: ResultOutput<'a>,
     },
 }
 
@@ -139,7 +139,7 @@ enum Element<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum ResultOutput<'a> {
     Text(&'a str),
     Elements(Vec<Element<'a>>),
 }
@@ -223,11 +223,11 @@ impl Rollout<'_> {
         let called = self.calls.iter().position(|(id, _)| *id == result.id).map(|at| self.calls.swap_remove(at).1);
         let text = output_text(result);
         let output = match result.pictures.as_slice() {
-            [] if !is_mistaken_output(result) => Output::Text(&text),
+            [] if !is_mistaken_output(result) => ResultOutput::Text(&text),
             pictures => {
                 let text = (!text.is_empty()).then_some(Element::InputText { text: &text });
                 let images = pictures.iter().map(|picture| image(&picture.media_type, &picture.data));
-                Output::Elements(text.into_iter().chain(images).collect())
+                ResultOutput::Elements(text.into_iter().chain(images).collect())
             }
         };
         let call_id = result.id.as_str();
@@ -278,7 +278,7 @@ impl Rollout<'_> {
     }
 
     fn line(&mut self, kind: &str, payload: &impl Serialize) -> io::Result<()> {
-        let line = Line { timestamp: stamp(self.at), ordinal: self.ordinal, kind, payload };
+        let line = RolloutLine { timestamp: stamp(self.at), ordinal: self.ordinal, kind, payload };
         serde_json::to_writer(&mut *self.out, &line)?;
         self.ordinal += 1;
         self.out.write_all(b"\n")

@@ -17,7 +17,7 @@ use crate::chat::{
 const MODES: [&str; 2] = ["build", "plan"];
 
 /// OpenCode's side of a chat.
-pub(crate) struct AcpChat {
+pub(crate) struct OpenCodeChat {
     order: ChatOrder,
     session: Option<String>,
     last_request: u64,
@@ -48,10 +48,10 @@ enum Pending {
     Other(&'static str),
 }
 
-impl AcpChat {
+impl OpenCodeChat {
     /// A chat that has not begun.
     pub(crate) fn new(order: ChatOrder) -> Self {
-        AcpChat {
+        OpenCodeChat {
             order,
             session: None,
             last_request: 0,
@@ -349,7 +349,7 @@ impl AcpChat {
     }
 }
 
-impl Protocol for AcpChat {
+impl Protocol for OpenCodeChat {
     fn arguments(&self) -> Vec<String> {
         ["acp".to_owned()].into_iter().chain(self.order.options.iter().cloned()).collect()
     }

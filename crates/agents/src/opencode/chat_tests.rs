@@ -19,7 +19,7 @@ fn id() -> SessionId {
     SessionId::new("ses_1").unwrap()
 }
 
-fn update(chat: &mut AcpChat, update: impl Into<Value>) -> Vec<ChatEvent> {
+fn update(chat: &mut OpenCodeChat, update: impl Into<Value>) -> Vec<ChatEvent> {
     let params = json!({ "sessionId": "ses_1", "update": update.into() });
     chat.receive(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params })).events
 }
@@ -29,8 +29,8 @@ fn prompt(text: &str) -> Action {
 }
 
 /// A chat whose session is open.
-fn opened(session: ChatSession) -> AcpChat {
-    let mut chat = AcpChat::new(order(session));
+fn opened(session: ChatSession) -> OpenCodeChat {
+    let mut chat = OpenCodeChat::new(order(session));
     assert_eq!(chat.open()[0]["method"], "initialize");
     let capabilities = json!({ "agentCapabilities": { "sessionCapabilities": { "resume": {} } } });
     let loading = chat.receive(&json!({ "id": 1, "result": capabilities })).lines;
@@ -47,7 +47,7 @@ fn opened(session: ChatSession) -> AcpChat {
 #[test]
 fn an_existing_session_is_resumed_and_a_new_one_begun() {
     let method = |session: ChatSession, resumes: bool| {
-        let mut chat = AcpChat::new(order(session));
+        let mut chat = OpenCodeChat::new(order(session));
         chat.open();
         let capabilities = if resumes { json!({ "resume": {} }) } else { json!({}) };
         let result = json!({ "agentCapabilities": { "sessionCapabilities": capabilities } });

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use transcript::SessionId;
 
-use super::chat::AcpChat;
+use super::chat::OpenCodeChat;
 use super::http::Server;
 use super::message::{Meaning, StoredMessage};
 use super::source::SessionSource;
@@ -83,7 +83,7 @@ impl Launch for OpenCode {
     }
 
     fn chat(&self, _program: &Program, order: ChatOrder) -> Result<Box<dyn Protocol>, ProgramError> {
-        Ok(Box::new(AcpChat::new(order)))
+        Ok(Box::new(OpenCodeChat::new(order)))
     }
 
     fn context_window(&self, model: Option<&str>, _version: Option<&str>) -> u64 {

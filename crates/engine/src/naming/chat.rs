@@ -43,14 +43,14 @@ pub enum ChatRequest {
 }
 
 /// What carries a chat. It ends when this is dropped.
-pub(super) trait Driver: Send {
+pub(super) trait ChatDriver: Send {
     /// Carries out an action, and returns what follows from it at once.
     fn act(&self, action: Action) -> Vec<ChatEvent>;
     /// Ends it without waiting.
     fn close(&self);
 }
 
-impl Driver for Chat {
+impl ChatDriver for Chat {
     fn act(&self, action: Action) -> Vec<ChatEvent> {
         Chat::act(self, action)
     }
@@ -62,7 +62,7 @@ impl Driver for Chat {
 
 /// A chat that is open. If its agent was started for it, the agent ends when this is dropped.
 pub struct OpenChat {
-    driver: Box<dyn Driver>,
+    driver: Box<dyn ChatDriver>,
     /// If the session runs elsewhere: the number of turns that precede the events.
     pub follows: Option<u32>,
     /// The agent.

@@ -12,7 +12,7 @@ use transcript::{Block, BlockKind, NoticeKind, State};
 use crate::context::Context;
 use crate::ctx::Ctx;
 use crate::naming::Result;
-use crate::naming::chat::Driver;
+use crate::naming::chat::ChatDriver;
 use crate::run::drive::control;
 use crate::run::drive::send::{self, Target};
 use crate::sessions::pages::{Extent, Pages};
@@ -47,7 +47,7 @@ impl Follower {
     pub(super) fn start(ctx: &Ctx, session: Session, report: impl Fn(ChatEvent) + Send + 'static) -> Self {
         let (sender, orders) = mpsc::channel();
         let (answers, context) = (sender.clone(), ctx.context().clone());
-        let (seen, turns_before) = Seen::complete_turns(ctx, &session);
+        let (seen, turns_before) = SeenBlocks::complete_turns(ctx, &session);
         thread::spawn(move || {
             let Some(ctx) = Ctx::open(context).or_log("open the registry to follow a session") else { return };
             let report = &report;
@@ -58,7 +58,7 @@ impl Follower {
     }
 }
 
-impl Driver for Follower {
+impl ChatDriver for Follower {
     fn act(&self, action: Action) -> Vec<ChatEvent> {
         self.orders.send(Order::Act(action)).or_log("pass an action on to a session that runs elsewhere");
         Vec::new()
@@ -81,7 +81,7 @@ struct Following<'a> {
     session: Session,
     report: &'a dyn Fn(ChatEvent),
     /// How much of the transcript was reported: its bytes, its turns, and the blocks of its last turn.
-    seen: Seen,
+    seen: SeenBlocks,
     is_busy: bool,
     waits: bool,
     /// How many prompts are on their way.
@@ -90,12 +90,12 @@ struct Following<'a> {
 
 /// How much of a transcript was reported.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct SeenBlocks {
     extent: Extent,
     blocks: usize,
 }
 
-impl Seen {
+impl SeenBlocks {
     /// All turns that were complete when the session was read, and their number.
     fn complete_turns(ctx: &Ctx, session: &Session) -> (Self, u32) {
         let extent = Pages::of(ctx, session).end_when_read();
@@ -106,9 +106,9 @@ impl Seen {
         match before(turns.saturating_sub(1)) {
             // It is in the part that was read.
             complete if is_under_way && turns > 0 && (complete > 0 || extent.is_first()) => {
-                (Seen { extent, blocks: complete }, turns - 1)
+                (SeenBlocks { extent, blocks: complete }, turns - 1)
             }
-            _ => (Seen { extent, blocks: blocks.len() }, turns),
+            _ => (SeenBlocks { extent, blocks: blocks.len() }, turns),
         }
     }
 }

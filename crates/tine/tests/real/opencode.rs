@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::agents::{OPENCODE_VERSIONS, OpenCodeDriver};
-use testkit::model::{Model, Progress, Reply};
+use testkit::model::{Kind, Model, Progress, Reply};
 use testkit::poll::{PATIENCE, wait_until};
 use testkit::sandbox::{expect_success, text};
 use testkit::{Gate, Sandbox, Tmux};
@@ -50,6 +50,7 @@ fn a_session_is_read_forked_and_resumed_as_the_model_saw_it() {
     let (sandbox, model) = (Sandbox::new(), Model::start());
     let world = World::new(&sandbox, &model);
     let (project, opencode) = (&world.project, &world.opencode);
+    model.on(|request| (request.kind == Kind::Title).then(|| Reply::text("A title from the double")));
     let shell = |command: &str| json!({"command": command, "description": "test"});
     model.push(Reply::new().thinking("Let me see.").say("I look.").call("bash", shell("echo hi")));
     model

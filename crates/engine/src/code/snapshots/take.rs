@@ -44,7 +44,7 @@ pub(super) struct Taker<'a> {
 
 /// The files of a working tree.
 #[derive(Default)]
-struct Found {
+struct FoundFiles {
     files: BTreeMap<PathBuf, SeenFile>,
     unread: Vec<Unread>,
     left_out: Vec<LeftOut>,
@@ -83,7 +83,7 @@ impl Taker<'_> {
     }
 
     fn tree_with(&self, known: Option<Seen>) -> Result<(String, Vec<LeftOut>)> {
-        let (Found { files, left_out, .. }, writer) = self.read_all(known.as_ref())?;
+        let (FoundFiles { files, left_out, .. }, writer) = self.read_all(known.as_ref())?;
         let (base, before) = self.base(known.as_ref())?;
         let changes = changes(&before, &files);
         let mut writer = writer.map_or_else(|| self.git.object_writer(&self.place.top, self.scratch), Ok)?;
@@ -98,7 +98,7 @@ impl Taker<'_> {
         if (self.is_too_late)() {
             return Ok(None);
         }
-        let Found { files, left_out, .. } = found;
+        let FoundFiles { files, left_out, .. } = found;
 
         let (base, before) = self.base(known.as_ref())?;
         let changes = changes(&before, &files);
@@ -128,7 +128,7 @@ impl Taker<'_> {
     }
 
     /// Looks at all files, and writes the blobs of those that changed.
-    fn read_all(&self, known: Option<&Seen>) -> Result<(Found, Option<ObjectWriter>)> {
+    fn read_all(&self, known: Option<&Seen>) -> Result<(FoundFiles, Option<ObjectWriter>)> {
         let mut found = self.look(known)?;
         self.recognize(&mut found);
         let unread = std::mem::take(&mut found.unread);
@@ -163,11 +163,11 @@ impl Taker<'_> {
     }
 
     /// Lists the files, and recognizes those that have not changed since the last snapshot.
-    fn look(&self, known: Option<&Seen>) -> Result<Found> {
+    fn look(&self, known: Option<&Seen>) -> Result<FoundFiles> {
         let top = &self.place.top;
         let known = known.map(Seen::by_path).unwrap_or_default();
         let mut folders = Folders::default();
-        let mut found = Found::default();
+        let mut found = FoundFiles::default();
         for WorkingFile { path, kind } in self.git.working_files(top)? {
             let (tracked, is_sparse) = match kind {
                 WorkingKind::Repository => {
@@ -217,7 +217,7 @@ impl Taker<'_> {
     }
 
     /// Recognizes files that are the same as in the index, byte for byte, so that they need not be written.
-    fn recognize(&self, found: &mut Found) {
+    fn recognize(&self, found: &mut FoundFiles) {
         let is_guarded = |file: &Unread| rules::is_secret(&file.path) || file.stamp.size() > self.max_file_size;
         let is_one_of_many = found.unread.len() > WRITTEN_AT_ONCE;
         let is_checked = |file: &Unread| {
@@ -279,7 +279,7 @@ impl Taker<'_> {
     }
 }
 
-impl Found {
+impl FoundFiles {
     /// Adds a file that was read.
     fn add(&mut self, file: Unread, object: String) {
         let Unread { path, mode, stamp, looked, .. } = file;

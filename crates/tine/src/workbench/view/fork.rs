@@ -21,7 +21,7 @@ const LABEL: usize = 11;
 const NEARBY: usize = 5;
 
 /// A row of the dialog.
-struct Row {
+struct FormRow {
     field: Option<ForkField>,
     line: Line<'static>,
     /// The column of the caret, if text is typed here.
@@ -32,15 +32,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     let source = &dialog.request.source.view;
     let columns = frame.area().width.min(100);
     let room = usize::from(columns.saturating_sub(2));
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<FormRow> = Vec::new();
     for field in dialog.fields() {
         rows.push(field_row(dialog, field, home, room));
         if field == ForkField::Turn && dialog.field == field {
             rows.extend(picker(dialog, room));
         }
     }
-    rows.push(Row { field: None, line: Line::raw(""), caret: None });
-    rows.extend(facts(dialog, room).into_iter().map(|line| Row { field: None, line, caret: None }));
+    rows.push(FormRow { field: None, line: Line::raw(""), caret: None });
+    rows.extend(facts(dialog, room).into_iter().map(|line| FormRow { field: None, line, caret: None }));
     let height = u16::try_from(rows.len()).unwrap_or(u16::MAX).saturating_add(3);
     let inner = super::popup::open(frame, format!(" Fork {} ", one_line(source.label())), columns, height);
     let [body, keys] = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]).areas(inner);
@@ -68,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     frame.render_widget(line, keys);
 }
 
-fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) -> Row {
+fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) -> FormRow {
     let is_here = dialog.field == field;
     let plan = dialog.possible();
     let planned = |value: Option<String>| value.unwrap_or_default();
@@ -128,7 +128,7 @@ fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) ->
         (true, false) => spans.extend([Span::styled("‹ ", BOLD), Span::styled(value, BOLD), Span::styled(" ›", BOLD)]),
         _ => spans.push(Span::styled(value, style)),
     }
-    Row { field: Some(field), line: Line::from(spans), caret }
+    FormRow { field: Some(field), line: Line::from(spans), caret }
 }
 
 fn turn_text(dialog: &ForkDialog) -> String {
@@ -149,7 +149,7 @@ fn method_text(dialog: &ForkDialog) -> String {
 }
 
 /// The turns around the chosen one, and what is in that one.
-fn picker(dialog: &ForkDialog, room: usize) -> Vec<Row> {
+fn picker(dialog: &ForkDialog, room: usize) -> Vec<FormRow> {
     let Some(at) = dialog.turns.iter().position(|turn| turn.turn == dialog.turn()) else { return Vec::new() };
     let first = at.saturating_sub(NEARBY / 2).min(dialog.turns.len().saturating_sub(NEARBY));
     let indent = LABEL + 1;
@@ -176,7 +176,7 @@ fn picker(dialog: &ForkDialog, room: usize) -> Vec<Row> {
             }
         }
     }
-    lines.into_iter().map(|line| Row { field: None, line, caret: None }).collect()
+    lines.into_iter().map(|line| FormRow { field: None, line, caret: None }).collect()
 }
 
 /// What the plan says, and what went wrong.
