@@ -11,6 +11,7 @@ mod mcp;
 mod meaning;
 mod measure;
 mod panes;
+mod rebuild;
 mod search;
 mod show;
 mod terminal;
@@ -49,6 +50,7 @@ fn main() {
             "show".into(),
             "fork".into(),
             "hook".into(),
+            "rebuild".into(),
             "code".into(),
             "panes".into(),
             "workbench".into(),
@@ -71,6 +73,7 @@ fn main() {
             "show" => show::run(&bench),
             "fork" => fork::run(&bench),
             "hook" => hook::run(&bench),
+            "rebuild" => rebuild::run(&bench),
             "code" => code::run(&bench),
             "panes" => panes::run(&bench),
             "workbench" => workbench::run(&bench),
@@ -83,7 +86,7 @@ fn main() {
             meaning::QUERY => meaning::query(&bench),
             other => {
                 panic!(
-                    "no benchmark `{other}`; there are list, show, fork, hook, code, panes, workbench, mcp, search, words, meaning and evaluate"
+                    "no benchmark `{other}`; there are list, show, fork, rebuild, hook, code, panes, workbench, mcp, search, words, meaning and evaluate"
                 )
             }
         }

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -40,7 +39,7 @@ impl Terminal {
         let begun = Instant::now();
         let child = command.stdin(handle()).stdout(handle()).stderr(handle()).spawn().expect("the program");
         drop((own, command));
-        let keys = File::from(OwnedFd::from(terminal));
+        let keys = File::from(terminal);
         let mut reader = keys.try_clone().expect("the terminal");
         let (sender, output) = mpsc::channel();
         thread::spawn(move || {

@@ -83,7 +83,7 @@ fn first_frame(bench: &Bench) {
 fn write_session(home: &Path, work: &Path, id: &str, turns: usize) {
     let text = "An answer with several words in it. ".repeat(280);
     let session = (0..turns).fold(ClaudeSession::new(id).cwd(work), |session, number| {
-        session.turn(|turn| turn.prompt(&format!("prompt {number}")).text(&text))
+        session.turn(|turn| turn.prompt(format!("prompt {number}")).text(&text))
     });
     session.write(&home.join(".claude"));
 }

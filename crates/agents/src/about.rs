@@ -24,11 +24,52 @@ pub struct About {
     pub mcp: McpMeta,
     /// How its own fork differs from a copy.
     pub native_fork: NativeFork,
+    /// What it can't do, with the reason as a sentence. What isn't in the list, it can.
+    pub limits: &'static [(Feature, &'static str)],
     /// Whether the parent that a session names is always the direct one. Otherwise a fork of a fork may have inherited
     /// the name of an earlier ancestor.
     pub names_direct_parent: bool,
     /// How its sessions are stored, if they are rows of a database and not files.
     pub rows: Option<&'static RowStorage>,
+}
+
+impl About {
+    /// Why the agent can't do something; nothing if it can.
+    pub fn limit(&self, feature: Feature) -> Option<&'static str> {
+        self.limits.iter().find(|(limited, _)| *limited == feature).map(|(_, why)| *why)
+    }
+}
+
+/// What tine does with agents, but not with each of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// A fork by the agent's own program.
+    NativeFork,
+    /// A new session whose id is known before its agent runs.
+    ChosenId,
+    /// Whether a session is busy or waiting, from the agent itself.
+    ReportedState,
+    /// Hooks for everybody who works in a project.
+    ProjectHooks,
+    /// Hooks and the MCP server as a plugin.
+    Plugin,
+}
+
+impl Feature {
+    /// Every feature, in the order in which they are listed.
+    pub const ALL: [Feature; 5] =
+        [Feature::NativeFork, Feature::ChosenId, Feature::ReportedState, Feature::ProjectHooks, Feature::Plugin];
+
+    /// What it is, for a table.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Feature::NativeFork => "Fork with the agent's own fork",
+            Feature::ChosenId => "Know the id of a new session before it starts",
+            Feature::ReportedState => "See from outside whether a session is busy, without hooks",
+            Feature::ProjectHooks => "Install hooks for a project",
+            Feature::Plugin => "Install a plugin",
+        }
+    }
 }
 
 /// The environment variables that concern an agent.
@@ -99,6 +140,20 @@ pub fn is_set_by_running_agent(variable: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_are_those_of_the_code() {
+        for agent in Agent::ALL {
+            let adapter = crate::open(agent, &AgentEnvironment::default());
+            let check = |feature: Feature, can: bool| {
+                assert_eq!(about(agent).limit(feature).is_none(), can, "{agent}: {feature:?}");
+            };
+            check(Feature::ChosenId, adapter.accepts_ids());
+            check(Feature::ReportedState, adapter.reports_state());
+            check(Feature::ProjectHooks, adapter.has_scope(crate::Scope::Project));
+            check(Feature::Plugin, adapter.has_scope(crate::Scope::Plugin));
+        }
+    }
 
     #[test]
     fn variables_of_a_running_agent_are_recognized_and_its_configuration_is_not() {

@@ -15,6 +15,7 @@
 //! The list of agents is in `about.rs`, with what is known about each of them without looking at its files. The modules that follow are shared by all of them.
 
 mod about;
+mod acts;
 mod adapter;
 pub mod chat;
 pub mod claude;
@@ -46,7 +47,8 @@ mod share;
 mod storage;
 mod title;
 
-pub use about::{About, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
+pub use about::{About, Feature, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
+pub use acts::{Act, Change, FileAct, Hunk, Ran, Replacement, Sight, Touch};
 pub use adapter::{Adapter, AgentEnvironment, agent_of_file, all, open};
 pub use copy::{Copied, CopyRequest, ReadBack, SideFile};
 pub use fields::{Elements, Fields, Raw};

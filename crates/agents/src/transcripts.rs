@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use transcript::{Block, Defects, ParentPointer, SessionId, Summary, TokenUse};
 
+use crate::acts::FileAct;
 use crate::fields::Raw;
 
 /// What started a session.
@@ -59,6 +60,10 @@ pub trait Transcripts {
     }
     /// Like [`Transcripts::read`], for a part of the conversation.
     fn read_part(&self, path: &Path, part: &Part, known: Option<&PlainScan>) -> io::Result<Box<dyn Blocks>>;
+    /// Whether the agent records what sessions do to files, and [`Blocks::take_acts`] returns it.
+    fn records_acts(&self) -> bool {
+        false
+    }
     /// Lists the branches of a session that are not its history, newest first. Each costs a pass over the whole file.
     fn branches(&self, _path: &Path) -> io::Result<Vec<Branch>> {
         Ok(Vec::new())
@@ -97,6 +102,11 @@ pub trait Blocks {
     fn leaves_tools_out(&self) -> bool {
         true
     }
+    /// What the records read so far did to files, since the last call; nothing unless [`Part::acts`] asks for it. The acts
+    /// of a turn are complete when a block of the next one was handed out.
+    fn take_acts(&mut self) -> Vec<FileAct> {
+        Vec::new()
+    }
     /// Where the current turn begins, in a file that can be read from the middle.
     fn turn_began(&self) -> Option<TurnStart> {
         None
@@ -117,6 +127,8 @@ pub struct Part {
     pub media: bool,
     /// The record with which the branch ends; by default the active branch. See [`Branch`].
     pub tip: Option<u64>,
+    /// Whether to collect what the session did to files.
+    pub acts: bool,
 }
 
 /// Where a turn begins in its file.

@@ -4,6 +4,7 @@
 //! What is true of one agent only is its [`Translation`], in the agent's own folder. Reading is the ordinary reading of
 //! blocks, so that a translation has what `tine show` shows.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -18,10 +19,6 @@ use crate::{Adapter, Blocks, Part};
 
 /// How an agent's format holds a conversation that another agent had.
 pub trait Translation {
-    /// Whether tine can write this agent's sessions from another agent's conversation.
-    fn takes_translations(&self) -> bool {
-        true
-    }
     /// The tools that other agents have as well.
     fn shared_tools(&self) -> &'static [ToolWords];
     /// Makes a message one that this agent's format and its models can hold, and that is read back as it is. What changes
@@ -154,6 +151,8 @@ pub struct Messages<'a> {
     neutral: Neutral,
     /// The source's tools, and the agent that the messages are for.
     target: Option<(&'static [ToolWords], &'a dyn Adapter)>,
+    /// The new names of the tools whose results are to come, by call.
+    renamed: HashMap<String, String>,
     fingerprints: Vec<u64>,
     turns: u32,
     ended: bool,
@@ -173,7 +172,15 @@ impl<'a> Messages<'a> {
         let (compactions, fit) = known.map_or((None, None), |(compactions, fit)| (Some(compactions), fit));
         let neutral = Neutral::new(NeutralOptions { keeps_thinking, masks, compactions, fit });
         let target = target.map(|target| (source.shared_tools(), target));
-        Ok(Messages { blocks, neutral, target, fingerprints: Vec::new(), turns: 0, ended: false })
+        Ok(Messages {
+            blocks,
+            neutral,
+            target,
+            renamed: HashMap::new(),
+            fingerprints: Vec::new(),
+            turns: 0,
+            ended: false,
+        })
     }
 
     /// What became of everything so far.
@@ -190,7 +197,7 @@ impl Iterator for Messages<'_> {
             if let Some(mut message) = self.neutral.next_message() {
                 if let Some((tools, target)) = self.target {
                     let receipt = self.neutral.receipt();
-                    rename_calls(&mut message, tools, target.shared_tools(), receipt);
+                    rename_calls(&mut message, tools, target.shared_tools(), &mut self.renamed, receipt);
                     target.adapt(&mut message, receipt);
                 }
                 self.turns += u32::from(matches!(message.kind, MessageKind::User { .. }));
@@ -217,15 +224,30 @@ impl Iterator for Messages<'_> {
 }
 
 /// Gives calls the names that the target's own tools have.
-fn rename_calls(message: &mut Message, from: &[ToolWords], to: &[ToolWords], receipt: &mut Receipt) {
-    if let MessageKind::Assistant { steps, .. } = &mut message.kind {
-        for step in steps {
-            if let Step::Call(call) = step
-                && convert_call(call, from, to)
-            {
-                receipt.note(ReceiptItem::ToolsMapped);
+fn rename_calls(
+    message: &mut Message,
+    from: &[ToolWords],
+    to: &[ToolWords],
+    renamed: &mut HashMap<String, String>,
+    receipt: &mut Receipt,
+) {
+    match &mut message.kind {
+        MessageKind::Assistant { steps, .. } => {
+            for step in steps {
+                if let Step::Call(call) = step
+                    && convert_call(call, from, to)
+                {
+                    renamed.insert(call.id.clone(), call.name.clone());
+                    receipt.note(ReceiptItem::ToolsMapped);
+                }
             }
         }
+        MessageKind::Results(results) => {
+            for result in results {
+                result.name = renamed.remove(&result.id).unwrap_or_else(|| std::mem::take(&mut result.name));
+            }
+        }
+        MessageKind::User { .. } | MessageKind::Summary(_) => {}
     }
 }
 

@@ -126,16 +126,18 @@ proptest! {
     #[test]
     fn gemini_forks_by_copy_at_every_turn(
         kinds in prop::collection::vec(any::<u8>(), 1..7),
-        resumed in prop::collection::vec(any::<bool>(), 7),
+        resumed in prop::collection::vec(0..3u8, 7),
         is_old in any::<bool>(),
     ) {
         let home = tempfile::tempdir().unwrap();
         let mut session = GeminiSession::new(SOURCE);
         for (number, kind) in kinds.iter().enumerate() {
             session = session.turn(turn(*kind, number));
-            if resumed[number] {
-                session = session.resumed();
-            }
+            session = match resumed[number] {
+                0 => session,
+                1 => session.resumed(),
+                _ => session.resumed_at_once(),
+            };
         }
         let session = if is_old { session.old() } else { session };
         check(&gemini(home.path()), &session.write(&home.path().join(".gemini")));

@@ -36,7 +36,8 @@ impl Homes {
         let cwd = self.folder.path().join("project");
         fs::create_dir_all(&cwd).unwrap();
         let id = adapter.new_id(now);
-        let path = adapter.path_for(&id, &cwd, now);
+        // As it is prepared; a session may be rows of a database when it is in its place.
+        let path = agents::beside(&adapter.path_for(&id, &cwd, now), &format!(".{id}.tine-new"));
         (TranslationRequest { id, title: "a title".into(), cwd, branch: None, now }, path)
     }
 
@@ -101,9 +102,13 @@ fn essence(messages: &[Message]) -> Vec<Value> {
         match &message.kind {
             MessageKind::User { text, pictures } => {
                 let pictures: Vec<&str> = pictures.iter().map(|picture| picture.data.as_str()).collect();
+                // Where there is no record for a summary, it is a prompt.
+                let text = text.trim_start_matches("[Summary of the conversation so far]\n\n");
                 essence.push(json!({"prompt": text.trim_start_matches("User: "), "pictures": pictures}));
             }
-            MessageKind::Summary(text) => essence.push(json!({"prompt": text, "pictures": []})),
+            MessageKind::Summary(text) => {
+                essence.push(json!({"prompt": text.trim_start_matches("User: "), "pictures": []}));
+            },
             MessageKind::Assistant { steps, .. } => {
                 // Some agents keep texts before the calls of the same answer.
                 let texts = steps.iter().filter_map(|step| match step {
@@ -244,7 +249,7 @@ fn assert_legal(messages: &[Message]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn messages_follow_the_rules_whatever_the_blocks_are(blocks in any_blocks()) {

@@ -87,22 +87,104 @@ impl Cancelled {
     }
 }
 
-/// Converts the error of a lower folder into this folder's. An error that the lower folder itself only passed on keeps its own
-/// variant, so that it looks the same however many folders it went through.
-macro_rules! lift {
-    ($folder:ident as $variant:ident $(, passes $($passed:ident),+)?) => {
-        impl From<$folder::Error> for Error {
-            fn from(error: $folder::Error) -> Self {
-                match error {
-                    $($($folder::Error::$passed(error) => Error::$passed(error),)+)?
-                    error => Error::$variant(error),
+/// For the error of a folder that has a variant for each of these lower errors: converts them into it, and passes their
+/// advice on. In the match of `advice`, `passed_on!()` stands for all of these variants.
+macro_rules! wraps {
+    ($($variant:ident),+ $(,)?) => {
+        $($crate::advice::convert!($variant);)+
+
+        macro_rules! passed_on {
+            () => { $(Error::$variant(_))|+ };
+        }
+
+        impl Error {
+            /// The advice of the lower error that this one wraps.
+            fn passed_on(&self) -> Advice {
+                match self {
+                    $(Error::$variant(error) => error.advice(),)+
+                    #[allow(unreachable_patterns, reason = "some errors only wrap others")]
+                    own => own.advice(),
                 }
             }
         }
     };
 }
 
-pub(crate) use lift;
+/// Converts a lower error. One that the lower folder itself only passed on keeps its own variant, so that it looks the same
+/// however many folders it went through.
+macro_rules! convert {
+    (Cancelled) => { $crate::advice::convert!(@ $crate::advice::Cancelled => Cancelled); };
+    (File) => { $crate::advice::convert!(@ $crate::advice::FileError => File); };
+    (Reported) => { $crate::advice::convert!(@ $crate::reported::ReportedError => Reported); };
+    (Registry) => { $crate::advice::convert!(@ registry as Registry); };
+    (Config) => { $crate::advice::convert!(@ config as Config); };
+    (Workspace) => { $crate::advice::convert!(@ workspace as Workspace, passes File); };
+    (Program) => { $crate::advice::convert!(@ program as Program, passes Config); };
+    (Sessions) => {
+        $crate::advice::convert!(@ sessions as Sessions, passes File, Config, Workspace, Registry);
+    };
+    (Operations) => {
+        $crate::advice::convert!(
+            @ operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions
+        );
+    };
+    (Code) => {
+        $crate::advice::convert!(
+            @ code as Code, passes File, Config, Workspace, Registry, Program, Sessions, Operations
+        );
+    };
+    (Run) => {
+        $crate::advice::convert!(
+            @ run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions
+        );
+    };
+    (Naming) => {
+        $crate::advice::convert!(
+            @ naming as Naming,
+            passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run
+        );
+    };
+    (Fork) => {
+        $crate::advice::convert!(
+            @ fork as Fork,
+            passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming
+        );
+    };
+    (Search) => {
+        $crate::advice::convert!(
+            @ search as Search,
+            passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming, Fork
+        );
+    };
+    (Setup) => {
+        $crate::advice::convert!(
+            @ setup as Setup, passes File, Config, Workspace, Registry, Program, Sessions, Operations, Search
+        );
+    };
+    (@ $lower:ident as $variant:ident, passes $($passed:ident),+) => {
+        impl From<$crate::$lower::Error> for Error {
+            fn from(error: $crate::$lower::Error) -> Self {
+                type Lower = $crate::$lower::Error;
+                match error {
+                    $(Lower::$passed(error) => Error::$passed(error),)+
+                    error => Error::$variant(error),
+                }
+            }
+        }
+    };
+    (@ $lower:ident as $variant:ident) => {
+        $crate::advice::convert!(@ $crate::$lower::Error => $variant);
+    };
+    (@ $lower:path => $variant:ident) => {
+        impl From<$lower> for Error {
+            fn from(error: $lower) -> Self {
+                Error::$variant(error)
+            }
+        }
+    };
+}
+
+pub(crate) use {convert, wraps};
 
 /// Sample errors for the review of all messages. The compiler rejects a list without a sample of each variant; variants that
 /// only wrap the error of another folder are listed after `wraps`.

@@ -28,7 +28,7 @@ pub fn keys() -> Vec<String> {
     let others = ["hooks.notes", "mcp.start", "mcp.elsewhere", "mcp.skip_permissions", "mcp.stop"].map(str::to_owned);
     let snapshots = ["enabled", "only", "except", "max_file_size", "keep_days", "keep"];
     let snapshots = snapshots.map(|key| format!("snapshots.{key}"));
-    let workbench = ["workbench.keys", "workbench.mouse"].map(str::to_owned);
+    let workbench = ["workbench.mouse", "workbench.keys"].map(str::to_owned);
     worktree.into_iter().chain(agents).chain(others).chain(snapshots).chain(workbench).collect()
 }
 

@@ -4,7 +4,7 @@
 use agents::ProgramError;
 use transcript::NameError;
 
-use crate::advice::{Advice, Cancelled, FileError, lift};
+use crate::advice::{Advice, Cancelled, FileError, wraps};
 use crate::{code, config, fork, naming, operations, program, registry, run, search, sessions, setup, workspace};
 
 /// The result of anything in the engine.
@@ -15,19 +15,19 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// The caller no longer waits.
     #[error(transparent)]
-    Cancelled(#[from] Cancelled),
+    Cancelled(Cancelled),
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory, a repository, a worktree or a copy.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -57,19 +57,9 @@ pub enum Error {
     Setup(setup::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
-lift!(operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions);
-lift!(code as Code, passes File, Config, Workspace, Registry, Operations);
-lift!(run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions);
-lift!(naming as Naming, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run);
-lift!(fork as Fork, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming);
-lift!(
-    search as Search,
-    passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming, Fork
+wraps!(
+    Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Code, Run, Naming, Fork, Search, Setup
 );
-lift!(setup as Setup, passes File, Config, Workspace, Registry, Program, Sessions, Operations, Search);
 
 impl From<ProgramError> for Error {
     fn from(error: ProgramError) -> Self {
@@ -97,20 +87,7 @@ impl Error {
     /// The kind and the hint.
     pub fn advice(&self) -> Advice {
         match self {
-            Error::Cancelled(error) => error.advice(),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
-            Error::Operations(error) => error.advice(),
-            Error::Code(error) => error.advice(),
-            Error::Run(error) => error.advice(),
-            Error::Naming(error) => error.advice(),
-            Error::Fork(error) => error.advice(),
-            Error::Search(error) => error.advice(),
-            Error::Setup(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

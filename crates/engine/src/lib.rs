@@ -37,6 +37,7 @@ mod workspace;
 pub use advice::{Advice, Cancelled, FileError};
 pub use agents::chat;
 pub use agents::{Cancel, HookEvent, Scope, Stamp, session_stamp};
+pub use code::blame::{Blame, BlamedLine, LineAuthor};
 pub use code::diff::{ChangedFile, CodeDiff, DiffForm, DiffView};
 pub use code::error::Error as CodeError;
 pub use code::restore::{PlannedFile, RestoreChange, RestorePlan, RestoreView};
@@ -56,9 +57,10 @@ pub use context::{Clock, Context, Environment, Paths};
 pub use error::{Error, Result};
 pub use fork::error::Error as ForkError;
 pub use fork::{
-    CacheOutlook, CacheState, EmptyClone, ForkParent, ForkSession, ForkView, Forked, Method, NewWorker, NewWorktree,
-    Part, Plan, PlannedSession, Preparation, Request, SeedNote, SeedPlan, SpawnView, StartedWorker, TranslationPlan,
-    Where, WindowSource, WorkerOutcome, Workspace, WorkspaceKind, WorkspaceView,
+    CacheOutlook, CacheState, CodeChoice, CodeFile, CodeView, EmptyClone, ForkParent, ForkSession, ForkView, Forked,
+    Method, NewWorker, NewWorktree, Part, Plan, PlannedCode, PlannedSession, Preparation, Request, SeedNote, SeedPlan,
+    SpawnView, StartedWorker, TranslationPlan, Where, WindowSource, WorkerOutcome, Workspace, WorkspaceKind,
+    WorkspaceView,
 };
 pub use hook::{HookCaller, HookPayload, HookResult, record_hook, write_name};
 pub use naming::adopt::AdoptedView;
@@ -87,7 +89,7 @@ pub use run::place::{Place, PlaceView, UnknownPlace};
 pub use run::places::{Pane, Spot, Terminal, Unit};
 pub use run::profile::{KeptFile, Launch, LaunchRequest, Profile, launch_variables, shown_variables};
 pub use run::status::{StartedSession, Status, StatusSession};
-pub use run::view::{AnswerView, OverviewView, ReadText, ReadView, SentView, TargetView};
+pub use run::view::{AnswerView, OutcomeView, OverviewView, ReadText, ReadView, SentView, TargetView};
 pub use run::wait::Until;
 pub use run::worker::WorkerProcess;
 pub use search::error::{Error as SearchError, IndexProblem};
@@ -105,11 +107,12 @@ pub use sessions::branches::BranchView;
 pub use sessions::catalog::{Progress, Quiet};
 pub use sessions::error::Error as SessionsError;
 pub use sessions::export::{ExportRequest, Exported};
+pub use sessions::listing::Listing;
 pub use sessions::outline::TurnSummary;
 pub use sessions::pages::{Extent, Pages};
 pub use sessions::project::Project;
 pub use sessions::resolve::{Selection, newest_in};
-pub use sessions::session::{Details, Listing, Session};
+pub use sessions::session::{Details, Session};
 pub use sessions::tree::{Known, Node, Trees};
 pub use sessions::view::{BriefNode, OutlineView, TurnsView};
 pub use sessions::watch::SessionWatch;

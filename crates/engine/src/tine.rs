@@ -177,6 +177,12 @@ impl Tine {
         crate::search::smart::choice::choose(&self.ctx, choices, request)
     }
 
+    /// Who wrote the lines of a file, or one of them, according to the sessions of its project.
+    pub fn blame(&self, file: &Path, line: Option<usize>, progress: &dyn Progress) -> Result<Blame> {
+        let sessions = survey::all_sessions(&self.ctx, progress)?;
+        Ok(crate::code::blame::blame(&self.ctx, &sessions, file, line)?)
+    }
+
     /// The branches of a session outside its main history, newest first.
     pub fn branches(&self, session: &Session) -> Result<Vec<BranchView>> {
         Ok(crate::sessions::branches::branches(&self.ctx, session)?)

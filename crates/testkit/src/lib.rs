@@ -13,10 +13,11 @@ pub mod model;
 pub mod poll;
 pub mod process;
 pub mod sandbox;
+pub mod schema;
 pub mod stand_in;
 pub mod tmux;
 
-pub use agents::{ClaudeDriver, CodexDriver};
+pub use agents::{ClaudeDriver, CodexDriver, GeminiDriver};
 pub use mcp::McpClient;
 pub use model::{Gate, Model, Reply};
 pub use sandbox::Sandbox;

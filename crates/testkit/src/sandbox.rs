@@ -80,6 +80,11 @@ impl Sandbox {
         self.root().join("data/opencode")
     }
 
+    /// Gemini CLI's home.
+    pub fn gemini_home(&self) -> PathBuf {
+        self.home().join(".gemini")
+    }
+
     /// Temporary files of the programs that run in it.
     pub fn tmp(&self) -> PathBuf {
         self.root().join("tmp")

@@ -5,9 +5,9 @@ use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use transcript::Agent;
 
 use crate::commands::{
-    adopt, clone, completions, config, control, delete, demo, diff, doctor, editor, events, export, fork, hook, index,
-    info, list, log, pane, read, rename, restore, resume, search, send, setup, show, smart_fork, snapshots, start,
-    status, tree, undo, wait, worker,
+    adopt, blame, clone, completions, config, control, delete, demo, diff, doctor, editor, events, export, fork, hook,
+    index, info, list, log, pane, read, rename, restore, resume, search, send, setup, show, smart_fork, snapshots,
+    start, status, tree, undo, wait, worker,
 };
 
 /// Branch any conversation with a coding agent
@@ -79,6 +79,7 @@ pub(crate) enum Command {
     Tree(tree::Args),
     #[command(alias = "inspect")]
     Info(info::Args),
+    Blame(blame::Args),
     Status(status::Args),
     Fork(fork::Args),
     SmartFork(smart_fork::Args),
@@ -126,6 +127,7 @@ impl Command {
             Command::Tree(args) => args.json,
             Command::Show(args) => args.json,
             Command::Info(args) => args.json,
+            Command::Blame(args) => args.json,
             Command::Search(args) => args.json,
             Command::Index(args) => args.json,
             Command::Export(args) => args.json,

@@ -94,6 +94,11 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     Some(own_folder(&path("HOME")?, "XDG_STATE_HOME", ".local/state"))
 }
 
+/// The operating system and the processor.
+pub(crate) fn platform() -> (&'static str, &'static str) {
+    (env::consts::OS, env::consts::ARCH)
+}
+
 /// The command that was called, without its arguments.
 pub(crate) fn command_name() -> String {
     env::args_os().nth(1).unwrap_or_default().to_string_lossy().into_owned()
@@ -227,9 +232,4 @@ fn no_color() -> bool {
 
 fn is_set(variable: &str) -> bool {
     env::var_os(variable).is_some_and(|value| !value.is_empty() && value != "0")
-}
-
-/// The system and the processor that tine was built for.
-pub(crate) fn platform() -> (&'static str, &'static str) {
-    (std::env::consts::OS, std::env::consts::ARCH)
 }

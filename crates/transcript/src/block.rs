@@ -99,6 +99,7 @@ pub enum BlockKind {
 
 /// What sort of notice it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NoticeKind {
     /// The user interrupted the agent.
@@ -109,6 +110,8 @@ pub enum NoticeKind {
     Command,
     /// A part of the record that could not be read or is too large to show.
     Unreadable,
+    /// The files that the turn changed, with added and removed lines.
+    Files,
     /// Anything else from the agent.
     Info,
 }

@@ -122,6 +122,12 @@ pub fn side_folder(transcript: &Path) -> PathBuf {
     transcript.with_extension("")
 }
 
+/// The folder with the copies of files that the client makes before it changes them.
+pub(super) fn backups_of(transcript: &Path) -> Option<PathBuf> {
+    let home = transcript.parent()?.parent()?.parent()?;
+    Some(home.join("file-history").join(transcript.file_stem()?))
+}
+
 fn base36(mut number: u32) -> String {
     let mut digits = Vec::new();
     loop {

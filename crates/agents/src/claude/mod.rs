@@ -1,5 +1,6 @@
 //! Claude Code: sessions in `<config>/projects/`, one JSONL file each. The format: docs/formats/claude-code.md.
 
+mod acts;
 mod chat;
 mod commands;
 mod copy;
@@ -78,6 +79,7 @@ pub(crate) static ABOUT: About = About {
         keeps_times: true,
         may_refer_to_source: false,
     },
+    limits: &[],
     // `--fork-session` of a fork keeps the pointer of the fork.
     names_direct_parent: false,
     rows: None,

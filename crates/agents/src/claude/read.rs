@@ -11,14 +11,17 @@ use jiff::Timestamp;
 use serde_json::Value;
 use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, TokenUse};
 
+use super::acts;
+use super::home;
 use super::long_record::huge_record;
 use super::order::Order;
-use super::record::{Kind, Record, UserPart};
+use super::record::{Kind, Record, UserPart, key_of};
 use super::scan::Scan;
 use super::sidechains::{Root, Sidechains, Task, input_of_task};
 use super::subagents::Subagents;
 use super::tool_result;
 use super::words::{prompt_text, string};
+use crate::acts::{Act, ActSink, FileAct};
 use crate::fields::Raw;
 use crate::files::open_regular;
 use crate::lines::LineReader;
@@ -51,6 +54,12 @@ pub(super) struct ClaudeBlocks {
     ready: VecDeque<Item>,
     /// The names of tools whose results are still to come.
     calls: HashMap<String, String>,
+    /// What was done to files.
+    acts: ActSink,
+    /// What the calls ask a shell for whose results are still to come.
+    commands: HashMap<String, FileAct>,
+    /// The id of the prompt that opened the turn.
+    prompt: Option<u64>,
     subagents: Subagents,
     sidechains: Sidechains,
     /// The subagents that were handed out.
@@ -108,7 +117,7 @@ impl ClaudeBlocks {
         let history = RecordFilter::Active(Box::new(scan));
         let (until, prose_only, with_media) = (part.until, part.prose_only, part.media);
         let new = Self::new(path, lines, history, Subagents::of(path));
-        Ok(ClaudeBlocks { order, until, prose_only, with_media, defects, ..new })
+        Ok(ClaudeBlocks { order, until, prose_only, with_media, acts: ActSink::new(part.acts), defects, ..new })
     }
 
     /// Reads a session whose history is its file.
@@ -118,7 +127,7 @@ impl ClaudeBlocks {
         let turn = part.from.map_or(0, |from| from.turn.saturating_sub(1));
         let (until, prose_only, with_media) = (part.until, part.prose_only, part.media);
         let new = Self::new(path, lines, RecordFilter::Chain, Subagents::of(path));
-        Ok(ClaudeBlocks { turn, until, prose_only, with_media, defects, ..new })
+        Ok(ClaudeBlocks { turn, until, prose_only, with_media, acts: ActSink::new(part.acts), defects, ..new })
     }
 
     /// Reads a subagent's file as a part of the turn that is being read.
@@ -126,7 +135,7 @@ impl ClaudeBlocks {
         let lines = LineReader::new(open_regular(path)?, 0, None);
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
         let new = Self::new(path, lines, RecordFilter::Sidechain, parent.subagents.clone());
-        Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
+        Ok(ClaudeBlocks { turn, depth, prose_only, acts: parent.acts.clone(), ..new })
     }
 
     /// Reads a subagent inside the session's own file, up to the point where that was read.
@@ -134,7 +143,7 @@ impl ClaudeBlocks {
         let lines = LineReader::open(&parent.path, root.offset, Some(parent.end))?;
         let (turn, depth, prose_only) = (parent.turn, parent.depth + 1, parent.prose_only);
         let new = Self::new(&parent.path, lines, RecordFilter::Inline(HashSet::new()), parent.subagents.clone());
-        Ok(ClaudeBlocks { turn, depth, prose_only, ..new })
+        Ok(ClaudeBlocks { turn, depth, prose_only, acts: parent.acts.clone(), ..new })
     }
 
     fn new(path: &Path, lines: LineReader<File>, history: RecordFilter, subagents: Subagents) -> Self {
@@ -154,6 +163,9 @@ impl ClaudeBlocks {
             depth: 0,
             ready: VecDeque::new(),
             calls: HashMap::new(),
+            acts: ActSink::default(),
+            commands: HashMap::new(),
+            prompt: None,
             subagents,
             sidechains: Sidechains::default(),
             shown: HashSet::new(),
@@ -198,6 +210,9 @@ impl ClaudeBlocks {
                     let record = Record::of(bytes);
                     let index = self.index;
                     let takes = record.complete && takes(&mut self.history, &mut self.index, &record);
+                    if self.acts.is_wanted() && record.complete {
+                        Self::backups(&self.path, (self.turn, self.prompt), &self.acts, &record, bytes);
+                    }
                     if self.depth == 0 && record.complete {
                         self.sidechains.pass(&record, offset);
                         if !takes && record.is_chain() && record.kind == Kind::Assistant {
@@ -290,6 +305,7 @@ impl ClaudeBlocks {
         if opens {
             if self.depth == 0 {
                 self.turn += 1;
+                self.prompt = record.uuid;
             }
             let text = prompt_text(content);
             self.push(at, None, BlockKind::Prompt { text, steer: false });
@@ -307,6 +323,10 @@ impl ClaudeBlocks {
             }
             UserPart::Command | UserPart::CommandOutput => {
                 let text = prompt_text(content);
+                let command = text.strip_prefix("<bash-input>").and_then(|text| text.split("</bash-input>").next());
+                if let Some(command) = command {
+                    self.act(record, at, acts::ran(command.to_owned(), false));
+                }
                 if !text.is_empty() {
                     self.push(at, None, BlockKind::Notice { notice: NoticeKind::Command, text });
                 }
@@ -322,6 +342,17 @@ impl ClaudeBlocks {
             }
             let call = string(element.get(b"tool_use_id")).unwrap_or_default();
             let name = self.calls.remove(&call);
+            if self.acts.is_wanted() {
+                let command = self.commands.remove(&call).map(|ran| (ran.at, ran.act));
+                let (begun, command) = command.map_or((at, None), |(begun, act)| match act {
+                    Act::Ran(ran) => (begun, Some(ran.command)),
+                    Act::Touch(_) => (begun, None),
+                });
+                for act in acts::of_result(record.tool_result, command) {
+                    let at = if matches!(act, Act::Ran(_)) { begun } else { at };
+                    self.act(record, at, act);
+                }
+            }
             let agent = record.tool_result.and_then(|result| string(result.get(b"agentId")));
             if self.prose_only {
                 self.leaves_tools_out = true;
@@ -349,6 +380,10 @@ impl ClaudeBlocks {
 
     /// Hands out the subagents of the turn whose calls have no result, and those that no call started.
     fn end_turn(&mut self) {
+        // Commands without a result were interrupted, or are running.
+        let mut unfinished: Vec<FileAct> = self.commands.drain().map(|(_, act)| act).collect();
+        unfinished.sort_by_key(|act| act.at);
+        unfinished.into_iter().for_each(|act| self.acts.push(act));
         if self.depth > 0 {
             return;
         }
@@ -459,10 +494,12 @@ impl ClaudeBlocks {
                 Some(b"thinking") => BlockKind::Thinking { text: string(element.get(b"thinking")).unwrap_or_default() },
                 Some(b"redacted_thinking") => BlockKind::Thinking { text: String::new() },
                 Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") if self.prose_only => {
+                    self.note_command(record, element, at);
                     self.leaves_tools_out = true;
                     continue;
                 }
                 Some(b"tool_use" | b"server_tool_use" | b"mcp_tool_use") => {
+                    self.note_command(record, element, at);
                     let id = string(element.get(b"id")).unwrap_or_default();
                     let name = string(element.get(b"name")).unwrap_or_default();
                     self.calls.insert(id.clone(), name.clone());
@@ -513,6 +550,48 @@ impl ClaudeBlocks {
         }
     }
 
+    /// Keeps what a call asks a shell for until its result is there.
+    fn note_command(&mut self, record: &Record<'_>, call: Raw<'_>, at: Option<Timestamp>) {
+        let name = call.get(b"name").and_then(Raw::plain).and_then(|name| std::str::from_utf8(name).ok());
+        let is_shell = name.is_some_and(|name| name.starts_with("mcp__") || matches!(name, "Bash" | "PowerShell"));
+        let Some(name) = name.filter(|_| is_shell && self.acts.is_wanted()) else { return };
+        let input = call.get(b"input").and_then(Raw::parse).unwrap_or(Value::Null);
+        if let (Some(id), Some(command)) = (string(call.get(b"id")), acts::command_of(name, &input)) {
+            let act = self.file_act(record, at, acts::ran(command, false));
+            self.commands.insert(id, act);
+        }
+    }
+
+    fn act(&self, record: &Record<'_>, at: Option<Timestamp>, act: Act) {
+        if self.acts.is_wanted() {
+            self.acts.push(self.file_act(record, at, act));
+        }
+    }
+
+    fn file_act(&self, record: &Record<'_>, at: Option<Timestamp>, act: Act) -> FileAct {
+        let directory = record.cwd.and_then(Raw::string).map(|cwd| PathBuf::from(cwd.into_owned()));
+        FileAct { turn: self.turn, depth: self.depth, at, directory, act }
+    }
+
+    /// The files that were backed up when the turn's prompt came. The record follows the prompt.
+    fn backups(path: &Path, (turn, prompt): (u32, Option<u64>), sink: &ActSink, record: &Record<'_>, line: &[u8]) {
+        if record.word.and_then(Raw::plain) != Some(b"file-history-snapshot") {
+            return;
+        }
+        let line = Raw(line);
+        let key = line.get(b"messageId").and_then(Raw::plain).map(key_of);
+        let snapshot = line.get(b"snapshot").filter(|_| !line.get(b"isSnapshotUpdate").is_some_and(Raw::is_true));
+        let (Some(snapshot), Some(folder)) = (snapshot, home::backups_of(path)) else { return };
+        if key.is_none() || key != prompt {
+            return;
+        }
+        let at =
+            snapshot.get(b"timestamp").and_then(Raw::plain).and_then(|at| std::str::from_utf8(at).ok()?.parse().ok());
+        for touch in acts::backups(snapshot, &folder) {
+            sink.push(FileAct { turn, depth: 0, at, directory: None, act: Act::Touch(touch) });
+        }
+    }
+
     fn push(&mut self, at: Option<Timestamp>, message: Option<String>, kind: BlockKind) {
         let block = Block { turn: self.turn, depth: self.depth, at, message, kind };
         self.ready.push_back(Item::Block(block));
@@ -556,6 +635,10 @@ impl Blocks for ClaudeBlocks {
 
     fn tokens(&self) -> Option<TokenUse> {
         self.tokens
+    }
+
+    fn take_acts(&mut self) -> Vec<FileAct> {
+        self.acts.take()
     }
 
     fn defects(&self) -> &Defects {

@@ -56,6 +56,10 @@ impl Transcripts for Claude {
         }))
     }
 
+    fn records_acts(&self) -> bool {
+        true
+    }
+
     fn branches(&self, path: &Path) -> io::Result<Vec<Branch>> {
         let ids = scan::ids_of(path, &Self::scan_file(path, None).branches)?;
         let branch = |id: String| {

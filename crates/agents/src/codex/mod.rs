@@ -1,5 +1,6 @@
 //! Codex: threads in `<home>/sessions/`, one or more JSONL files each. The format: docs/formats/codex.md.
 
+mod acts;
 mod app_server;
 mod chain;
 mod chat;
@@ -36,7 +37,7 @@ use std::path::PathBuf;
 use transcript::{Agent, SessionId};
 
 use self::home::Home;
-use crate::about::{About, McpMeta, NativeFork, Variables};
+use crate::about::{About, Feature, McpMeta, NativeFork, Variables};
 use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Codex.
@@ -63,6 +64,12 @@ pub(crate) static ABOUT: About = About {
     },
     mcp: McpMeta { session: &["threadId", "sessionId"], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: true },
+    limits: &[
+        (Feature::ChosenId, "it makes up the id of a new session"),
+        (Feature::ReportedState, "tine reads it from the transcript"),
+        (Feature::ProjectHooks, "tine installs its hooks for the user"),
+        (Feature::Plugin, "it has no plugins that bring hooks and servers along"),
+    ],
     names_direct_parent: true,
     rows: None,
 };

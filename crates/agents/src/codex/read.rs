@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, SessionId, TokenUse};
 
+use super::acts::{self, Running};
 use super::home::{Home, Name};
 use super::message::{Media, Message, shell_command};
 use super::record::{Kind, Record};
@@ -15,6 +16,7 @@ use super::source::{Source, beginning_of_line, is_compressed};
 use super::subagents::{self, Spawn};
 use super::tools;
 use super::turns::{Place, Step, Turns};
+use crate::acts::{Act, ActSink, FileAct, Ran};
 use crate::fields::Raw;
 use crate::lines::{Line, LineReader};
 use crate::{Blocks, Part, PlainScan, TurnStart};
@@ -51,6 +53,14 @@ pub(super) struct CodexBlocks {
     failed: HashSet<String>,
     /// The turns of this thread, which a subagent's thread may begin with a copy of; worked out when one does.
     turn_keys: Option<Vec<u64>>,
+    /// What was done to files.
+    acts: ActSink,
+    /// What may change files and has not ended, by the call, with its time.
+    pending: HashMap<String, (Option<Timestamp>, Running)>,
+    /// The calls whose patches were recorded.
+    patched: HashSet<String>,
+    /// The directory of the turn.
+    directory: Option<PathBuf>,
     spawned: HashSet<String>,
     /// When a review began whose prompt is still to come.
     review: Option<Timestamp>,
@@ -94,6 +104,8 @@ impl CodexBlocks {
             turns,
             until: part.until,
             prose_only: part.prose_only,
+            acts: ActSink::new(part.acts),
+            directory: scan.summary.cwd.clone(),
             with_media: part.media,
             turn_keys: Some(scan.summary.turn_keys),
             defects: scan.summary.defects,
@@ -112,6 +124,7 @@ impl CodexBlocks {
             turns,
             until: part.until,
             prose_only: part.prose_only,
+            acts: ActSink::new(part.acts),
             with_media: part.media,
             from: from.map_or(0, |from| from.offset),
             can_begin_anywhere,
@@ -142,6 +155,10 @@ impl CodexBlocks {
             calls: HashMap::new(),
             failed: HashSet::new(),
             turn_keys: None,
+            acts: ActSink::default(),
+            pending: HashMap::new(),
+            patched: HashSet::new(),
+            directory: None,
             spawned: HashSet::new(),
             review: None,
             compacted: false,
@@ -172,6 +189,7 @@ impl CodexBlocks {
                     None => {
                         self.turns.finish(&mut self.steps);
                         self.take_steps();
+                        self.abandon_commands();
                         self.ended = true;
                         return;
                     }
@@ -232,8 +250,15 @@ impl CodexBlocks {
             return;
         }
         match record.kind {
-            Kind::TurnContext => self.model = record.text(b"model").or(self.model.take()),
+            Kind::TurnContext => {
+                self.model = record.text(b"model").or(self.model.take());
+                self.directory = record.text(b"cwd").map(PathBuf::from).or(self.directory.take());
+            }
+            Kind::SessionMeta if self.directory.is_none() => {
+                self.directory = record.text(b"cwd").map(PathBuf::from);
+            }
             Kind::TaskStarted => {
+                self.abandon_commands();
                 self.calls.clear();
                 self.failed.clear();
             }
@@ -250,8 +275,11 @@ impl CodexBlocks {
             Kind::Answer => self.answer(record),
             Kind::Reasoning => self.push_of(record, BlockKind::Thinking { text: thinking(record) }),
             Kind::Call => self.call(record),
-            Kind::Output if self.prose_only && !self.is_of_spawn(record) => self.leaves_tools_out = true,
+            Kind::Output if self.prose_only && !self.is_of_spawn(record) && !self.acts.is_wanted() => {
+                self.leaves_tools_out = true;
+            }
             Kind::Output => self.output(record),
+            Kind::ToolEvent | Kind::ToolItem if self.patch(record) => {}
             Kind::ToolEvent | Kind::ToolItem if self.prose_only => self.leaves_tools_out = true,
             Kind::ToolEvent | Kind::ToolItem => self.failed.extend(tools::failure(record)),
             Kind::SubagentItem | Kind::SubagentEvent => {
@@ -277,6 +305,9 @@ impl CodexBlocks {
                 Step::Prompt { message, steer, turn, key, .. } => self.prompt(message, steer, turn, key),
                 Step::Shell(message) => {
                     let text = shell_command(&message.text);
+                    let command = text.lines().next().unwrap_or_default().trim_start_matches("$ ").to_owned();
+                    let ran = Ran { command, is_reported: false };
+                    self.act(message.at, None, Act::Ran(ran));
                     self.push(message.at, message.id, BlockKind::Notice { notice: NoticeKind::Command, text });
                 }
                 Step::Injected(Message { at, id, text, media }) => {
@@ -349,6 +380,9 @@ impl CodexBlocks {
     fn call(&mut self, record: &Record<'_>) {
         let (call, pictures) = tools::call(record, self.with_media);
         if let BlockKind::Call { id, name, input } = &call {
+            if let Some(running) = Running::of(name, input).filter(|_| self.acts.is_wanted()) {
+                self.pending.insert(id.clone(), (record.at(), running));
+            }
             let task = input.get("message").and_then(|message| message.as_str()).map(str::to_owned);
             let task = task.filter(|_| name == subagents::SPAWN);
             self.calls.insert(id.clone(), Called { name: name.clone(), task });
@@ -366,6 +400,16 @@ impl CodexBlocks {
         let is_mcp = called.as_ref().is_some_and(|called| called.name.starts_with("mcp__"));
         let output = tools::output(record, is_mcp, self.with_media);
         let name = called.as_ref().map(|called| called.name.clone());
+        if let Some((at, running)) = self.pending.remove(&output.call) {
+            let failed = self.failed.contains(&output.call) || output.failed;
+            let patched = self.patched.remove(&output.call);
+            let directory = running.directory.clone();
+            for act in running.acts(&output.text, failed, patched) {
+                // A file was seen when it had been read; a command may have changed files from its beginning.
+                let at = if matches!(act, Act::Ran(_)) { at } else { record.at().or(at) };
+                self.act(at, directory.as_deref(), act);
+            }
+        }
         if name.as_deref() == Some(subagents::SPAWN)
             && let Some(thread) = subagents::spawned_thread(&output.text)
         {
@@ -422,10 +466,41 @@ impl CodexBlocks {
         }
         let part = Part { prose_only: self.prose_only, ..Part::default() };
         let mut blocks = CodexBlocks::thread(&self.home, scanned, &part);
+        blocks.acts = self.acts.clone();
         let copied = if meta.forked_from.is_some() { self.turn_keys() } else { HashSet::new() };
         let nested = Nested { turn: self.turn(), depth: self.depth() + 1, ancestors, copied, skipping: false };
         blocks.nested = Some(nested);
         self.queue.push_back(Item::Thread(Box::new(blocks)));
+    }
+
+    /// Takes the changes that a patch made; false if the record is about something else.
+    fn patch(&mut self, record: &Record<'_>) -> bool {
+        let Some((call, touches)) = acts::of_record(record).filter(|_| self.acts.is_wanted()) else { return false };
+        for touch in touches {
+            self.act(record.at(), None, Act::Touch(touch));
+        }
+        self.failed.extend(tools::failure(record));
+        self.patched.insert(call);
+        true
+    }
+
+    fn act(&self, at: Option<Timestamp>, directory: Option<&Path>, act: Act) {
+        if self.acts.is_wanted() && !self.skipping() {
+            let directory = match (directory, &self.directory) {
+                (Some(own), Some(turns)) => Some(turns.join(own)),
+                (own, turns) => own.map(Path::to_owned).or_else(|| turns.clone()),
+            };
+            self.acts.push(FileAct { turn: self.turn(), depth: self.depth(), at, directory, act });
+        }
+    }
+
+    /// Notes the commands that have no output: they were interrupted, or are running.
+    fn abandon_commands(&mut self) {
+        let mut pending: Vec<(Option<Timestamp>, Running)> = self.pending.drain().map(|(_, running)| running).collect();
+        pending.sort_by_key(|(at, _)| *at);
+        for (at, running) in pending {
+            self.act(at, running.directory.as_deref(), Act::Ran(Ran { command: running.command, is_reported: false }));
+        }
     }
 
     fn pictures(&mut self, at: Option<Timestamp>, media: Vec<Media>) {
@@ -500,6 +575,10 @@ impl Blocks for CodexBlocks {
 
     fn tokens(&self) -> Option<TokenUse> {
         self.tokens
+    }
+
+    fn take_acts(&mut self) -> Vec<FileAct> {
+        self.acts.take()
     }
 
     fn defects(&self) -> &Defects {

@@ -40,6 +40,10 @@ impl Transcripts for Codex {
         Ok(Box::new(read::open(&self.home, path, part, known)?))
     }
 
+    fn records_acts(&self) -> bool {
+        true
+    }
+
     fn fork_parent(&self, _id: &SessionId, path: &Path) -> Option<SessionId> {
         let head = head_of(path)?;
         let pointer = Raw(head.split(|byte| *byte == b'\n').next()?).get(b"payload")?.get(b"forked_from_id")?;

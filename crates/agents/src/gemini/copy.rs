@@ -66,13 +66,13 @@ pub(super) fn read_back(path: &Path, order: &CopyRequest, growing: Option<&FileG
     };
     for entry in history.entries.iter().filter(|entry| entry.kind != Kind::Import) {
         if entry.kind == Kind::Context {
-            note("it has context of the source's project");
+            note("it contains context from the source's project");
         }
         if !load(&mut file, entry, &mut buffer)? {
             seal.digest(digest(range(path, entry.start, entry.len)?)?);
         } else {
             if pairing.once(&buffer).as_deref() != Some(&buffer) {
-                note("a result of a tool is in it twice");
+                note("it contains the result of a tool call twice");
             }
             seal.stretch(&buffer);
         }

@@ -241,6 +241,7 @@ impl History {
     fn clear(&mut self) {
         self.entries.clear();
         self.places.clear();
+        self.answered.clear();
     }
 
     /// The messages of the first turns; with `None`, all.

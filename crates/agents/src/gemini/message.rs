@@ -114,10 +114,11 @@ impl<'a> Message<'a> {
         answered.filter_map(|call| call.get(b"id")?.string()).map(|id| fingerprint(id.as_bytes()))
     }
 
-    /// Whether it calls tools.
+    /// Whether it calls tools. While they run, nothing but an answer without words shows it.
     pub(super) fn calls_tools(&self) -> bool {
         let is_call = |part: Raw<'_>| part.get(b"functionCall").is_some();
-        self.kind == Kind::Answer && (self.calls.elements().next().is_some() || parts(self.content).any(is_call))
+        self.kind == Kind::Answer
+            && (self.calls.elements().next().is_some() || parts(self.content).any(is_call) || self.content.0 == b"\"\"")
     }
 }
 

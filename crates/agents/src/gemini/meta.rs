@@ -29,7 +29,8 @@ impl Meta {
         match key {
             b"sessionId" => self.id = text().and_then(|id| SessionId::new(id).ok()).or(self.id.take()),
             b"projectHash" => self.has_project |= text().is_some(),
-            b"startTime" => self.began = time().or(self.began),
+            // Resuming a session in the minute in which it began writes another first line into its file.
+            b"startTime" => self.began = self.began.or_else(time),
             b"lastUpdated" => self.updated = time().or(self.updated),
             b"kind" => self.is_subagent = text().as_deref() == Some("subagent"),
             b"summary" => self.summary = text().filter(|summary| !summary.trim().is_empty()),

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use transcript::Agent;
 
 use self::home::Home;
-use crate::about::{About, McpMeta, NativeFork, Variables};
+use crate::about::{About, Feature, McpMeta, NativeFork, Variables};
 use crate::{Adapter, AgentEnvironment};
 
 /// What is known about Gemini CLI.
@@ -57,6 +57,12 @@ pub(crate) static ABOUT: About = About {
     },
     mcp: McpMeta { session: &[], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: false },
+    limits: &[
+        (Feature::NativeFork, "it forks only together with a prompt, and then sends each result of a tool twice"),
+        (Feature::ReportedState, "it keeps nothing that shows it; its hooks report it"),
+        (Feature::ProjectHooks, "tine installs its hooks for the user"),
+        (Feature::Plugin, "it has no plugins that bring hooks and servers along"),
+    ],
     names_direct_parent: true,
     rows: None,
 };

@@ -337,7 +337,7 @@ fn result_text(response: Raw<'_>) -> (String, bool) {
 }
 
 /// The exit code that the shell's tool writes after the output of a command.
-fn exit_code(tool: Option<&str>, text: &str) -> Option<i32> {
+pub(super) fn exit_code(tool: Option<&str>, text: &str) -> Option<i32> {
     if tool != Some("run_shell_command") {
         return None;
     }

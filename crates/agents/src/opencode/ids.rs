@@ -18,6 +18,13 @@ pub(super) fn new_session(now: Timestamp) -> SessionId {
     SessionId::new(id).expect("a legal id")
 }
 
+/// The id of a message or a part that is written for a session: ids of later times and of higher numbers follow.
+pub(super) fn in_order(prefix: &str, milliseconds: i64, number: u64, session: &SessionId) -> String {
+    let time = u64::try_from(milliseconds).unwrap_or(0).wrapping_mul(4096).wrapping_add(number);
+    let random = xxh3_128_with_seed(session.as_str().as_bytes(), number);
+    format!("{prefix}_{:012x}{}", time & 0xffff_ffff_ffff, tail(random))
+}
+
 /// The id of a copied message or part: with the time of the original, so that the order stays, and the same each time for
 /// the same copy.
 pub(super) fn of_copy(old: &str, copy: &SessionId) -> String {

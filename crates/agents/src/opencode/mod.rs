@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use transcript::Agent;
 
 use self::home::OpenCodeFolders;
-use crate::about::{About, McpMeta, NativeFork, Variables};
+use crate::about::{About, Feature, McpMeta, NativeFork, Variables};
 use crate::{Adapter, AgentEnvironment};
 
 /// What is known about OpenCode.
@@ -58,6 +58,12 @@ pub(crate) static ABOUT: About = About {
     },
     mcp: McpMeta { session: &[], call: None },
     native_fork: NativeFork { keeps_compacted: true, keeps_gaps: true, keeps_times: false, may_refer_to_source: false },
+    limits: &[
+        (Feature::ChosenId, "it makes up the id of a new session"),
+        (Feature::ReportedState, "tine reads it from the database"),
+        (Feature::ProjectHooks, "tine installs its hooks for the user"),
+        (Feature::Plugin, "it has no plugins that bring hooks and servers along"),
+    ],
     names_direct_parent: false,
     rows: Some(&storage::ROWS),
 };

@@ -65,6 +65,10 @@ pub trait Setup {
     fn plugin(&self) -> Option<&dyn Plugin> {
         None
     }
+    /// A setting of the agent by which sessions can get lost, and what to do about it.
+    fn hazard(&self) -> Option<(&'static str, &'static str)> {
+        None
+    }
     /// For agents that only run hooks that the user trusts.
     fn trust(&self) -> Option<&dyn HookTrust> {
         None

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use transcript::text::one_line;
 
-use crate::advice::{Advice, FileError, lift};
-use crate::{config, operations, registry, workspace};
+use crate::advice::{Advice, FileError, wraps};
+use crate::{config, operations, program, registry, sessions, workspace};
 
 /// The result of anything about the code of an earlier turn.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -16,19 +16,22 @@ pub enum Error {
     /// The commit of a snapshot was not made by tine, or by a newer one.
     #[error("the snapshot `{}` has an unknown format", one_line(.0))]
     UnknownSnapshot(String),
-    /// The working tree at the end of a turn is not known.
-    #[error("the code of `{session}` at turn {turn} is not known")]
+    /// The working tree at the end of a turn was not recorded.
+    #[error("the code of `{session}` at turn {turn} was not recorded")]
     NoCode {
         /// The session.
         session: String,
         /// The turn.
         turn: u32,
     },
+    /// A file could not be made what it was.
+    #[error("cannot restore `{}`", one_line(&.0.to_string_lossy()))]
+    NotRestored(std::path::PathBuf),
     /// The repository that a snapshot was taken in is gone.
-    #[error("the repository {} not found", .0.display())]
+    #[error("repository {} not found", .0.display())]
     NoRepository(PathBuf),
     /// An object of a snapshot is gone.
-    #[error("the repository lacks the object {0}")]
+    #[error("object {0} is missing from the repository")]
     ObjectGone(String),
     /// The code of two turns is in different repositories.
     #[error("cannot compare {} with {}: they are different repositories", .one.display(), .other.display())]
@@ -41,25 +44,30 @@ pub enum Error {
     /// The tree has no such path.
     #[error("`{}` did not exist at that turn", one_line(&.0.to_string_lossy()))]
     NoSuchPath(PathBuf),
-    /// Undoing and the trash.
-    #[error(transparent)]
-    Operations(operations::Error),
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// The repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
+    /// An agent's program.
+    #[error(transparent)]
+    Program(program::Error),
+    /// A session.
+    #[error(transparent)]
+    Sessions(sessions::Error),
+    /// Undoing and the trash.
+    #[error(transparent)]
+    Operations(operations::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(operations as Operations, passes File, Config, Workspace, Registry);
+wraps!(File, Config, Workspace, Registry, Program, Sessions, Operations);
 
 impl Error {
     /// The kind and the hint.
@@ -76,7 +84,10 @@ impl Error {
                 "no_code",
                 "`snapshots.enabled = true` in the configuration file records the code of future turns",
             ),
-            Error::NoRepository(_) => Advice::new("no_repository", "if it was moved, run the command in it"),
+            Error::NotRestored(_) => {
+                Advice::new("not_restored", "`--code now` or `--code none` begins with the files as they are now")
+            }
+            Error::NoRepository(_) => Advice::new("no_repository", "if you moved it, run the command there"),
             Error::ObjectGone(_) => Advice::new("object_gone", "run `git fsck` in the repository"),
             Error::OtherRepository { .. } => {
                 Advice::new("other_repository", "restore both with `tine restore --to DIR` and compare the directories")
@@ -84,11 +95,7 @@ impl Error {
             Error::NoSuchPath(_) => {
                 Advice::new("no_such_path", "check the path; it is relative to the current directory or the repository")
             }
-            Error::Operations(error) => error.advice(),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }
@@ -96,12 +103,13 @@ impl Error {
 #[cfg(test)]
 pub(crate) fn samples() -> Vec<Error> {
     crate::advice::samples![
+        NotRestored("src/auth.rs".into()),
         UnknownSnapshot("refs/tine/snapshots/claude/0198c3a4-5e6f-7a8b-9c0d-1e2f3a4b5c6d/7-end-00f3".into()),
         NoRepository("/work/app".into()),
         ObjectGone("4b825dc642cb6eb9a060e54bf8d69288fbee4904".into()),
         OtherRepository { one: "/work/app".into(), other: "/work/shop".into() },
         NoSuchPath("src/mian.rs".into()),
         NoCode { session: "auth-fix".into(), turn: 7 };
-        wraps Operations, File, Config, Workspace, Registry
+        wraps File, Config, Workspace, Registry, Program, Sessions, Operations
     ]
 }

@@ -2,17 +2,20 @@
 //!
 //! [`code_at`] says which tree that is, and where the knowledge comes from.
 
+pub(crate) mod blame;
 pub(crate) mod diff;
 pub(crate) mod error;
 mod present;
+pub(crate) mod rebuild;
 pub(crate) mod restore;
 pub mod snapshots;
+pub(crate) mod then;
 
 use std::path::PathBuf;
 
 pub use error::{Error, Result};
 use serde::Serialize;
-use snapshots::LeftOut;
+pub use snapshots::{LeftOut, Reason};
 
 use crate::ctx::Ctx;
 use crate::sessions::session::Session;
@@ -81,10 +84,28 @@ impl CodeAt {
     }
 }
 
-/// The working tree of a session at the end of a turn.
+impl Certainty {
+    /// The least certain first.
+    pub(crate) const ALL: [Certainty; 4] =
+        [Certainty::Unknown, Certainty::Doubtful, Certainty::Consistent, Certainty::Exact];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Certainty::Unknown => "unknown",
+            Certainty::Doubtful => "doubtful",
+            Certainty::Consistent => "consistent",
+            Certainty::Exact => "exact",
+        }
+    }
+}
+
+/// The working tree of a session at the end of a turn, as a tree in its repository. The tree is written, but no ref points to
+/// it.
 pub(crate) fn code_at(ctx: &Ctx, session: &Session, turn: u32) -> Result<CodeAt> {
-    let found = snapshots::find(ctx, session, turn)?;
-    let missing = || Error::NoCode { session: session.view.label().to_owned(), turn };
-    let snapshots::Snapshot { repository, tree, head, left_out, .. } = found.ok_or_else(missing)?;
-    Ok(CodeAt { repository, tree, head, source: CodeSource::Snapshot, files: Vec::new(), left_out })
+    if let Some(found) = snapshots::find(ctx, session, turn)? {
+        let snapshots::Snapshot { repository, tree, head, left_out, .. } = found;
+        return Ok(CodeAt { repository, tree, head, source: CodeSource::Snapshot, files: Vec::new(), left_out });
+    }
+    rebuild::rebuild(ctx, session, turn)?.write(ctx, session, turn)
 }

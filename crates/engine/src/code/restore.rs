@@ -170,8 +170,6 @@ pub(crate) fn plan(ctx: &Ctx, code: &CodeAt, what: &str, paths: &[PathBuf], dire
         let place = directory.join(&path);
         let before = restored::sign_on_disk(&place);
         let before = before.map_err(|source| FileError::Read { path: place.clone(), source })?;
-        // A submodule or another repository is where the file was.
-        let before = before.filter(|sign| sign != FOLDER);
         let after = match &entry {
             None => None,
             Some((mode, object)) => {
@@ -194,9 +192,6 @@ pub(crate) fn plan(ctx: &Ctx, code: &CodeAt, what: &str, paths: &[PathBuf], dire
     let what = what.to_owned();
     Ok(RestorePlan { what, directory, in_place, source: code.source, files, left_out, repository })
 }
-
-/// What a folder looks like in place of a file.
-const FOLDER: &str = "folder";
 
 /// A file that is where a folder belongs has to go.
 fn remove_files_in_the_way(directory: &Path, files: &mut Vec<PlannedFile>) -> Result<()> {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use transcript::text::one_line;
 
-use crate::advice::{Advice, FileError};
+use crate::advice::{Advice, FileError, wraps};
 
 /// An error in the configuration.
 #[derive(Debug, thiserror::Error)]
@@ -31,8 +31,10 @@ pub enum Error {
     },
     /// The file cannot be read.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
 }
+
+wraps!(File);
 
 impl Error {
     /// The kind and the hint.
@@ -48,7 +50,7 @@ impl Error {
                     false => format!("{} defines {}", file.display(), known.join(", ")),
                 },
             ),
-            Error::File(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

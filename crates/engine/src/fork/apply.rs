@@ -199,31 +199,34 @@ fn make(
     progress: &dyn CopyProgress,
 ) -> Result<Complete> {
     match plan.method {
-        Method::Copy => {
+        Method::Copy | Method::Translate => {
             // A worktree is made after the copy: flushing a file makes some file systems flush all that was written
             // before it, a whole worktree included.
-            let prepared = copy::prepare(ctx, ctx.adapter(plan.agent), plan, files);
-            if let Err(error) = prepared.and_then(|()| record_notes(ctx, files, operation, fork)) {
-                // Whatever is in the workspace's place is not ours to remove.
-                fork.created.workspace = None;
-                fork.created.notes.clear();
-                return Err(error);
-            }
+            let prepared = match plan.method {
+                Method::Translate => translate::prepare(ctx, plan, files).map(Some),
+                _ => copy::prepare(ctx, ctx.adapter(plan.agent), plan, files).map(|()| None),
+            };
+            let translated = prepared.and_then(|translated| {
+                record_notes(ctx, files, operation, fork)?;
+                Ok(translated)
+            });
+            let translated = match translated {
+                Ok(translated) => translated,
+                Err(error) => {
+                    // Whatever is in the workspace's place is not ours to remove.
+                    fork.created.workspace = None;
+                    fork.created.notes.clear();
+                    return Err(error);
+                }
+            };
             let made = create_workspace(ctx, plan, operation, fork, progress);
             let made = made.and_then(|()| files.put_in_place());
             let brought = files.brought();
             fork.created.notes.retain(|note| brought.contains(&note.path));
             made?;
             let made = NewSession { id: plan.id.clone(), path: plan.target.clone() };
-            Ok(Complete { made, turns: plan.turns, seed: None, receipt: None })
-        }
-        Method::Translate => {
-            let prepared = translate::prepare(ctx, plan, files);
-            let (receipt, turns) = prepared.inspect_err(|_| fork.created.workspace = None)?;
-            create_workspace(ctx, plan, operation, fork, progress)?;
-            files.put_in_place()?;
-            let made = NewSession { id: plan.id.clone(), path: plan.target.clone() };
-            Ok(Complete { made, turns, seed: None, receipt: Some(receipt) })
+            let turns = translated.as_ref().map_or(plan.turns, |(_, turns)| *turns);
+            Ok(Complete { made, turns, seed: None, receipt: translated.map(|(receipt, _)| receipt) })
         }
         Method::Native => {
             create_workspace(ctx, plan, operation, fork, progress)?;

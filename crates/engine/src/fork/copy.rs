@@ -37,9 +37,7 @@ pub(super) fn prepare(ctx: &Ctx, adapter: &dyn Adapter, plan: &Plan, files: &Fil
         return Err(differs(format!("it has {} turns instead of {}", found.summary.turns, plan.turns)));
     }
     let cut = (!plan.whole).then_some(files.transcript.as_path());
-    for piece in &files.beside {
-        adapter.copy_side_file(&plan.source.path, piece, &order, cut).map_err(failed)?;
-    }
+    files.prepare_beside(adapter, &plan.source.path, &order, cut).map_err(failed)?;
     files.summary.replace(Some(found.summary));
     Ok(())
 }
@@ -60,7 +58,7 @@ pub(super) fn made_session(ctx: &Ctx, agent: Agent, files: &Files, path: &Path) 
     Ok(knowledge.session(Entry::fresh(summary, stamp)))
 }
 
-fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
+pub(super) fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
     CopyRequest {
         source_id: plan.source.id.clone(),
         id: plan.id.clone(),
@@ -95,12 +93,26 @@ impl Files {
             transcript: agents::beside(&plan.target, &format!(".{}.tine-new", plan.id)),
             target: plan.target.clone(),
             beside: match plan.method {
-                Method::Translate => Vec::new(),
+                // What the agent needs beside any new session; nothing of the source's.
+                Method::Translate => {
+                    ctx.adapter(plan.agent).side_files(&plan.target, &order(plan, Timestamp::UNIX_EPOCH))
+                }
                 _ => ctx.adapter(plan.agent).side_files(&plan.source.path, &order(plan, Timestamp::UNIX_EPOCH)),
             },
             brought: RefCell::default(),
             summary: RefCell::default(),
         }
+    }
+
+    /// Prepares everything besides the transcript.
+    pub(super) fn prepare_beside(
+        &self,
+        adapter: &dyn Adapter,
+        source: &Path,
+        order: &CopyRequest,
+        cut: Option<&Path>,
+    ) -> io::Result<()> {
+        self.beside.iter().try_for_each(|piece| adapter.copy_side_file(source, piece, order, cut))
     }
 
     /// Where the transcript is prepared.

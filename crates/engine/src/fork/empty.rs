@@ -71,7 +71,8 @@ pub(crate) fn plan_empty_clone(
     };
     let EmptySession { agent, id, directory, profile } = unbegun;
     let source_id = id.known().cloned();
-    let asked = RequestedWorkspace { own: directory, workspace: Where::Copy(target.to_owned()), carry: false };
+    let asked =
+        RequestedWorkspace { own: directory, workspace: Where::Copy(target.to_owned()), carry: false, code: None };
     let name_is_chosen = name.is_some();
     let (name, workspace) = match name {
         Some(name) => {

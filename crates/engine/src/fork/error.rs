@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use agents::ProgramError;
 use transcript::{Agent, State};
 
-use crate::advice::{Advice, Cancelled, FileError, in_words, lift};
-use crate::{config, naming, operations, program, registry, run, sessions, workspace};
+use crate::advice::{Advice, Cancelled, FileError, in_words, wraps};
+use crate::{code, config, naming, operations, program, registry, run, sessions, workspace};
 
 /// The result of anything about forks.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -34,6 +34,17 @@ pub enum Error {
         to: Agent,
         /// The requested method.
         method: &'static str,
+    },
+    /// Only a new worktree can have the files of an earlier turn.
+    #[error("`--code then` needs `--worktree`")]
+    CodeNeedsWorktree,
+    /// The commit of an earlier turn is not known.
+    #[error("the commit of `{session}` at turn {turn} is not known")]
+    NoCommitThen {
+        /// The session.
+        session: String,
+        /// The turn.
+        turn: u32,
     },
     /// Translating is for another agent.
     #[error("{} already reads the session, so it can't be translated", .0.product_name())]
@@ -99,19 +110,19 @@ pub enum Error {
     },
     /// The caller no longer waits.
     #[error(transparent)]
-    Cancelled(#[from] Cancelled),
+    Cancelled(Cancelled),
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -121,6 +132,9 @@ pub enum Error {
     /// An operation.
     #[error(transparent)]
     Operations(operations::Error),
+    /// Code as it was.
+    #[error(transparent)]
+    Code(code::Error),
     /// A running agent.
     #[error(transparent)]
     Run(run::Error),
@@ -129,12 +143,7 @@ pub enum Error {
     Naming(naming::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
-lift!(operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions);
-lift!(run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions);
-lift!(naming as Naming, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run);
+wraps!(Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Code, Run, Naming);
 
 impl From<ProgramError> for Error {
     fn from(error: ProgramError) -> Self {
@@ -160,6 +169,11 @@ impl Error {
             Error::NothingToFork(_) => {
                 Advice::new("nothing_to_fork", "send it a message first, or start a new session with `tine start`")
             }
+            Error::CodeNeedsWorktree => Advice::new("code_needs_worktree", "add `--worktree`, or leave out `--code`"),
+            Error::NoCommitThen { .. } => Advice::new(
+                "no_code",
+                "the repository's log of that time is gone; `--code none` begins at the commit of now",
+            ),
             Error::OtherAgent { .. } => {
                 Advice::new("other_agent", "`--method translate` writes it in that agent's format")
             }
@@ -205,16 +219,7 @@ impl Error {
                 Advice::new(kind, format!("{hint}its transcript was kept; `tine resume {fork}` retries"))
             }
             Error::StartFailed { source, .. } => source.advice(),
-            Error::Cancelled(error) => error.advice(),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
-            Error::Operations(error) => error.advice(),
-            Error::Run(error) => error.advice(),
-            Error::Naming(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }
@@ -237,6 +242,8 @@ pub(crate) fn samples() -> Vec<Error> {
         AtWork { session: session(), state: State::Busy },
         AtWork { session: session(), state: State::Waiting },
         NothingToFork(session()),
+        CodeNeedsWorktree,
+        NoCommitThen { session: session(), turn: 7 },
         OtherAgent { from: Agent::Claude, to: Agent::Codex, method: "copy" },
         TranslateSameAgent(Agent::Codex),
         TranslationDiffers { agent: Agent::Codex, what: "message 4 of 12 is not the same".into() },
@@ -250,7 +257,7 @@ pub(crate) fn samples() -> Vec<Error> {
         BeingStarted(fork()),
         StartFailed { fork: fork(), is_kept: true, source: failed() },
         StartFailed { fork: fork(), is_kept: false, source: failed() };
-        wraps Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming
+        wraps Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming, Code
     ]
 }
 

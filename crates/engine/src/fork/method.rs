@@ -1,5 +1,6 @@
 //! Chooses the method for a request, with a reason.
 
+use agents::Feature;
 use transcript::{Agent, DefectKind};
 
 use super::{Method, Place, Request, Workspace, WorkspaceKind};
@@ -18,6 +19,7 @@ pub(super) fn choose_method(
 ) -> Result<(Method, String)> {
     let source = &request.source.view;
     let native = &agents::about(agent).native_fork;
+    let limit = agents::about(agent).limit(Feature::NativeFork);
     let other = agent != source.agent;
     let is_old = request.source.details.defects.count(DefectKind::OldFormat) > 0;
     match request.method {
@@ -27,10 +29,6 @@ pub(super) fn choose_method(
         Some(Method::Seed) => Ok((Method::Seed, "requested".into())),
         Some(Method::Translate) if !other => Err(Error::TranslateSameAgent(agent)),
         Some(Method::Translate) => Ok((Method::Translate, "requested".into())),
-        None if other && !ctx.adapter(agent).takes_translations() => {
-            let to = agent.product_name();
-            Ok((Method::Seed, format!("{to} receives the transcript")))
-        }
         None if other => {
             let to = agent.product_name();
             Ok((Method::Translate, format!("{to} gets the conversation in its own format")))
@@ -39,6 +37,10 @@ pub(super) fn choose_method(
         None if is_old => {
             let agent = agent.product_name();
             Ok((Method::Seed, format!("{agent} no longer reads this session's format, so it receives the transcript")))
+        }
+        Some(Method::Native) if limit.is_some() => {
+            let what = format!("{} can't fork this by itself: {}", agent.product_name(), limit.unwrap_or_default());
+            Err(Error::NativeDiffers { agent, what })
         }
         // Earlier turns would be missing, and turns would be counted from there.
         Some(Method::Native) if !native.keeps_compacted && request.source.details.compacted => {
@@ -80,6 +82,9 @@ fn best_method(ctx: &Ctx, request: &Request, agent: Agent, whole: bool, workspac
         WorkspaceKind::Same if has_gaps(request) => copy("a copy keeps the records before a gap in the history"),
         WorkspaceKind::Same if request.source.details.tip_differs => {
             copy("a copy continues from the last message, which the agent itself doesn't find")
+        }
+        WorkspaceKind::Same if agents::about(agent).limit(Feature::NativeFork).is_some() => {
+            copy("a copy is safer than the agent's own fork")
         }
         WorkspaceKind::Same if !is_about_to_run => copy("a copy does not need to start the agent"),
         WorkspaceKind::Same if program::program(ctx, agent).is_err() => {

@@ -7,6 +7,7 @@
 
 pub(crate) mod apply;
 pub(crate) mod cache;
+pub(crate) mod code;
 pub(crate) mod compare;
 pub(crate) mod copy;
 pub(crate) mod empty;
@@ -38,6 +39,7 @@ pub use crate::registry::SeedNote;
 pub use crate::registry::operations::KeptSeed;
 pub use apply::Forked;
 pub use cache::{CacheOutlook, CacheState};
+pub use code::{CodeChoice, CodeFile, CodeView, PlannedCode};
 pub use empty::EmptyClone;
 pub use new_worker::{NewWorker, NewWorktree, StartedWorker};
 pub use seed::SeedPlan;
@@ -72,6 +74,8 @@ pub struct Request {
     pub workspace: Where,
     /// Whether uncommitted changes are copied to a worktree.
     pub carry: bool,
+    /// Which files a worktree begins with.
+    pub code: CodeChoice,
     /// Where to run the agent.
     pub place: Place,
     /// The first prompt for the fork.
@@ -102,6 +106,7 @@ impl Request {
             method: None,
             workspace: Where::Same,
             carry: false,
+            code: CodeChoice::Auto,
             place: Place::None,
             prompt: None,
             now: false,
@@ -141,6 +146,8 @@ pub(crate) struct RequestedWorkspace {
     pub workspace: Where,
     /// Whether uncommitted changes are copied to a worktree.
     pub carry: bool,
+    /// The files that a worktree begins with, if not those of now.
+    pub code: Option<PlannedCode>,
 }
 
 impl RequestedWorkspace {
@@ -202,6 +209,12 @@ pub enum WorkspaceKind {
 }
 
 impl Plan {
+    /// Whether the user has to confirm it: because uncommitted changes stay behind, or because it is not certain what the
+    /// files were.
+    pub fn needs_confirmation(&self) -> bool {
+        self.leaves_changes || self.code.as_ref().is_some_and(PlannedCode::asks)
+    }
+
     /// Whether the fork's agent skips permission prompts.
     pub fn skips_permissions(&self) -> bool {
         !agents::about(self.agent).options.split_by_permission(&self.profile.args).1.is_empty()
@@ -299,4 +312,6 @@ pub struct Plan {
     /// Whether uncommitted changes stay in the source's directory. Only this needs confirmation: a fork changes nothing
     /// that exists and can be undone, but someone who works in a new worktree without half of the code may not notice.
     pub leaves_changes: bool,
+    /// The files that the fork begins with, if they are those of its last turn.
+    pub code: Option<PlannedCode>,
 }

@@ -10,7 +10,8 @@ use super::seed::new_nonce;
 use super::unstarted::start_words;
 use super::window::{chosen_model, context_window, model_of_fork, with_model};
 use super::{
-    CacheOutlook, CacheState, Method, Place, Plan, Request, RequestedWorkspace, Where, Workspace, WorkspaceKind,
+    CacheOutlook, CacheState, CodeChoice, Method, Place, Plan, PlannedCode, Request, RequestedWorkspace, Where,
+    Workspace, WorkspaceKind,
 };
 use crate::ctx::Ctx;
 use crate::fork::cache;
@@ -44,11 +45,15 @@ struct Decision {
 
 /// Decides everything about a fork and touches nothing.
 pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
-    let Decision { agent, turns, whole, name, workspace, asked, method, why } = decide(ctx, request)?;
+    let Decision { agent, turns, whole, name, mut workspace, mut asked, method, why } = decide(ctx, request)?;
+    if let Some(code) = PlannedCode::choose(ctx, request, turns, whole)? {
+        asked.code = Some(code);
+        workspace = workspace::workspace(ctx, &asked, &name)?;
+    }
     let source = &request.source.view;
     let now = ctx.context().clock.now();
-    let dirty =
-        workspace.kind == WorkspaceKind::Worktree && !request.carry && workspace::is_dirty(ctx, source.cwd.as_deref());
+    let is_now = asked.code.is_none() && !asked.carry && request.code != CodeChoice::None;
+    let dirty = workspace.kind == WorkspaceKind::Worktree && is_now && workspace::is_dirty(ctx, source.cwd.as_deref());
     let adapter = ctx.adapter(agent);
     let id = ctx.adapter(agent).new_id(now);
     // Another agent's options mean nothing to this one.
@@ -131,7 +136,12 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
         losses: Vec::new(),
         warnings: Vec::new(),
         leaves_changes: dirty,
+        code: None,
     };
+    plan.code.clone_from(&plan.asked.code);
+    if let Some(code) = &plan.code {
+        plan.warnings.extend(code.warnings());
+    }
     if method == Method::Translate {
         let translation = translate::plan_translation(ctx, request, turns, agent, context_window)?;
         plan.tokens = Some(translation.tokens);
@@ -182,6 +192,9 @@ pub(crate) fn plan_fork(ctx: &Ctx, request: &Request) -> Result<Plan> {
 /// begins at the latter and they differ.
 fn other_branch(plan: &Plan) -> Option<(String, String)> {
     let Where::Worktree { base: None, .. } = plan.asked.workspace else { return None };
+    if plan.code.is_some() {
+        return None;
+    }
     let then = plan.source.branch.clone().filter(|branch| branch != "HEAD")?;
     let now = project::current_branch(&plan.asked.own).filter(|now| *now != then)?;
     Some((text::one_line(&then), text::one_line(&now)))
@@ -214,7 +227,7 @@ pub(super) fn plan_alike(ctx: &Ctx, first: &Plan, request: &Request, others: &[S
     check_prompt(request)?;
     let now = ctx.context().clock.now();
     let mut plan = first.clone();
-    plan.asked = workspace::requested_workspace(ctx, request);
+    plan.asked = RequestedWorkspace { code: first.asked.code.clone(), ..workspace::requested_workspace(ctx, request) };
     (plan.name, plan.workspace) = name_and_workspace(ctx, request, &plan.asked, others)?;
     plan.prompt.clone_from(&request.prompt);
     plan.id = ctx.adapter(plan.agent).new_id(now);

@@ -1,9 +1,7 @@
 //! The method `translate`: tine writes the conversation in another agent's own format, next to the final name, and reads
 //! it back.
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 use agents::{TranslationOptions, TranslationRequest, compare_translation, survey_translation, write_translation};
 use transcript::Agent;
@@ -14,6 +12,7 @@ use super::copy::Files;
 use super::{Plan, Request};
 use crate::advice::FileError;
 use crate::ctx::Ctx;
+use crate::fork::copy;
 use crate::fork::{Error, Result};
 use crate::private;
 
@@ -75,7 +74,7 @@ pub(super) fn prepare(ctx: &Ctx, plan: &Plan, files: &Files) -> Result<(Receipt,
     };
     let source = &plan.source.path;
     let failed = |source: io::Error| FileError::Write { path: plan.target.clone(), source };
-    fs::File::open(source).map_err(|error| FileError::Read { path: source.clone(), source: error })?;
+    agents::check_readable(source).map_err(|error| FileError::Read { path: source.clone(), source: error })?;
     let (from, to) = (ctx.adapter(plan.source.agent), ctx.adapter(plan.agent));
     let request = TranslationRequest {
         id: plan.id.clone(),
@@ -84,7 +83,7 @@ pub(super) fn prepare(ctx: &Ctx, plan: &Plan, files: &Files) -> Result<(Receipt,
         branch: plan.workspace.branch.clone(),
         now: ctx.context().clock.now(),
     };
-    private::create_folder(plan.target.parent().unwrap_or(Path::new("."))).map_err(failed)?;
+    private::create_folder(agents::folder_of(&plan.target)).map_err(failed)?;
     let path = files.transcript();
     let mut out = BufWriter::with_capacity(256 << 10, private::open_file(path).map_err(failed)?);
     let known = (decided.compactions, decided.fit.clone());
@@ -93,5 +92,6 @@ pub(super) fn prepare(ctx: &Ctx, plan: &Plan, files: &Files) -> Result<(Receipt,
     out.get_ref().sync_all().map_err(failed)?;
     let differs = |what| Error::TranslationDiffers { agent: plan.agent, what };
     compare_translation(to, path, &written).map_err(failed)?.map_err(differs)?;
+    files.prepare_beside(to, &plan.target, &copy::order(plan, request.now), None).map_err(failed)?;
     Ok((written.receipt, written.turns))
 }

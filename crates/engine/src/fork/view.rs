@@ -7,7 +7,7 @@ use serde::Serialize;
 use transcript::translate::ReceiptView;
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
-use super::{EmptyClone, Forked, Method, Plan, WindowSource, Workspace, WorkspaceKind};
+use super::{CodeView, EmptyClone, Forked, Method, Plan, PlannedCode, WindowSource, Workspace, WorkspaceKind};
 use crate::run::drive::Opened;
 use crate::run::place::{Place, PlaceView};
 use crate::run::profile::{Profile, shown_variables};
@@ -55,8 +55,11 @@ pub struct ForkView {
     pub losses: Vec<String>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// Whether uncommitted changes stay in the source's directory, so that the user has to confirm.
+    /// Whether the user has to confirm: uncommitted changes stay in the source's directory, or it is not certain what the
+    /// files were.
     pub needs_confirmation: bool,
+    /// The files that its worktree begins with, if they are those of its last turn.
+    pub code: Option<CodeView>,
     /// The operation that made it, which `undo` reverses.
     pub operation: Option<i64>,
     /// What its agent answered without a terminal.
@@ -203,7 +206,8 @@ impl Plan {
             receipt: self.translation.as_ref().map(|translation| translation.receipt.view()),
             losses: self.losses.clone(),
             warnings: self.warnings.clone(),
-            needs_confirmation: self.leaves_changes,
+            needs_confirmation: self.needs_confirmation(),
+            code: self.code.as_ref().map(PlannedCode::view),
             operation: None,
             answer: None,
         }
@@ -280,6 +284,7 @@ impl EmptyClone {
             losses: Vec::new(),
             warnings: Vec::new(),
             needs_confirmation: false,
+            code: None,
             operation,
             answer: None,
         }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use transcript::SessionName;
 
-use super::{Request, RequestedWorkspace, Where, Workspace, WorkspaceKind};
+use super::{CodeChoice, PlannedCode, Request, RequestedWorkspace, Where, Workspace, WorkspaceKind};
 use crate::advice::FileError;
 use crate::config::{InnerPath, Program, Template};
 use crate::ctx::Ctx;
@@ -30,6 +30,8 @@ pub struct Preparation {
     pub bring: Vec<InnerPath>,
     /// The command to run at the end.
     pub setup: Option<Program>,
+    /// The files as they were, if it doesn't begin with those of now.
+    pub code: Option<PlannedCode>,
 }
 
 pub(super) fn is_dirty(ctx: &Ctx, directory: Option<&Path>) -> bool {
@@ -39,7 +41,8 @@ pub(super) fn is_dirty(ctx: &Ctx, directory: Option<&Path>) -> bool {
 /// The requested workspace of the fork.
 pub(super) fn requested_workspace(ctx: &Ctx, request: &Request) -> RequestedWorkspace {
     let own = request.source.view.cwd.clone().unwrap_or_else(|| ctx.context().cwd.clone());
-    RequestedWorkspace { own, workspace: request.workspace.clone(), carry: request.carry }
+    let carry = request.carry || request.code == CodeChoice::Now;
+    RequestedWorkspace { own, workspace: request.workspace.clone(), carry, code: None }
 }
 
 pub(super) fn workspace(ctx: &Ctx, asked: &RequestedWorkspace, name: &SessionName) -> Result<Workspace> {
@@ -48,9 +51,16 @@ pub(super) fn workspace(ctx: &Ctx, asked: &RequestedWorkspace, name: &SessionNam
         Where::Same => (WorkspaceKind::Same, own),
         Where::Directory(directory) => (WorkspaceKind::Existing, ctx.context().cwd.join(directory)),
         Where::Copy(directory) => return copy_of(ctx, own, directory, name),
-        Where::Worktree { branch, base } => {
+        Where::Worktree { branch, .. } => {
             let branch = branch.as_deref().unwrap_or(name.as_str());
-            return worktree(ctx, &own, branch, base.as_deref(), asked.carry);
+            let mut workspace = worktree(ctx, &own, branch, asked.base(), asked.carry)?;
+            if let (Some(preparation), Some(CreatedWorkspace::Worktree(worktree)), Some(code)) =
+                (&mut workspace.preparation, &mut workspace.creates, &asked.code)
+            {
+                preparation.code = Some(code.clone());
+                worktree.fills = true;
+            }
+            return Ok(workspace);
         }
     };
     let path = existing(path)?;
@@ -145,7 +155,7 @@ pub(super) fn worktree(
         newest_ignored: None,
     };
     let (bring, setup) = (settings.bring.clone(), settings.setup.clone());
-    let preparation = Some(Preparation { source: top, carry, bring, setup });
+    let preparation = Some(Preparation { source: top, carry, bring, setup, code: None });
     let creates = Some(CreatedWorkspace::Worktree(worktree));
     Ok(Workspace { kind: WorkspaceKind::Worktree, path, branch: Some(branch), creates, preparation })
 }
@@ -198,6 +208,9 @@ fn prepare_worktree(ctx: &Ctx, git: &Git, workspace: &Workspace, worktree: &mut 
     };
     for warning in left_out {
         ctx.warn(warning);
+    }
+    if let Some(code) = &preparation.code {
+        code.tree.lay_over(git, tree)?;
     }
     // The source's directory may not be committed.
     fs::create_dir_all(&workspace.path).map_err(|source| FileError::Write { path: workspace.path.clone(), source })?;

@@ -49,7 +49,8 @@ impl HookCaller {
     pub(super) fn checked(&self, agent: Agent) -> Self {
         let mut caller = self.clone();
         if let Runner::Agent { words, .. } = &self.runner
-            && !words.iter().take(2).any(|word| word.contains(agent.as_str()))
+            // Options of Node.js may stand before the agent's script.
+            && !words.iter().filter(|word| !word.starts_with('-')).take(2).any(|word| word.contains(agent.as_str()))
         {
             caller.runner = Runner::Unknown;
         }

@@ -212,7 +212,9 @@ impl Recording<'_> {
 
     /// What the event means for the session, if anything.
     fn event_kind(&self, is_fork: bool) -> Option<&'static str> {
-        let is_permission = self.payload.notification_type.as_deref() == Some("permission_prompt");
+        // Claude Code's word for it, and Gemini CLI's.
+        let is_permission =
+            matches!(self.payload.notification_type.as_deref(), Some("permission_prompt" | "ToolPermission"));
         match self.event {
             HookEvent::SessionStart | HookEvent::UserPromptSubmit if is_fork => Some("forked"),
             HookEvent::SessionStart => Some("session_started"),

@@ -2,7 +2,7 @@
 
 use transcript::{SessionId, SessionName};
 
-use crate::advice::{Advice, Cancelled, FileError, lift};
+use crate::advice::{Advice, Cancelled, FileError, wraps};
 use crate::{config, operations, program, registry, run, sessions, workspace};
 
 /// The result of anything about names.
@@ -41,19 +41,19 @@ pub enum Error {
     SameName(SessionName),
     /// The caller no longer waits.
     #[error(transparent)]
-    Cancelled(#[from] Cancelled),
+    Cancelled(Cancelled),
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -68,11 +68,7 @@ pub enum Error {
     Run(run::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
-lift!(operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions);
-lift!(run as Run, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions);
+wraps!(Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run);
 
 impl Error {
     /// The kind and the hint.
@@ -87,15 +83,7 @@ impl Error {
             Error::Tracked { .. } => Advice::new("tracked", "`tine rename` gives it another name"),
             Error::OwnAncestor { .. } => Advice::new("own_ancestor", "`tine tree` shows the lineage"),
             Error::SameName(_) => Advice::without_hint("same_name"),
-            Error::Cancelled(error) => error.advice(),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
-            Error::Operations(error) => error.advice(),
-            Error::Run(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

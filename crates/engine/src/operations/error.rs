@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use transcript::State;
 
-use crate::advice::{Advice, FileError, lift};
+use crate::advice::{Advice, FileError, wraps};
 use crate::{config, program, registry, sessions, workspace};
 
 /// The result of anything about operations.
@@ -180,16 +180,16 @@ pub enum Error {
     },
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -198,9 +198,7 @@ pub enum Error {
     Sessions(sessions::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
+wraps!(File, Config, Workspace, Registry, Program, Sessions);
 
 impl Error {
     /// The kind and the hint.
@@ -270,12 +268,7 @@ impl Error {
             Error::NotAllUndone { .. } => {
                 Advice::new("not_all_undone", "fix the cause; tine retries the next time you run it")
             }
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

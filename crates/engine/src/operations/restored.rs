@@ -21,7 +21,7 @@ use crate::workspace::git::objects::Mode;
 /// The folder in the trash folder for the replaced files.
 const KEPT: &str = "kept";
 
-/// What is at a path: its kind and its content in short. `None` if nothing is.
+/// The file at a path: its kind and its content in short. `None` if there is no file or link.
 pub(crate) fn sign_on_disk(path: &Path) -> io::Result<Option<String>> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
@@ -33,8 +33,9 @@ pub(crate) fn sign_on_disk(path: &Path) -> io::Result<Option<String>> {
     if metadata.is_symlink() {
         return Ok(Some(sign(Mode::Symlink, fs::read_link(path)?.as_os_str().as_encoded_bytes())));
     }
+    // A file may be where an empty folder is. Another one stays, and is an error then.
     if !metadata.is_file() {
-        return Ok(Some("folder".to_owned()));
+        return Ok(None);
     }
     let mode = if is_executable(&metadata) { Mode::Executable } else { Mode::File };
     Ok(Some(sign(mode, &fs::read(path)?)))
@@ -55,7 +56,7 @@ pub(crate) fn check_put_back(id: i64, restoration: &Restoration, force: bool) ->
         if !force && now != file.after && now != file.before {
             return Err(Error::ChangedSince { id, path });
         }
-        if file.before.is_some() && !kept_file(restoration, number).symlink_metadata().is_ok() {
+        if file.before.is_some() && kept_file(restoration, number).symlink_metadata().is_err() {
             return Err(Error::TrashGone(id));
         }
     }

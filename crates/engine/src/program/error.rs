@@ -3,7 +3,7 @@
 use agents::ProgramError;
 use transcript::{Agent, text::one_line};
 
-use crate::advice::{Advice, Cancelled};
+use crate::advice::{Advice, Cancelled, wraps};
 use crate::config;
 
 /// An error of an agent's program.
@@ -32,8 +32,10 @@ pub enum Error {
     Failed(#[from] ProgramError),
     /// The configuration names the programs.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
 }
+
+wraps!(Config);
 
 impl Error {
     /// The kind and the hint.
@@ -68,7 +70,7 @@ impl Error {
             Error::Failed(_) => {
                 Advice::new("agent_failed", "run it yourself to see why; `tine doctor` checks the installation")
             }
-            Error::Config(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

@@ -7,7 +7,7 @@ use agents::ProgramError;
 use transcript::text::one_line;
 use transcript::{Agent, State};
 
-use crate::advice::{Advice, Cancelled, FileError, in_words, lift};
+use crate::advice::{Advice, Cancelled, FileError, in_words, wraps};
 use crate::reported::ReportedError;
 use crate::terminal::Terminal;
 use crate::{config, program, registry, sessions, workspace};
@@ -206,19 +206,19 @@ pub enum Error {
     },
     /// The caller no longer waits.
     #[error(transparent)]
-    Cancelled(#[from] Cancelled),
+    Cancelled(Cancelled),
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -227,9 +227,7 @@ pub enum Error {
     Sessions(sessions::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
+wraps!(Reported, Cancelled, File, Config, Workspace, Registry, Program, Sessions);
 
 impl From<ProgramError> for Error {
     fn from(error: ProgramError) -> Self {
@@ -254,7 +252,7 @@ impl Error {
                 Advice::new("agent_failed", "nothing was sent; `--wait` sends it from this process")
             }
             Error::WorkerDied(_) => Advice::new("agent_failed", "`tine show` shows whether the message arrived"),
-            Error::Reported(error) => error.advice(),
+            passed_on!() => self.passed_on(),
             Error::Unanswered { session, .. } => Advice::new(
                 "unanswered",
                 format!("it was interrupted or failed; `tine show {session}` shows how it ended"),
@@ -326,13 +324,6 @@ impl Error {
                 "open_elsewhere",
                 format!("agents don't lock sessions: `tine fork {session}` is safe, and `--yes` resumes it anyway"),
             ),
-            Error::Cancelled(error) => error.advice(),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use transcript::{Agent, SessionId, SessionName, SessionView, State};
 
+use crate::reported::ReportedError;
 use crate::run::drive::{Delivery, LastAnswer, Sent, Target};
 use crate::run::info::Info;
 use crate::sessions::session::Session;
@@ -112,6 +113,8 @@ pub struct AnswerView {
     state: State,
     turns: u32,
     answer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_done: Option<bool>,
 }
 
 impl AnswerView {
@@ -126,7 +129,40 @@ impl AnswerView {
             state: view.state,
             turns: view.turns,
             answer: answer.and_then(LastAnswer::text).map(quote),
+            is_done: None,
         }
+    }
+
+    /// The same, saying whether the answer is complete.
+    #[must_use]
+    pub fn with_completeness(self, answer: &LastAnswer) -> Self {
+        AnswerView { is_done: Some(answer.is_done()), ..self }
+    }
+}
+
+/// What became of one of several sessions, as agents get it.
+#[derive(Debug, Clone, Serialize)]
+pub struct OutcomeView {
+    session: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ReportedError>,
+}
+
+impl OutcomeView {
+    /// A session that was stopped, or not.
+    pub fn stopped(session: &Session, outcome: Result<(), ReportedError>) -> Self {
+        let (session, id) = (session.view.label().to_owned(), Some(session.view.id.clone()));
+        let state = outcome.is_ok().then_some(State::Stopped);
+        OutcomeView { session, id, state, error: outcome.err() }
+    }
+
+    /// A session, as the caller named it, to which something could not be done.
+    pub fn failed(session: &str, error: ReportedError) -> Self {
+        OutcomeView { session: session.to_owned(), id: None, state: None, error: Some(error) }
     }
 }
 

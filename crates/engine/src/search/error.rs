@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use transcript::text::clip;
 
-use crate::advice::{Advice, Cancelled, FileError, lift};
+use crate::advice::{Advice, Cancelled, FileError, wraps};
 use crate::{config, fork, naming, operations, program, registry, run, sessions, workspace};
 
 /// The result of anything about search.
@@ -67,19 +67,19 @@ pub enum Error {
     },
     /// The caller no longer waits.
     #[error(transparent)]
-    Cancelled(#[from] Cancelled),
+    Cancelled(Cancelled),
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -100,10 +100,7 @@ pub enum Error {
     Fork(fork::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
-lift!(fork as Fork, passes Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming);
+wraps!(Cancelled, File, Config, Workspace, Registry, Program, Sessions, Operations, Run, Naming, Fork);
 
 /// What is wrong with the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,17 +167,7 @@ impl Error {
             }
             Error::QueryTooLong { .. } => Advice::new("query_too_long", "shorten it to a sentence"),
             Error::Index { trouble, .. } => Advice::new("index", trouble.hint()),
-            Error::Cancelled(error) => error.advice(),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
-            Error::Operations(error) => error.advice(),
-            Error::Run(error) => error.advice(),
-            Error::Naming(error) => error.advice(),
-            Error::Fork(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

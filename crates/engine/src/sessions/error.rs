@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use transcript::text::{clip, one_line};
 use transcript::{Agent, NameError, PointError, SessionName, SessionView};
 
-use crate::advice::{Advice, FileError, lift};
+use crate::advice::{Advice, FileError, wraps};
 use crate::{config, registry, workspace};
 
 /// The result of anything about sessions.
@@ -117,19 +117,19 @@ pub enum Error {
     },
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
 }
 
-lift!(workspace as Workspace, passes File);
+wraps!(File, Config, Workspace, Registry);
 
 impl Error {
     /// The kind and the hint.
@@ -200,10 +200,7 @@ impl Error {
                 format!("its repository was not found; `tine resume {session} --to DIR` continues it elsewhere"),
             ),
             Error::Export { source, .. } => Advice::new("export", export_hint(source.kind())),
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

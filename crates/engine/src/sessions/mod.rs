@@ -5,6 +5,8 @@ pub(crate) mod catalog;
 pub(crate) mod error;
 pub(crate) mod export;
 pub(crate) mod lineage;
+pub(crate) mod listing;
+pub(crate) mod marks;
 pub(crate) mod moved;
 pub(crate) mod outline;
 pub(crate) mod pages;

@@ -15,6 +15,7 @@ use transcript::BlockKind;
 use crate::advice::FileError;
 use crate::ctx::Ctx;
 use crate::sessions::Result;
+use crate::sessions::marks::Marked;
 use crate::sessions::session::Session;
 use crate::sessions::survey;
 
@@ -205,6 +206,7 @@ impl<'a> Pages<'a> {
         match *extent {
             Extent::Bytes { from, until, turn, turns } => {
                 let blocks = self.blocks(from, until, turn, false)?;
+                let blocks = Box::new(Marked::new(blocks, self.session.view.cwd.as_deref()));
                 let blocks = survey::folded(self.ctx, &self.session, blocks)?;
                 Ok(Box::new(BlocksWithin { blocks, turn, last: turn + turns }))
             }
@@ -292,7 +294,7 @@ impl<'a> Pages<'a> {
         let path = &self.session.view.path;
         let known = self.known.as_ref().map(|known| PlainScan { size: until, ..known.clone() });
         let start = (from > 0).then_some(TurnStart { turn: turn + 1, offset: from });
-        let part = agents::Part { from: start, prose_only, ..agents::Part::default() };
+        let part = agents::Part { from: start, prose_only, acts: !prose_only, ..agents::Part::default() };
         let adapter = self.ctx.adapter(self.session.view.agent);
         let blocks = adapter.read_part(path, &part, known.as_ref());
         Ok(blocks.map_err(|source| FileError::Read { path: path.clone(), source })?)

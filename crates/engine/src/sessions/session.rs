@@ -260,8 +260,13 @@ impl Knowledge {
         }
     }
 
+    /// Whether a process has any session open.
+    pub(super) fn any_live(&self) -> bool {
+        self.live.values().any(|live| !live.sessions.is_empty())
+    }
+
     /// What is known about the origin of a session.
-    fn made(&self, summary: &Summary) -> Option<&CompletedFork> {
+    pub(super) fn made(&self, summary: &Summary) -> Option<&CompletedFork> {
         let mut made = self.made.get(&summary.id)?.iter();
         let own = made.find(|(key, _)| key.agent == summary.agent && key.path == summary.path)?;
         Some(&own.1)
@@ -327,7 +332,7 @@ impl Knowledge {
         }
         // An agent without a state file reports by its hooks that it is waiting. Once it writes again, it no longer is.
         let asked = self.asks.get(&(facts.agent, facts.id.clone()));
-        if state == State::Busy && asked.is_some_and(|asked| *asked >= written - JUST_BEFORE) {
+        if matches!(state, State::Busy | State::Idle) && asked.is_some_and(|asked| *asked >= written - JUST_BEFORE) {
             state = State::Waiting;
         }
         let since = live.as_ref().and_then(|live| live.since);
@@ -435,57 +440,6 @@ fn title_of_unstarted(parent: &ParentView) -> String {
     format!("transcript of {label}{turn}")
 }
 
-/// Sessions, newest first, assembled on demand.
-pub struct Listing {
-    /// The newest last, so that each can be popped.
-    entries: Vec<Entry>,
-    knowledge: Knowledge,
-    handles: HashMap<SessionId, String>,
-}
-
-impl Listing {
-    pub(crate) fn new(mut entries: Vec<Entry>, knowledge: Knowledge, handles: HashMap<SessionId, String>) -> Self {
-        entries.sort_by(|a, b| {
-            let number = |entry: &Entry| knowledge.made(&entry.summary).map(|made| made.number);
-            let order = updated(&a.stamp, &a.summary).cmp(&updated(&b.stamp, &b.summary));
-            order.then_with(|| number(a).cmp(&number(b))).then_with(|| b.summary.id.cmp(&a.summary.id))
-        });
-        Listing { entries, knowledge, handles }
-    }
-
-    /// The length of the longest name or id prefix among them, in characters.
-    pub fn label_width(&self) -> usize {
-        let label = |entry: &Entry| match self.knowledge.name(&entry.summary) {
-            Some(name) => name.as_str().len(),
-            None => self.handles.get(&entry.summary.id).map_or(8, String::len),
-        };
-        self.entries.iter().map(label).max().unwrap_or(0)
-    }
-
-    /// Whether a process has one of them open.
-    pub fn any_live(&self) -> bool {
-        self.knowledge.live.values().any(|live| !live.sessions.is_empty())
-    }
-}
-
-impl Iterator for Listing {
-    type Item = Session;
-
-    fn next(&mut self) -> Option<Session> {
-        let mut session = self.knowledge.session(self.entries.pop()?);
-        if let Some(handle) = self.handles.get(&session.view.id) {
-            session.view.handle.clone_from(handle);
-        }
-        Some(session)
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.entries.len(), Some(self.entries.len()))
-    }
-}
-
-impl ExactSizeIterator for Listing {}
-
 fn updated(stamp: &agents::Stamp, summary: &Summary) -> Option<Timestamp> {
     summary.updated.or_else(|| Timestamp::from_nanosecond(i128::from(stamp.modified)).ok())
 }
@@ -523,11 +477,7 @@ fn nanoseconds_now() -> i64 {
 ///
 /// Codex's ids begin with the time, so those of one minute share their first eight characters.
 pub(crate) fn handles<'a>(ids: impl Iterator<Item = &'a SessionId>) -> HashMap<SessionId, String> {
-    // Almost all ids differ in their first eight characters; only the others are compared further.
-    let mut all: Vec<(u64, &SessionId)> = ids.map(|id| (beginning(id.as_str()), id)).collect();
-    all.sort_unstable_by_key(|(beginning, _)| *beginning);
-    let alike = all.chunk_by(|(a, _), (b, _)| a == b).filter(|alike| alike.len() > 1);
-    let mut sorted: Vec<&SessionId> = alike.flatten().map(|(_, id)| *id).collect();
+    let mut sorted: Vec<&SessionId> = ids.collect();
     sorted.sort_unstable();
     sorted.dedup();
     let shared =

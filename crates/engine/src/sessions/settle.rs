@@ -18,11 +18,10 @@ pub(crate) fn settle_starts(ctx: &Ctx, catalog: &Catalog) -> Result<()> {
     let now = ctx.context().clock.now();
     for row in &started {
         let begun = match row.id.known() {
-            Some(id) => catalog
-                .entries
-                .iter()
-                .find(|entry| entry.summary.agent == row.agent && entry.summary.id == *id)
-                .map(|entry| (id.clone(), entry.summary.path.clone())),
+            Some(id) => {
+                let mut begun = catalog.with_id(row.agent, id);
+                begun.next().map(|entry| (id.clone(), entry.summary.path.clone()))
+            }
             None => find_started(ctx, row, &started, catalog)?,
         };
         let mut registry = ctx.registry();

@@ -13,10 +13,12 @@ use crate::registry;
 use crate::registry::RegistryProblem;
 use crate::registry::SessionKey;
 use crate::sessions::catalog::Progress;
+use crate::sessions::listing::{Listing, handles_of};
+use crate::sessions::marks::Marked;
 use crate::sessions::project::Project;
 use crate::sessions::resolve::Selection;
 use crate::sessions::seeded::{FoldedSeed, UnstartedBlocks};
-use crate::sessions::session::{Knowledge, Listing, Session};
+use crate::sessions::session::{Knowledge, Session};
 use crate::sessions::settle;
 use crate::sessions::{Error, Result};
 
@@ -45,8 +47,7 @@ pub(crate) fn listing(ctx: &Ctx, filter: &Filter, progress: &dyn Progress) -> Re
             && filter.agent.is_none_or(|agent| agent == entry.agent())
             && project.as_ref().is_none_or(in_project)
     };
-    let shown = catalog.entries.iter().filter(|entry| entry.is_shown());
-    let handles = crate::sessions::session::handles(shown.map(|entry| &entry.summary.id));
+    let handles = handles_of(catalog.entries.iter().filter(|entry| entry.is_shown()));
     let mut entries = catalog.entries;
     entries.retain(asked);
     Ok(Listing::new(entries, knowledge, handles))
@@ -116,7 +117,8 @@ pub enum SeedText {
 
 /// The conversation up to and including turn `until`.
 pub(crate) fn read(ctx: &Ctx, session: &Session, until: Option<u32>, seed: SeedText) -> Result<Box<dyn Blocks>> {
-    let blocks = read_all(ctx, session, until)?;
+    let blocks = read_with(ctx, session, until, true)?;
+    let blocks = Box::new(Marked::new(blocks, session.view.cwd.as_deref()));
     if seed == SeedText::Full {
         return Ok(blocks);
     }
@@ -131,13 +133,17 @@ pub(crate) fn folded(ctx: &Ctx, session: &Session, blocks: Box<dyn Blocks>) -> R
 
 /// The conversation as the agent keeps it, including a seed at its beginning.
 pub(crate) fn read_all(ctx: &Ctx, session: &Session, until: Option<u32>) -> Result<Box<dyn Blocks>> {
+    read_with(ctx, session, until, false)
+}
+
+fn read_with(ctx: &Ctx, session: &Session, until: Option<u32>, acts: bool) -> Result<Box<dyn Blocks>> {
     let path = &session.view.path;
     if session.view.unstarted {
         return Ok(Box::new(UnstartedBlocks::read(path)?));
     }
     let adapter = ctx.adapter(session.view.agent);
     let known = session.details.known.as_ref();
-    let part = agents::Part { until, tip: session.details.tip, ..agents::Part::default() };
+    let part = agents::Part { until, tip: session.details.tip, acts, ..agents::Part::default() };
     Ok(adapter.read_part(path, &part, known).map_err(|source| FileError::Read { path: path.clone(), source })?)
 }
 

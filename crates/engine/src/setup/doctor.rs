@@ -99,6 +99,12 @@ pub(crate) fn doctor(ctx: &Ctx, repairs: bool, progress: &dyn Progress) -> Resul
             checks.push(Check { subject: format!("{agent} state"), verdict: Verdict::Note, found, hint: None });
         }
         checks.push(hooks_check(ctx, agent));
+        checks.extend(adapter.hazard().map(|(found, hint)| Check {
+            subject: format!("{agent} settings"),
+            verdict: Verdict::Note,
+            found: found.to_owned(),
+            hint: Some(hint.to_owned()),
+        }));
     }
     for (agent, path, kind) in &catalog.unreadable {
         checks.push(Check {

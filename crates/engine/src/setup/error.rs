@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use agents::ProgramError;
 use transcript::{Agent, text::one_line};
 
-use crate::advice::{Advice, FileError, lift};
+use crate::advice::{Advice, FileError, wraps};
 use crate::{config, operations, program, registry, search, sessions, workspace};
 
 /// The result of anything about setup.
@@ -63,16 +63,16 @@ pub enum Error {
     },
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
     /// The configuration.
     #[error(transparent)]
-    Config(#[from] config::Error),
+    Config(config::Error),
     /// A directory or a repository.
     #[error(transparent)]
     Workspace(workspace::Error),
     /// The registry.
     #[error(transparent)]
-    Registry(#[from] registry::Error),
+    Registry(registry::Error),
     /// An agent's program.
     #[error(transparent)]
     Program(program::Error),
@@ -87,10 +87,7 @@ pub enum Error {
     Search(#[from] search::Error),
 }
 
-lift!(workspace as Workspace, passes File);
-lift!(program as Program, passes Config);
-lift!(sessions as Sessions, passes File, Config, Workspace, Registry);
-lift!(operations as Operations, passes File, Config, Workspace, Registry, Program, Sessions);
+wraps!(File, Config, Workspace, Registry, Program, Sessions, Operations);
 
 impl Error {
     /// The kind and the hint.
@@ -115,13 +112,7 @@ impl Error {
             Error::NoSuchScope { .. } => {
                 Advice::new("no_such_scope", "leave out the option: its hooks apply to all projects")
             }
-            Error::File(error) => error.advice(),
-            Error::Config(error) => error.advice(),
-            Error::Workspace(error) => error.advice(),
-            Error::Registry(error) => error.advice(),
-            Error::Program(error) => error.advice(),
-            Error::Sessions(error) => error.advice(),
-            Error::Operations(error) => error.advice(),
+            passed_on!() => self.passed_on(),
             Error::Search(error) => error.advice(),
         }
     }

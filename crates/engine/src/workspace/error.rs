@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use transcript::text::one_line;
 
-use crate::advice::{Advice, FileError};
+use crate::advice::{Advice, FileError, wraps};
 
 /// The result of anything about workspaces.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -151,8 +151,10 @@ pub enum Error {
     },
     /// A file cannot be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(FileError),
 }
+
+wraps!(File);
 
 impl Error {
     /// The kind and the hint.
@@ -224,7 +226,7 @@ impl Error {
             Error::BranchStays { .. } => {
                 Advice::new("branch_stays", "if git left a lock file, delete it; tine retries the next time you run it")
             }
-            Error::File(error) => error.advice(),
+            passed_on!() => self.passed_on(),
         }
     }
 }

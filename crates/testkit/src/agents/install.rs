@@ -73,11 +73,12 @@ pub fn cache_directory() -> PathBuf {
 }
 
 fn find(directory: &Path, agent: &str, version: &str) -> Option<PathBuf> {
-    let package = directory.join("node_modules").join(format!("{agent}-{version}-{}", platform()));
-    if !states_version(&package, version) {
-        return None;
-    }
+    let modules = directory.join("node_modules");
+    // A package for Node.js is the same on every platform.
+    let names = [format!("{agent}-{version}-{}", platform()), format!("{agent}-{version}")];
+    let package = names.map(|name| modules.join(name)).into_iter().find(|package| states_version(package, version))?;
     match agent {
+        "gemini" => Some(package.join("bundle/gemini.js")),
         "claude" => Some(package.join("claude")),
         "opencode" => Some(package.join("bin/opencode")).filter(|binary| binary.is_file()),
         _ => vendored(&package, agent),

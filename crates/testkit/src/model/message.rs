@@ -51,7 +51,9 @@ impl Message {
 
 /// Whether a user text was put in by the agent and not typed by the person.
 pub(crate) fn is_injected(text: &str) -> bool {
-    const OPENINGS: [&str; 17] = [
+    const OPENINGS: [&str; 19] = [
+        "<session_context>",
+        "<hook_context>",
         "<system-reminder>",
         "<environment_context>",
         "<user_instructions>",
@@ -123,6 +125,33 @@ pub(crate) fn from_responses(body: &Value) -> Vec<Message> {
             Message { role, blocks }
         })
         .collect()
+}
+
+/// Reads the `contents` of a request to Gemini's API, whose model is the assistant.
+pub(crate) fn from_contents(body: &Value) -> Vec<Message> {
+    let part = |part: &Value| {
+        let (call, response) = (&part["functionCall"], &part["functionResponse"]);
+        if call.is_object() {
+            let (id, name) = (string(&call["id"]), string(&call["name"]));
+            return Block::ToolUse { id, name, input: call["args"].clone() };
+        }
+        if response.is_object() {
+            let result = &response["response"];
+            let text = result["output"].as_str().or(result["error"].as_str());
+            let text = text.map_or_else(|| result.to_string(), str::to_owned);
+            return Block::ToolResult { id: string(&response["id"]), text };
+        }
+        match (part["text"].as_str(), part["thought"] == true) {
+            (Some(text), true) => Block::Thinking(text.to_owned()),
+            (Some(text), false) => Block::Text(text.to_owned()),
+            _ => Block::Other(part.clone()),
+        }
+    };
+    let message = |content: &Value| Message {
+        role: if content["role"] == "model" { "assistant".to_owned() } else { "user".to_owned() },
+        blocks: list(&content["parts"]).iter().map(part).collect(),
+    };
+    list(&body["contents"]).iter().map(message).collect()
 }
 
 /// Reads the `messages` of a Chat Completions request. Results are the user's.

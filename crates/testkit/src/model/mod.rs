@@ -16,11 +16,13 @@
 
 mod anthropic;
 mod chat_completions;
+mod generate_content;
 mod http;
 mod message;
 mod openai;
 mod reply;
 mod request;
+mod rules;
 mod server;
 mod shared;
 
@@ -34,6 +36,7 @@ use std::time::Duration;
 pub use message::{Block, Message};
 pub use reply::{Gate, Reply, Usage};
 pub use request::{Api, Kind, Request};
+pub use rules::broken_rule;
 pub use shared::Progress;
 
 use shared::Shared;

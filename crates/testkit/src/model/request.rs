@@ -14,6 +14,8 @@ pub enum Api {
     Messages,
     /// OpenAI's Responses, spoken by Codex.
     Responses,
+    /// Google's Gemini API, spoken by Gemini CLI.
+    GenerateContent,
     /// OpenAI's Chat Completions, spoken by OpenCode.
     ChatCompletions,
     /// None of them: a probe or a list of models.
@@ -72,6 +74,7 @@ impl Request {
             "/v1/messages" | "/v1/messages/count_tokens" => Api::Messages,
             "/v1/responses" | "/v1/responses/compact" => Api::Responses,
             "/v1/chat/completions" => Api::ChatCompletions,
+            path if path.starts_with("/v1beta/models/") && path.contains(':') => Api::GenerateContent,
             _ => Api::Neither,
         };
         let mut request = Self {
@@ -101,7 +104,7 @@ impl Request {
 
     /// Whether the agent wants the answer as an event stream.
     pub fn wants_stream(&self) -> bool {
-        self.body["stream"].as_bool().unwrap_or(false)
+        self.body["stream"].as_bool().unwrap_or(false) || self.path.ends_with(":streamGenerateContent")
     }
 
     /// The conversation that was sent, the same for all APIs.
@@ -110,6 +113,7 @@ impl Request {
             Api::Messages => message::from_messages(&self.body),
             Api::ChatCompletions => message::from_chat(&self.body),
             Api::Responses => message::from_responses(&self.body),
+            Api::GenerateContent => message::from_contents(&self.body),
             Api::Neither => Vec::new(),
         }
     }
@@ -140,11 +144,12 @@ impl Request {
     /// The names of the tools that were offered.
     pub fn tool_names(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
-        tools
-            .iter()
-            .filter_map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str()).or(tool["type"].as_str()))
-            .map(str::to_owned)
-            .collect()
+        let declared = tools.iter().flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten());
+        let name = |tool: &Value| {
+            let name = tool["function"]["name"].as_str().or(tool["name"].as_str()).or(tool["type"].as_str());
+            name.map(str::to_owned)
+        };
+        tools.iter().chain(declared).filter_map(name).collect()
     }
 
     /// The results of the tools that were sent back, with the id of each call.
@@ -163,6 +168,7 @@ impl Request {
     pub fn system(&self) -> String {
         match self.api {
             Api::Messages => message::joined_text(&self.body["system"]),
+            Api::GenerateContent => message::joined_text(&self.body["systemInstruction"]["parts"]),
             Api::ChatCompletions => {
                 let messages = self.messages().into_iter().filter(|message| message.role == "system");
                 messages.map(|message| message.text()).collect::<Vec<_>>().join("\n")
@@ -197,6 +203,12 @@ impl Request {
             "/v1/responses/compact" => Kind::Compaction,
             "/v1/messages" => self.classify_messages(),
             "/v1/responses" => self.classify_responses(),
+            path if path.ends_with(":countTokens") => Kind::CountTokens,
+            path if path.ends_with(":generateContent") => Kind::Other,
+            path if path.ends_with(":streamGenerateContent") => {
+                // Helpers, such as the one that corrects an edit, are offered no tools.
+                if self.tool_names().is_empty() { Kind::Other } else { Kind::Turn }
+            }
             "/v1/chat/completions" => self.classify_chat(),
             _ => Kind::Other,
         }

@@ -11,7 +11,7 @@ Needs no agent and no network, and doesn't touch your files.
 
 Examples:
   tine demo
-  tine demo --workbench   skip the tour and open the workbench on the sample sessions
+  tine demo --workbench   skip the tour and open the workbench
   tine demo --keep        keep the sample home directory to play with")]
 pub(crate) struct Args {
     /// Keep the sample home directory and print how to use it

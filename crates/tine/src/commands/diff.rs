@@ -13,7 +13,7 @@ use crate::complete;
 use crate::failure::Failure;
 use crate::ui::{self, Bar, code, pager};
 
-/// Show how the code differs from what it was at a turn
+/// Show how the code has changed since a turn
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 SESSION@3 is the code at the end of turn 3; without `@`, it is the last turn. With one point, the code is compared with \
@@ -22,7 +22,7 @@ the working tree. Colours and the pager are those of git.
 Examples:
   tine diff auth-fix@3                    what changed since turn 3
   tine diff auth-fix@3 auth-fix@4         what turn 4 changed
-  tine diff auth-fix@3 --stat -- src      in one folder, only the numbers
+  tine diff auth-fix@3 --stat -- src      only line counts, in one folder
   tine diff auth-fix@3 auth-try > x.patch")]
 pub(crate) struct Args {
     #[arg(value_name = "SESSION@N", help = code::POINT, add = complete::sessions())]

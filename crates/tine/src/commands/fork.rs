@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use engine::{ForkView, Forked, Method, Place, Plan, Request, Selection, Session, Until, Where};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use engine::{CodeChoice, ForkView, Forked, Method, Place, Plan, Request, Selection, Session, Until, Where};
 use serde_json::{Value, json};
 use transcript::render::to_json_pretty;
 use transcript::{Agent, SessionName, State};
@@ -42,6 +43,7 @@ Examples:
   tine fork auth-fix --to ../other   in another directory
   tine fork auth-fix --agent codex   hand over to another agent
   tine fork auth-fix --times 3 -w    three forks in three worktrees
+  tine fork auth-fix@4 -w --code then  with the files as they were after turn 4
   tine fork auth-fix@-1 --plan       show what would happen")]
 pub(crate) struct Args {
     #[arg(value_name = "SESSION[@TURN]", help = POINT, add = complete::points())]
@@ -83,6 +85,10 @@ pub(crate) struct Shape {
     /// Copy uncommitted changes to the worktree
     #[arg(long, requires = "worktree", conflicts_with_all = ["to", "copy_to"], help_heading = WORKSPACE)]
     pub carry: bool,
+    /// Files of the worktree: then (as they were after the turn), now (with uncommitted changes) or none (the last commit)
+    #[arg(long, value_name = "WHEN", requires = "worktree", conflicts_with_all = ["to", "copy_to", "carry"])]
+    #[arg(value_parser = code_parser(), hide_possible_values = true, help_heading = WORKSPACE)]
+    pub code: Option<CodeChoice>,
     /// Don't redact secrets when handing over to another agent
     #[arg(long)]
     pub keep_secrets: bool,
@@ -153,6 +159,11 @@ pub(crate) enum MethodChoice {
     Seed,
 }
 
+fn code_parser() -> impl TypedValueParser<Value = CodeChoice> {
+    PossibleValuesParser::new(CodeChoice::CHOICES.map(CodeChoice::as_str))
+        .map(|word| CodeChoice::CHOICES.into_iter().find(|choice| choice.as_str() == word).unwrap_or_default())
+}
+
 /// A time limit; `None` waits without limit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Timeout(pub Option<Duration>);
@@ -211,6 +222,7 @@ impl Shape {
         request.name = name.cloned();
         request.workspace = workspace;
         request.carry = self.carry;
+        request.code = self.code.unwrap_or_default();
         request.keep_secrets = self.keep_secrets;
         request.keep_thinking = self.keep_thinking;
         request.no_start = self.no_start;
@@ -232,6 +244,9 @@ impl Shape {
         }
         if let Some(directory) = &self.copy_to {
             option("copy-to", &directory.to_string_lossy());
+        }
+        if let Some(code) = self.code {
+            option("code", code.as_str());
         }
         match self.worktree.as_deref() {
             Some("") => words.push("--worktree".into()),
@@ -293,12 +308,12 @@ pub(crate) fn fork_as(
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let asks = plan.leaves_changes && !options.yes;
+    let asks = plan.needs_confirmation() && !options.yes;
     if asks {
         match ask_about_changes(desk, options.json, std::slice::from_ref(&plan))? {
             Answer::Leave => {}
-            Answer::Carry => {
-                request.carry = true;
+            Answer::Code(code) => {
+                request.code = code;
                 plan = desk.tine.plan_fork(&request)?;
             }
             Answer::Cancel => {
@@ -424,16 +439,33 @@ pub(crate) fn prompt(text: &str) -> Result<String, Failure> {
 
 /// What to do with uncommitted changes.
 pub(crate) enum Answer {
-    /// Leave them in the source's directory.
+    /// Fork as planned.
     Leave,
-    /// Copy them into the worktree.
-    Carry,
+    /// Begin with these files instead.
+    Code(CodeChoice),
     /// Don't fork.
     Cancel,
 }
 
-/// Shows the plan of forks that would leave uncommitted changes, and asks.
+/// Shows the plan of forks that would leave uncommitted changes, or whose files are not certain, and asks.
 pub(crate) fn ask_about_changes(desk: &Desk, json: bool, plans: &[Plan]) -> Result<Answer, Failure> {
+    if let Some(code) = &plans[0].code {
+        confirm::require_terminal(
+            &desk.surface,
+            json,
+            &format!("did not fork `{}`: {}", plans[0].source.label(), code.summary()),
+            "pass `--code then` or `--yes` to accept these files, `--code now` for those of now, or `--code none`",
+        )?;
+        show::show_all(&mut io::stderr().lock(), &desk.surface, plans)?;
+        let answer =
+            confirm::ask("Fork with these files? [y] yes, [w] with those of now, [c] with the last commit, [N] no:")?;
+        return Ok(match answer.as_str() {
+            "y" | "yes" => Answer::Leave,
+            "w" | "now" => Answer::Code(CodeChoice::Now),
+            "c" | "none" => Answer::Code(CodeChoice::None),
+            _ => Answer::Cancel,
+        });
+    }
     confirm::require_terminal(
         &desk.surface,
         json,
@@ -444,7 +476,7 @@ pub(crate) fn ask_about_changes(desk: &Desk, json: bool, plans: &[Plan]) -> Resu
     let answer = confirm::ask("Fork without the uncommitted changes? [y] yes, [c] copy them to the worktree, [N] no:")?;
     Ok(match answer.as_str() {
         "y" | "yes" => Answer::Leave,
-        "c" | "carry" => Answer::Carry,
+        "c" | "carry" => Answer::Code(CodeChoice::Now),
         _ => Answer::Cancel,
     })
 }

@@ -1,6 +1,7 @@
 //! One file per command: its options, and what it does with them.
 
 pub(crate) mod adopt;
+pub(crate) mod blame;
 pub(crate) mod clone;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -81,6 +82,7 @@ pub(crate) fn at_desk(desk: &Desk, command: Command) -> Outcome {
     match command {
         Command::List(args) => list::run(desk, &args),
         Command::Tree(args) => tree::run(desk, &args),
+        Command::Blame(args) => blame::run(desk, &args),
         Command::Show(args) => show::run(desk, &args),
         Command::Info(args) => info::run(desk, &args),
         Command::Search(args) => search::run(desk, &args),

@@ -13,11 +13,11 @@ use crate::Outcome;
 use crate::complete;
 use crate::ui::{self, Bar, code, confirm};
 
-/// Set files to what they were at a turn
+/// Restore files to their state at a turn
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 In the working tree itself, files that did not exist at that turn are removed; elsewhere, files are only added or \
-replaced. Ignored files, secrets and large files stay as they are. tine asks before it changes a file that exists, and \
+replaced. Ignored files, secrets and large files stay as they are. tine asks before it changes existing files, and \
 `tine undo` puts everything back.
 
 Examples:
@@ -107,7 +107,7 @@ fn print(desk: &Desk, args: &Args, plan: &RestorePlan, operation: Option<i64>) -
     let counts: Vec<String> =
         counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
     match (operation, counts.is_empty()) {
-        (_, true) => ui::print_message(&format!("{place} already is as at {}", plan.what)),
+        (_, true) => ui::print_message(&format!("{place} is already in the state of {}", plan.what)),
         (None, false) => ui::print_message(&format!("would restore {} in {place}: {}", plan.what, counts.join(", "))),
         (Some(operation), false) => ui::print_message(&format!(
             "restored {} in {place}: {}; `tine undo {operation}` puts it back",

@@ -15,12 +15,12 @@ use crate::cli::SESSION;
 use crate::complete;
 use crate::ui::{self, Bar, Paint, confirm};
 
-/// List the recorded code of turns in this repository
+/// List the code snapshots of this repository
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 With hooks installed and `snapshots.enabled = true` in the configuration file, tine records the working tree at the end \
 of every turn, in private refs of the repository. `git push` doesn't transfer them. Old ones are deleted automatically; \
-`snapshots.keep_days` and `snapshots.keep` set which.
+`snapshots.keep_days` and `snapshots.keep` set the limits.
 
 Examples:
   tine snapshots
@@ -30,7 +30,7 @@ Examples:
 pub(crate) struct Args {
     #[arg(value_name = "SESSION", help = SESSION, add = complete::sessions())]
     pub session: Option<String>,
-    /// Repository to look at [default: the one around this directory]
+    /// Another repository [default: the one that contains this directory]
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub dir: Option<PathBuf>,
     /// Delete old snapshots

@@ -52,12 +52,12 @@ pub(crate) fn run(desk: &Desk, args: &fork::Args) -> Outcome {
         out.flush()?;
         return Ok(ExitCode::SUCCESS);
     }
-    let asks = plans[0].leaves_changes && !options.yes;
+    let asks = plans[0].needs_confirmation() && !options.yes;
     if asks {
         match fork::ask_about_changes(desk, options.json, &plans)? {
             Answer::Leave => {}
-            Answer::Carry => {
-                request.carry = true;
+            Answer::Code(code) => {
+                request.code = code;
                 plans = desk.tine.plan_forks(&request, &parts)?;
             }
             Answer::Cancel => {

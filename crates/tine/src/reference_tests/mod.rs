@@ -2,6 +2,7 @@
 //! `docs/configuration.md` from the types of the settings. These tests fail when a file is stale;
 //! `TINE_UPDATE=1 cargo test -p tine reference` rewrites all of them.
 
+mod agents_table;
 mod cli;
 mod configuration;
 mod examples;

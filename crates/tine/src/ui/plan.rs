@@ -20,6 +20,9 @@ pub(crate) fn show(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io::
     fact("agent", &agent(plan))?;
     fact("method", &format!("{}: {}", plan.method.as_str(), plan.why))?;
     fact("works in", &works_in(surface, plan))?;
+    if let Some(code) = &plan.code {
+        fact("code", &text::one_line(&code.summary()))?;
+    }
     if let Some(tokens) = plan.tokens {
         fact("tokens", &format!("about {tokens}{}", window(plan)))?;
     }
@@ -80,6 +83,9 @@ pub(crate) fn brief(out: &mut impl Write, surface: &Streams, plan: &Plan) -> io:
     fact("agent", &agent(plan))?;
     fact("method", &format!("{}: {}", plan.method.as_str(), plan.why))?;
     fact("works in", &works_in(surface, plan))?;
+    if let Some(code) = &plan.code {
+        fact("code", &text::one_line(&code.summary()))?;
+    }
     fact(
         "runs",
         &match plan.place {

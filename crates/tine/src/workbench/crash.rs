@@ -44,8 +44,7 @@ fn write(panic: &PanicHookInfo<'_>) -> io::Result<Option<PathBuf>> {
 
 /// The report: what failed and where, without anything from a conversation.
 fn compose(message: &str, place: &str, backtrace: &str) -> String {
-    let version = env!("CARGO_PKG_VERSION");
-    let (system, machine) = crate::environment::platform();
+    let (version, (system, machine)) = (env!("CARGO_PKG_VERSION"), environment::platform());
     let message = text::one_line(&secrets::mask(&without_quotes(message)).0);
     let backtrace = text::clean(backtrace);
     format!("tine {version} on {system} {machine}, in the workbench\n{message}\nat {place}\n\n{backtrace}\n")

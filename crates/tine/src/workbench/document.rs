@@ -43,7 +43,7 @@ impl Document {
     }
 }
 
-/// One line with its escape sequences turned into styles. Looks last until they are reset, across lines.
+/// One line with its escape sequences turned into styles. PageStyle last until they are reset, across lines.
 fn styled(line: &str, style: &mut Style) -> Line<'static> {
     let mut spans = Vec::new();
     let mut rest = line;

@@ -8,7 +8,7 @@ use engine::{
     ChatRequest, Extent, Forked, MouseLevel, Plan, Project, Request, Session, SessionKey, Snippet, TabRecord,
     TurnSummary, WorkbenchConfig,
 };
-use transcript::{Block, SessionId, SessionName};
+use transcript::{Agent, Block, SessionId, SessionName};
 
 use super::document::Document;
 use super::page::{Page, PageLayout, PageStyle};
@@ -29,6 +29,8 @@ pub(crate) enum Event {
     Configured(Box<WorkbenchConfig>),
     /// The sessions were read, and the directories of this project.
     Sessions(Vec<Session>, Project),
+    /// The agents whose programs were found.
+    Agents(Vec<Agent>),
     /// Sessions have changed elsewhere.
     SessionsChanged,
     /// A minute has passed, so ages on the screen are out of date.
@@ -257,6 +259,8 @@ pub(crate) enum Effect {
     Configure,
     /// Read the sessions.
     LoadSessions,
+    /// Look for the agents' programs.
+    FindAgents,
     /// Read a page of a transcript and lay it out.
     ReadPage {
         /// Names the request in the answer.
@@ -341,8 +345,10 @@ pub(crate) enum Effect {
     RefreshTab {
         /// The tab.
         tab: u64,
-        /// The path, name or id of the session.
-        session: String,
+        /// The id of the session.
+        id: SessionId,
+        /// The session as it was, if it was read before.
+        known: Option<Box<Session>>,
     },
     /// Read a session's transcript for a tab.
     ReadTab {

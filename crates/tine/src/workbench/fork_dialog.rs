@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use engine::{Method, Plan, Request, TurnSummary, Where};
+use engine::{CodeChoice, Method, Plan, Request, TurnSummary, Where};
 use transcript::{Agent, SessionName};
 
 use super::event::ErrorText;
@@ -121,7 +121,7 @@ impl ForkDialog {
         }
     }
 
-    /// Chooses a turn, as far as there is one.
+    /// Chooses a turn, or the nearest one that exists.
     pub(crate) fn choose_turn(&mut self, turn: i64) {
         let last = self.request.source.view.turns;
         let turn = u32::try_from(turn.clamp(1, i64::from(last.max(1)))).unwrap_or(last);
@@ -159,7 +159,13 @@ impl ForkDialog {
                     _ => Where::Directory(PathBuf::new()),
                 };
             }
-            ForkField::Changes => self.request.carry = !self.request.carry,
+            ForkField::Changes => {
+                self.request.code = match self.request.code {
+                    CodeChoice::Auto | CodeChoice::Then => CodeChoice::Now,
+                    CodeChoice::Now => CodeChoice::None,
+                    CodeChoice::None => CodeChoice::Auto,
+                };
+            }
             ForkField::Model | ForkField::Name | ForkField::Path => {}
         }
     }
@@ -190,7 +196,7 @@ impl ForkDialog {
         Ok(())
     }
 
-    /// Whether the source is at work, so that all of it can't be forked now.
+    /// Whether the source is busy, so that it can't be forked as a whole now.
     pub(crate) fn waits_for_source(&self) -> bool {
         use transcript::State::{Busy, Waiting};
         self.request.turns.is_none() && matches!(self.request.source.view.state, Busy | Waiting)

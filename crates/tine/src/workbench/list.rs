@@ -21,7 +21,7 @@ pub(crate) enum Scope {
 }
 
 impl Scope {
-    /// The next one. Outside of a repository, there are only two.
+    /// The next one. Without a repository, the directory is all there is.
     pub(crate) fn next(self, project: &Project) -> Self {
         match self {
             Scope::Repository => Scope::Everywhere,
@@ -34,7 +34,7 @@ impl Scope {
 
 /// The order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum SortOrder {
     /// Newest first.
     Age,
     /// By name or title.
@@ -43,22 +43,22 @@ pub(crate) enum Sort {
     Turns,
 }
 
-impl Sort {
+impl SortOrder {
     /// The next one.
     pub(crate) fn next(self) -> Self {
         match self {
-            Sort::Age => Sort::Name,
-            Sort::Name => Sort::Turns,
-            Sort::Turns => Sort::Age,
+            SortOrder::Age => SortOrder::Name,
+            SortOrder::Name => SortOrder::Turns,
+            SortOrder::Turns => SortOrder::Age,
         }
     }
 
     /// What people read.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Sort::Age => "newest first",
-            Sort::Name => "by name",
-            Sort::Turns => "most turns first",
+            SortOrder::Age => "newest first",
+            SortOrder::Name => "by name",
+            SortOrder::Turns => "most turns first",
         }
     }
 }
@@ -81,16 +81,17 @@ impl State {
         }
         let kept = self.selection().map(Session::key);
         (self.sessions, self.project) = (Some(sessions), project);
-        self.arrange_around(kept);
+        self.arrange_around(kept.as_ref());
         true
     }
 
     /// Lays the list out again and keeps the selection on the same session.
     pub(crate) fn arrange(&mut self) {
-        self.arrange_around(self.selection().map(Session::key));
+        let kept = self.selection().map(Session::key);
+        self.arrange_around(kept.as_ref());
     }
 
-    fn arrange_around(&mut self, kept: Option<SessionKey>) {
+    fn arrange_around(&mut self, kept: Option<&SessionKey>) {
         let sessions = self.sessions.as_deref().unwrap_or_default();
         let views: Vec<&SessionView> = sessions.iter().map(|session| &session.view).collect();
         let order = self.order();
@@ -113,7 +114,7 @@ impl State {
             (0..views.len()).filter(|index| is_waiting(views[*index]) && fits(views[*index])).collect();
         self.rows = graph::rows(&views, &order, &waiting, is_shown, &self.home);
         let is_kept = |row: &Row| match row {
-            Row::Session { index, .. } => kept.as_ref().is_some_and(|kept| sessions[*index].key() == *kept),
+            Row::Session { index, .. } => kept.is_some_and(|kept| sessions[*index].key() == *kept),
             Row::Heading(_) => false,
         };
         let first = || self.rows.iter().position(|row| matches!(row, Row::Session { .. }));
@@ -158,7 +159,7 @@ impl State {
     pub(crate) fn select_waiting(&mut self) -> bool {
         let rows = self.waiting_rows();
         let next = self.selected + 1;
-        let row = if rows.contains(&next) { Some(next) } else { rows.clone().next() };
+        let row = if rows.contains(&next) { Some(next) } else { rows.into_iter().next() };
         if let Some(row) = row {
             self.selected = row;
             self.keep_in_sight();
@@ -176,9 +177,9 @@ impl State {
             name.unwrap_or_default().to_lowercase()
         };
         match self.sort {
-            Sort::Age => {}
-            Sort::Name => order.sort_by_cached_key(|index| name(view(index))),
-            Sort::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
+            SortOrder::Age => {}
+            SortOrder::Name => order.sort_by_cached_key(|index| name(view(index))),
+            SortOrder::Turns => order.sort_by_key(|index| std::cmp::Reverse(view(index).turns)),
         }
         order
     }

@@ -10,7 +10,7 @@ use super::chat::ChatTab;
 pub(crate) use super::dialogs::{ChatChoice, Choose, Palette, Popup};
 use super::event::{Effect, ErrorText, Hit};
 use super::graph::Row;
-pub(crate) use super::list::{Scope, Sort};
+pub(crate) use super::list::{Scope, SortOrder};
 pub(crate) use super::reader::Reader;
 use crate::keymap::{Context, Keymap};
 
@@ -48,13 +48,19 @@ pub(crate) struct State {
     pub color: bool,
     /// The directory for new sessions.
     pub directory: PathBuf,
-    pub sort: Sort,
+    pub sort: SortOrder,
     /// The search that led to the transcript on the screen.
     pub search: Option<SearchState>,
+    /// The agents whose programs were found; `None` before the search for them ends.
+    pub agents: Option<Vec<Agent>>,
+    /// Whether the message on the screen warns that leaving ends busy agents.
+    pub is_leaving: bool,
+    /// Whether that warning was on the screen before the current key.
+    pub may_leave: bool,
     pub mouse: MouseLevel,
     /// Whether the sessions are being read.
     pub is_loading: bool,
-    /// Whether the screen has to be drawn again.
+    /// Whether the screen must be drawn again.
     pub is_stale: bool,
     ticket: u64,
 }
@@ -129,8 +135,11 @@ impl State {
             tabs: Vec::new(),
             color,
             directory: directory.to_owned(),
-            sort: Sort::Age,
+            sort: SortOrder::Age,
             search: None,
+            agents: None,
+            is_leaving: false,
+            may_leave: false,
             mouse: MouseLevel::default(),
             is_loading: true,
             is_stale: true,
@@ -140,7 +149,7 @@ impl State {
 
     /// The first effects.
     pub(crate) fn begin(&mut self) -> Vec<Effect> {
-        vec![Effect::Configure, Effect::LoadSessions, Effect::RestoreTabs]
+        vec![Effect::Configure, Effect::LoadSessions, Effect::RestoreTabs, Effect::FindAgents]
     }
 
     /// The receiver of keys.

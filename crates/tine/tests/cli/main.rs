@@ -1,7 +1,10 @@
 //! The command line, in a hermetic home. The tests of a command are in `test_<command>.rs`, and in `test_<command>_<topic>.rs`
 //! where there are many; a file without `test_` has a topic that several commands share.
 
+mod edits;
+mod json;
 mod test_adopt;
+mod test_blame;
 mod test_clone;
 mod test_completions;
 mod test_config;
@@ -13,6 +16,8 @@ mod test_events;
 mod test_export;
 mod test_focus;
 mod test_fork;
+mod test_fork_carry;
+mod test_fork_code;
 mod test_fork_confirm;
 mod test_fork_metadata;
 mod test_fork_methods;
@@ -38,6 +43,7 @@ mod test_restore;
 mod test_resume;
 mod test_resume_moved;
 mod test_search;
+mod test_search_index;
 mod test_search_matching;
 mod test_search_qmd;
 mod test_search_queries;
@@ -46,6 +52,7 @@ mod test_search_semantic;
 mod test_send;
 mod test_send_background;
 mod test_setup;
+mod test_setup_scopes;
 mod test_show;
 mod test_smart_fork;
 mod test_snapshots;

@@ -111,7 +111,7 @@ fn secrets_are_masked_unless_they_are_to_be_kept() {
     let session = testkit::build::ClaudeSession::new(ID).cwd(&world.shop);
     session
         .turn(|turn| {
-            turn.prompt(&format!("The token is {SECRET}."))
+            turn.prompt(format!("The token is {SECRET}."))
                 .tool("Bash", json!({"command": format!("echo {SECRET}")}), SECRET)
                 .text("Noted.")
         })

@@ -91,7 +91,7 @@ fn the_working_tree_is_restored_and_the_undo_is_exact() {
     assert_eq!(files(recorded.top()), expected);
     assert_eq!(fs::read(recorded.top().join(".git/index")).expect("an index"), index);
     assert!(world.run(["log"]).out.contains("restore work@1"));
-    assert!(world.run(["restore", "work@1", "--to", "."]).err.contains("already is as at work@1"));
+    assert!(world.run(["restore", "work@1", "--to", "."]).err.contains("is already in the state of work@1"));
 
     assert_eq!(world.run(["undo"]).code, 0);
     assert_eq!(files(recorded.top()), now);
@@ -147,7 +147,8 @@ fn a_tree_cannot_write_outside_of_the_directory() {
     assert_eq!(done.code, 0, "{}", done.whole());
     assert_eq!(fs::read_dir(&outside).expect("a folder").count(), 0);
     assert_eq!(fs::read_to_string(target.join("turns/into/folder")).expect("a file"), "f");
-    assert_eq!(world.run(["undo"]).code, 0);
+    let undone = world.run(["undo"]);
+    assert_eq!(undone.code, 0, "{}", undone.whole());
     assert_eq!(fs::read_link(target.join("turns")).expect("a link"), outside);
     // A repository that came from elsewhere may have any snapshot.
     let blob = recorded.git(["rev-parse", "HEAD:README.md"]);

@@ -12,15 +12,15 @@ use testkit::Tmux;
 
 use crate::world::{LOGIN, World};
 
-const TINE: &str = env!("CARGO_BIN_EXE_tine");
+pub(crate) const TINE: &str = env!("CARGO_BIN_EXE_tine");
 
 /// Settings as somebody may have them: comments, tabs, last commas, hooks of their own, a text that looks like a comment.
-const SETTINGS: &str = "// mine\n{\n\t\"model\": \"opus\",   // the best\n\t\"env\": {\"A\": \"// not a comment\", \"B\":1e3},\n\n\t\"hooks\": {\n\t\t/* at the end of a turn */\n\t\t\"Stop\": [\n\t\t\t{\"hooks\": [{\"type\": \"command\", \"command\": \"notify-send done\"}]}, // ding\n\t\t],\n\t\t\"PreToolUse\": [{\"matcher\": \"Bash\", \"hooks\": [{\"type\": \"command\", \"command\": \"/opt/guard hook stop --agent claude\"}]}]\n\t}, // hooks\n\n\t\"permissions\": {},\n\t// the end\n}\n";
+pub(crate) const SETTINGS: &str = "// mine\n{\n\t\"model\": \"opus\",   // the best\n\t\"env\": {\"A\": \"// not a comment\", \"B\":1e3},\n\n\t\"hooks\": {\n\t\t/* at the end of a turn */\n\t\t\"Stop\": [\n\t\t\t{\"hooks\": [{\"type\": \"command\", \"command\": \"notify-send done\"}]}, // ding\n\t\t],\n\t\t\"PreToolUse\": [{\"matcher\": \"Bash\", \"hooks\": [{\"type\": \"command\", \"command\": \"/opt/guard hook stop --agent claude\"}]}]\n\t}, // hooks\n\n\t\"permissions\": {},\n\t// the end\n}\n";
 
 const CONFIG: &str =
     "# mine\nmodel = \"m\"   # odd\n\n[projects.\"/a\"]\ntrust_level = 'trusted'\n[features]\nplugins=false # last\n";
 
-fn claude(world: &World) -> PathBuf {
+pub(crate) fn claude(world: &World) -> PathBuf {
     world.sandbox.claude_home().join("settings.json")
 }
 
@@ -29,12 +29,12 @@ fn codex(world: &World, name: &str) -> PathBuf {
 }
 
 /// A file's text without what differs from run to run.
-fn text(world: &World, path: &Path) -> String {
+pub(crate) fn text(world: &World, path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     equal(world, &text)
 }
 
-fn equal(world: &World, text: &str) -> String {
+pub(crate) fn equal(world: &World, text: &str) -> String {
     text.replace(TINE, "[TINE]").replace(&*world.sandbox.root().to_string_lossy(), "[ROOT]")
 }
 
@@ -64,7 +64,7 @@ const PLACES: &str = "session-start session_start:0:0\nsession-end session_end:0
                       stop stop:0:0\npermission-request permission_request:0:0";
 
 /// A Claude Code that installs plugins as the real one does, and writes the settings anew when it does.
-fn install_claude(world: &World) {
+pub(crate) fn install_claude(world: &World) {
     let script = r#"#!/bin/bash
 settings=$HOME/.claude/settings.json
 echo "$*" >> "$HOME/asked"
@@ -79,7 +79,7 @@ esac
 }
 
 #[track_caller]
-fn done(world: &World, arguments: &[&str]) -> String {
+pub(crate) fn done(world: &World, arguments: &[&str]) -> String {
     let output = world.run([&["setup"], arguments, &["--yes"]].concat());
     assert_eq!((output.code, output.out.as_str()), (0, ""), "{}", output.err);
     equal(world, &output.err)
@@ -95,7 +95,7 @@ fn hear(world: &World, time: &str, arguments: &[&str]) {
 }
 
 /// Every file in the agents' homes, to see that they are as before.
-fn files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
     world.agents_files()
 }
 
@@ -336,79 +336,6 @@ fn how_things_stand_is_told() {
 }
 
 #[test]
-fn a_project_needs_nothing_where_the_person_has_it() {
-    let world = World::empty();
-    let settings = world.shop.join(".claude/settings.json");
-    let inner = world.shop.join("src");
-    fs::create_dir_all(&inner).unwrap();
-    let output = world.run_in(&inner, ["setup", "--project", "--yes"]);
-    assert_eq!(output.code, 0, "{}", output.err);
-    assert!(fs::read_to_string(&settings).unwrap().contains("session-start"));
-    // Equal commands are run once, so that the person's own may come as well.
-    assert!(!done(&world, &["claude"]).contains("--project"));
-    done(&world, &["claude", "--uninstall"]);
-    assert!(settings.exists());
-    done(&world, &["claude", "--project", "--uninstall"]);
-    assert!(!world.shop.join(".claude").exists());
-
-    done(&world, &["claude"]);
-    let output = done(&world, &["--project"]);
-    assert!(output.contains("already has the hooks for all projects"), "{output}");
-    assert!(!settings.exists());
-    let output = world.run(["setup", "codex", "--project", "--yes"]);
-    assert!(output.err.contains("Codex does not support hooks for a project"), "{}", output.err);
-}
-
-#[test]
-fn the_plugin_takes_the_place_of_the_entries() {
-    let world = World::empty();
-    install_claude(&world);
-    world.sandbox.write(claude(&world), SETTINGS);
-    done(&world, &["claude"]);
-    let before = files(&world);
-    // Claude Code refuses settings with comments, and says so.
-    world.sandbox.write(world.sandbox.home().join("refuse"), "");
-    let output = world.run(["setup", "claude", "--plugin", "--yes"]);
-    assert!(output.code == 1 && output.err.contains("it does not want to"), "{}", output.err);
-    // What was to give way is there again.
-    assert_eq!(files(&world), before);
-    let folder = world.sandbox.root().join("data/tine/claude-plugin");
-    assert!(!folder.exists());
-    fs::remove_file(world.sandbox.home().join("refuse")).unwrap();
-
-    let output = done(&world, &["claude", "--plugin"]);
-    assert!(output.contains("+ the plugin"), "{output}");
-    let mut written = String::new();
-    for name in [
-        ".claude-plugin/plugin.json",
-        ".claude-plugin/marketplace.json",
-        "hooks/hooks.json",
-        ".mcp.json",
-        "commands/tine.md",
-    ] {
-        written.push_str(&format!("=== {name}\n{}", text(&world, &folder.join(name))));
-    }
-    insta::assert_snapshot!("setup_plugin", written);
-    let status = world.json(["setup", "claude", "--status", "--json"]);
-    assert_eq!(
-        (&status["agents"][0]["places"][0]["scope"], status["agents"][0]["places"].as_array().unwrap().len()),
-        (&"plugin".into(), 1)
-    );
-    // It stays a plugin.
-    assert_eq!(done(&world, &["claude"]), "claude: already set up\n");
-    fs::write(folder.join("hooks/hooks.json"), "{}").unwrap();
-    assert!(done(&world, &["claude"]).contains("~ the plugin"));
-    assert!(fs::read_to_string(folder.join("hooks/hooks.json")).unwrap().contains("session-start"));
-
-    done(&world, &["claude", "--uninstall"]);
-    assert_eq!(fs::read_to_string(claude(&world)).unwrap(), SETTINGS);
-    assert_eq!(fs::read_dir(world.sandbox.claude_home()).unwrap().count(), 1);
-    assert!(!folder.exists());
-    let asked = equal(&world, &fs::read_to_string(world.sandbox.home().join("asked")).unwrap());
-    assert_eq!(asked.lines().last(), Some("plugin marketplace remove tine"));
-}
-
-#[test]
 fn a_codex_without_hooks_gets_none() {
     let world = World::empty();
     world.sandbox.write(codex(&world, "config.toml"), CONFIG);
@@ -426,7 +353,7 @@ fn a_codex_without_hooks_gets_none() {
 }
 
 /// What an agent's shell does with an entry: its exit code and all that it says.
-fn run_entry(world: &World, text: &str) -> (Option<i32>, String) {
+pub(crate) fn run_entry(world: &World, text: &str) -> (Option<i32>, String) {
     let settings: Value = serde_json::from_str(text).unwrap();
     let entry = settings["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
     let mut shell: std::process::Command = world.sandbox.command("sh");
@@ -460,71 +387,6 @@ fn a_tine_that_is_gone_is_not_missed() {
     assert_eq!(world.json(["setup", "claude", "--status", "--json"])["agents"][0]["installed"], false);
     done(&world, &["claude"]);
     assert_eq!(doctor()["verdict"], "good", "{:#}", doctor());
-}
-
-#[test]
-fn a_projects_entries_are_the_same_for_everybody() {
-    let world = World::empty();
-    done(&world, &["claude", "--project"]);
-    let path = world.shop.join(".claude/settings.json");
-    let settings = fs::read_to_string(&path).unwrap();
-    assert!(!settings.contains(TINE) && settings.contains("exec tine hook stop"), "{settings}");
-    let quiet = (Some(0), String::new());
-    assert_eq!(run_entry(&world, &settings), quiet);
-    assert_eq!(world.json(["setup", "claude", "--status", "--json"])["agents"][0]["installed"], false);
-    // Whoever has tine is told of.
-    world.sandbox.script("tine", "#!/bin/sh\necho ran $*\n");
-    assert_eq!(run_entry(&world, &settings), (Some(0), "ran hook stop --agent claude\n".into()));
-    assert_eq!(done(&world, &["claude", "--project"]), "claude: already set up\n");
-    // Whoever has entries of their own, or the plugin, is told once.
-    for own in [
-        r#"{"hooks":{"Stop":[{"hooks":[{"command":"'/a b/tine' hook stop --agent claude"}]}]}}"#,
-        r#"{"enabledPlugins": {"tine@tine": true}}"#,
-    ] {
-        world.sandbox.write(claude(&world), own);
-        assert_eq!(run_entry(&world, &settings), quiet);
-    }
-    world.sandbox.write(claude(&world), r#"{"enabledPlugins": {"tine@tine": false}}"#);
-    assert_eq!(run_entry(&world, &settings).1, "ran hook stop --agent claude\n");
-    done(&world, &["claude", "--project", "--uninstall"]);
-    assert!(!path.exists());
-}
-
-#[test]
-fn a_plugin_needs_claude_code_to_come_and_not_to_go() {
-    let world = World::empty();
-    world.sandbox.write(claude(&world), "{\n  \"model\": \"opus\"\n}\n");
-    done(&world, &["claude"]);
-    let before = files(&world);
-    let output = world.run(["setup", "claude", "--plugin", "--yes"]);
-    assert!(output.code == 1 && output.err.contains("claude not found"), "{}", output.err);
-    assert_eq!(files(&world), before);
-    install_claude(&world);
-    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o444)).unwrap();
-    let output = world.run(["setup", "claude", "--plugin", "--yes"]);
-    assert!(output.code == 1 && output.err.contains("read-only"), "{}", output.err);
-    assert_eq!(files(&world), before);
-    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o644)).unwrap();
-
-    done(&world, &["claude", "--plugin"]);
-    // As Claude Code writes it, and the person after it.
-    let noted = "{\n  \"model\": \"haiku\",\n  \"extraKnownMarketplaces\": {\n    \"tine\": {}\n  },\n  \"enabledPlugins\": {\n    \"tine@tine\": true\n  }\n}\n";
-    world.sandbox.write(claude(&world), noted);
-    let plugins = world.sandbox.claude_home().join("plugins");
-    world.sandbox.write(plugins.join("installed_plugins.json"), r#"{"version":2,"plugins":{"tine@tine":[],"a@b":[]}}"#);
-    world.sandbox.write(plugins.join("known_marketplaces.json"), r#"{"tine":{},"b":{}}"#);
-    world.sandbox.write(plugins.join("cache/tine/tine/0.1.0/README.md"), "");
-    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o444)).unwrap();
-    assert!(world.run(["setup", "claude", "--uninstall", "--yes"]).err.contains("read-only"));
-    fs::set_permissions(claude(&world), fs::Permissions::from_mode(0o644)).unwrap();
-    fs::remove_file(world.sandbox.bin().join("claude")).unwrap();
-    done(&world, &["claude", "--uninstall"]);
-    assert_eq!(fs::read_to_string(claude(&world)).unwrap(), "{\n  \"model\": \"haiku\"\n}\n");
-    let left = |name: &str| fs::read_to_string(plugins.join(name)).unwrap();
-    assert_eq!(left("installed_plugins.json"), r#"{"version":2,"plugins":{"a@b":[]}}"#);
-    assert_eq!(left("known_marketplaces.json"), r#"{"b":{}}"#);
-    assert!(!plugins.join("cache/tine").exists());
-    assert!(!world.sandbox.root().join("data/tine/claude-plugin").exists());
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod chat;
 mod claude;
+mod code_recorded;
+mod code_then;
 mod codex;
 mod conversation;
 mod fork;
@@ -21,4 +23,5 @@ mod pane_input;
 mod panes;
 mod qmd;
 mod setup;
+mod translate;
 mod workbench;

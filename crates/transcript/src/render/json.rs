@@ -117,12 +117,53 @@ impl<W: Write> Renderer for Json<W> {
     }
 }
 
+/// A transcript as JSON. It is written block by block, so this type only describes it.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+pub struct ShowView {
+    /// The session.
+    session: SessionView,
+    /// Its turns, oldest first.
+    turns: Vec<ShownTurn>,
+    /// Defects found in its files.
+    defects: Defects,
+}
+
+/// A turn.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ShownTurn {
+    #[schemars(flatten)]
+    turn: Turn<'static>,
+    /// What the agent did and answered.
+    blocks: Vec<ShownBlock>,
+}
+
+/// A block of a turn.
+#[cfg(feature = "schema")]
+#[derive(schemars::JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used")]
+struct ShownBlock {
+    #[schemars(flatten)]
+    element: Element<'static>,
+    /// The blocks of a subagent.
+    #[schemars(skip_serializing_if = "Vec::is_empty")]
+    blocks: Vec<ShownBlock>,
+}
+
 /// A turn but for its blocks.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Turn<'a> {
+    /// Its number, from 1; 0 for what precedes the first prompt.
     number: u32,
+    /// When it began.
     at: Option<Timestamp>,
+    /// The agent's id for the prompt.
     message: Option<&'a str>,
+    /// The prompt, unless it is missing.
     prompt: Option<&'a str>,
     /// Whether the prompt is the transcript of another session, which tine handed over.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -131,15 +172,20 @@ struct Turn<'a> {
 
 /// A block, but for the blocks inside a subagent.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Element<'a> {
+    /// What it is, such as `answer` or `call`.
     kind: &'static str,
+    /// When it was written.
     at: Option<Timestamp>,
+    /// The agent's id for the message.
     message: Option<&'a str>,
     #[serde(flatten)]
     content: Content<'a>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Content<'a> {
     Prompt { text: &'a str, steer: bool },

@@ -21,6 +21,8 @@ use std::io;
 pub use diff::changed_files;
 pub use html::Html;
 pub use json::Json;
+#[cfg(feature = "schema")]
+pub use json::ShowView;
 pub use markdown::Markdown;
 pub use safe_json::{SafeFormatter, to_json_line, to_json_pretty, write_json_array};
 pub use terminal::{CodePart, Detail, Highlighter, StreamingText, Style, Terminal};

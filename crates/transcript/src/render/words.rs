@@ -127,6 +127,7 @@ pub(super) fn notice(kind: NoticeKind) -> &'static str {
         NoticeKind::Error => "error",
         NoticeKind::Command => "command",
         NoticeKind::Unreadable => "unreadable",
+        NoticeKind::Files => "changed",
         NoticeKind::Info => "note",
     }
 }

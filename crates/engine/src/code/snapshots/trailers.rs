@@ -36,11 +36,23 @@ pub enum Reason {
     Name,
     /// It is a submodule, of which only the commit is known.
     Submodule,
+    /// It is outside the working tree.
+    Outside,
+    /// What it held is not known.
+    Unknown,
 }
 
 impl Reason {
-    const ALL: [Reason; 6] =
-        [Reason::Large, Reason::Secret, Reason::Repository, Reason::Unreadable, Reason::Name, Reason::Submodule];
+    const ALL: [Reason; 8] = [
+        Reason::Large,
+        Reason::Secret,
+        Reason::Repository,
+        Reason::Unreadable,
+        Reason::Name,
+        Reason::Submodule,
+        Reason::Outside,
+        Reason::Unknown,
+    ];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -50,6 +62,8 @@ impl Reason {
             Reason::Repository => "repository",
             Reason::Unreadable => "unreadable",
             Reason::Name => "name",
+            Reason::Outside => "outside",
+            Reason::Unknown => "unknown",
             Reason::Submodule => "submodule",
         }
     }

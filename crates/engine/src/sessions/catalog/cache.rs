@@ -25,7 +25,7 @@ use super::{Entry, TurnKeys};
 use crate::private;
 
 /// Changes with the facts or how they are computed; with another value, the cache is rebuilt.
-const MAGIC: &[u8; 8] = b"tinecatO";
+const MAGIC: &[u8; 8] = b"tinecatP";
 const HEADER: u64 = 40;
 
 /// The fixed-size part of an entry.
@@ -41,9 +41,9 @@ struct Head {
 }
 
 impl Head {
-    const WORDS: usize = 10;
-    /// A time at which no file was created.
-    const UNBORN: i64 = i64::MIN;
+    const WORDS: usize = 11;
+    /// A time at which nothing happened.
+    const NEVER: i64 = i64::MIN;
 
     fn words(&self) -> [u64; Head::WORDS] {
         let Head { stamp, outline, from, len, turn_keys } = *self;
@@ -53,10 +53,11 @@ impl Head {
             stamp.size,
             stamp.modified.cast_unsigned(),
             stamp.inode,
-            stamp.born.unwrap_or(Head::UNBORN).cast_unsigned(),
+            stamp.born.unwrap_or(Head::NEVER).cast_unsigned(),
             outline.file,
             outline.title,
             outline.beginning,
+            outline.updated.unwrap_or(Head::NEVER).cast_unsigned(),
             pair(from, len),
             pair(turn_keys, outline.turns),
             agent << 8 | u64::from(outline.is_shown) | u64::from(outline.has_bases) << 1,
@@ -64,15 +65,16 @@ impl Head {
     }
 
     fn of(words: [u64; Head::WORDS]) -> Option<Head> {
-        let [size, modified, inode, born, file, title, beginning, row, turns, marks] = words;
+        let [size, modified, inode, born, file, title, beginning, updated, row, turns, marks] = words;
         let (low, high) = (|pair: u64| pair as u32, |pair: u64| (pair >> 32) as u32);
-        let born = Some(born.cast_signed()).filter(|born| *born != Head::UNBORN);
+        let time = |time: u64| Some(time.cast_signed()).filter(|time| *time != Head::NEVER);
         Some(Head {
-            stamp: Stamp { size, modified: modified.cast_signed(), inode, born },
+            stamp: Stamp { size, modified: modified.cast_signed(), inode, born: time(born) },
             outline: Outline {
                 file,
                 title,
                 beginning,
+                updated: time(updated),
                 turns: high(turns),
                 agent: *Agent::ALL.get(usize::try_from(marks >> 8).ok()?)?,
                 is_shown: marks & 1 != 0,
@@ -247,7 +249,10 @@ impl Cache {
         }
         let mut new = New { rows: self.generation.clone().into_bytes(), ..New::default() };
         let stored = |from: u32, len: u32| old_rows.get(from as usize..)?.get(..len as usize);
-        for entry in entries.iter().filter(|entry| entry.is_readable()) {
+        // Newest first, as a listing needs them.
+        let mut entries: Vec<&Entry> = entries.iter().filter(|entry| entry.is_readable()).collect();
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.updated()));
+        for entry in entries {
             let (stamp, outline) = (entry.stamp, entry.outline);
             match (&entry.turn_keys, entry.summary.place()) {
                 (TurnKeys::InCache(from) | TurnKeys::Loaded(from, _), Some(place)) => {

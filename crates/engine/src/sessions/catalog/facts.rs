@@ -17,6 +17,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const SINGLE: usize = 64;
 /// How much is read at once then. Fresh memory is what costs a listing most, so this small buffer is reused.
 const WINDOW: usize = 64 << 10;
+/// Rows requested in another order than that of the file are read together after this many jumps.
+const JUMPS: usize = 16;
 
 /// The facts of a session.
 #[derive(Debug, Clone)]
@@ -42,6 +44,8 @@ pub(super) struct Outline {
     pub title: u64,
     /// The first eight characters of its id, as a number.
     pub beginning: u64,
+    /// When its last message was written, in nanoseconds since 1970.
+    pub updated: Option<i64>,
     pub turns: u32,
     pub agent: Agent,
     pub is_shown: bool,
@@ -55,12 +59,19 @@ impl Outline {
             file: file_key(&summary.path),
             title: title_key(summary),
             beginning: crate::sessions::session::beginning(summary.id.as_str()),
+            updated: updated(summary),
             turns: summary.turns,
             agent: summary.agent,
             is_shown: !summary.is_subagent && !summary.is_empty,
             has_bases: !summary.bases.is_empty() || summary.missing_base.is_some(),
         }
     }
+}
+
+/// When the last message of a session was written, in nanoseconds since 1970.
+pub(super) fn updated(summary: &Summary) -> Option<i64> {
+    let time = summary.updated?.as_nanosecond();
+    Some(i64::try_from(time).unwrap_or(if time < 0 { i64::MIN } else { i64::MAX }))
 }
 
 /// A transcript's key.
@@ -145,6 +156,8 @@ pub(super) struct StoredRows {
 struct Window {
     from: usize,
     bytes: Vec<u8>,
+    /// How often the next row was not near the end of the window.
+    jumps: usize,
 }
 
 impl StoredRows {
@@ -162,17 +175,23 @@ impl StoredRows {
         self.start + self.len as u64
     }
 
-    /// Reads one row. Rows requested in file order share reads.
+    /// Reads one row. Rows requested in file order, newest first, share reads.
     pub(super) fn with_row<T>(&self, from: u32, len: u32, see: impl FnOnce(&[u8]) -> T) -> io::Result<T> {
         let (from, len) = (from as usize, len as usize);
         let end = from.checked_add(len).filter(|end| *end <= self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         if from < window.from || end > window.from + window.bytes.len() {
             let is_single = self.reads.fetch_add(1, Ordering::Relaxed) < SINGLE;
-            let size = if is_single { len } else { len.max(WINDOW).min(self.len - from) };
+            let behind = from.checked_sub(window.from + window.bytes.len());
+            window.jumps += usize::from(!is_single && behind.is_none_or(|gap| gap > WINDOW));
+            let (first, size) = match is_single {
+                true => (from, len),
+                false if window.jumps > JUMPS => (0, self.len),
+                false => (from, len.max(WINDOW).min(self.len - from)),
+            };
             window.bytes.resize(size, 0);
-            window.from = from;
-            if let Err(error) = read_at(&self.file, &mut window.bytes, self.start + from as u64) {
+            window.from = first;
+            if let Err(error) = read_at(&self.file, &mut window.bytes, self.start + first as u64) {
                 window.bytes.clear();
                 return Err(error);
             }

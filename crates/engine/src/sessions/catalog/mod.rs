@@ -121,9 +121,20 @@ impl Entry {
         self.summary.known().map_or(self.outline.title, facts::title_key)
     }
 
+    /// When its last message was written; without messages, when its file was. In nanoseconds since 1970.
+    pub(crate) fn updated(&self) -> i64 {
+        self.summary.known().map_or(self.outline.updated, facts::updated).unwrap_or(self.stamp.modified)
+    }
+
     /// The first eight characters of its id, as a number.
     pub(crate) fn beginning(&self) -> u64 {
         self.outline.beginning
+    }
+
+    /// Whether its facts are in memory.
+    #[cfg(test)]
+    pub(crate) fn is_decoded(&self) -> bool {
+        self.summary.known().is_some()
     }
 
     /// Whether the file could be read to the end. Otherwise it is read again the next time.
@@ -259,7 +270,7 @@ fn scan_all(adapters: &[Box<dyn Adapter>], changed: &[(Agent, SessionFile)], pro
             progress.step(fresh.len(), changed.len());
         }
     });
-    // In the order in which they were found, in which they will be used too.
+    // In the order in which they were found.
     fresh.sort_unstable_by_key(|(index, _)| *index);
     fresh.into_iter().map(|(_, entry)| entry).collect()
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 
 use super::status::to_path;
 use super::{Git, finish, guard};
@@ -13,16 +14,23 @@ impl Git {
     pub(crate) fn is_dirty_unfiltered(&self, directory: &Path) -> bool {
         let mut command = self.command(directory);
         guard(&mut command);
-        for (number, (key, value)) in self.own_filters(directory).iter().enumerate() {
-            command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
-            command.env("GIT_CONFIG_COUNT", (number + 1).to_string());
-        }
+        self.disarm(directory, &mut command);
         // Submodules have their own filters, so each is checked separately.
         command.args(["status", "--porcelain", "--ignore-submodules=dirty"]);
         match finish(&mut command) {
             Ok(changes) if changes.is_empty() => self.has_dirty_submodule(directory),
             changes => changes.is_ok(),
         }
+    }
+
+    /// Keeps a command from running the filters that the repository itself configures, and those for large files from the
+    /// network.
+    pub(super) fn disarm(&self, directory: &Path, command: &mut Command) {
+        for (number, (key, value)) in self.own_filters(directory).iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{number}"), key).env(format!("GIT_CONFIG_VALUE_{number}"), value);
+            command.env("GIT_CONFIG_COUNT", (number + 1).to_string());
+        }
+        command.env("GIT_LFS_SKIP_SMUDGE", "1");
     }
 
     fn has_dirty_submodule(&self, directory: &Path) -> bool {

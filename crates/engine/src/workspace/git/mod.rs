@@ -5,6 +5,7 @@ pub(crate) mod carry;
 pub(crate) mod filters;
 pub(crate) mod half_made;
 pub(crate) mod objects;
+pub(crate) mod past;
 pub(crate) mod refs;
 pub(crate) mod status;
 pub(crate) mod submodules;

@@ -198,9 +198,19 @@ impl<W: Write> GeminiLines<W> {
         self.tools(&[call], false, false)
     }
 
+    /// Writes the beginning of a new session into the same file.
+    pub(super) fn begin_again(&mut self, cwd: &str) -> io::Result<()> {
+        let meta = self.meta.clone();
+        self.record(&meta)?;
+        let messages = std::mem::take(&mut self.messages);
+        self.context(cwd)?;
+        self.messages = messages;
+        Ok(())
+    }
+
     /// What the client writes when it resumes a session: all messages, with calls and thoughts among the parts, and with
     /// all results of a message in each of its calls.
-    pub(super) fn resume(&mut self) -> io::Result<()> {
+    pub(super) fn resume(&mut self, at_once: bool) -> io::Result<()> {
         let id = self.meta["sessionId"].clone();
         self.record(&json!({ "$set": { "sessionId": id } }))?;
         let mut all = Vec::new();
@@ -233,6 +243,9 @@ impl<W: Write> GeminiLines<W> {
                 "type": "user",
                 "content": results,
             });
+            if at_once && let Some(fields) = message.as_object_mut() {
+                fields.retain(|field, _| !matches!(field.as_str(), "toolCalls" | "thoughts" | "tokens" | "model"));
+            }
             all.push(message);
             all.extend((!calls.is_empty()).then_some(response));
         }

@@ -28,7 +28,9 @@ pub struct GeminiSession {
 enum Event {
     Turn(Turn),
     /// The client loaded the session again, and wrote all messages anew.
-    Resume,
+    Resume {
+        at_once: bool,
+    },
     /// The user went back to before this turn, from 1.
     Rewind(usize),
     /// Any record.
@@ -76,7 +78,14 @@ impl GeminiSession {
     /// The session was resumed: the client writes all messages again, in another style, with the results of parallel
     /// calls stored with each of them.
     pub fn resumed(mut self) -> Self {
-        self.events.push(Event::Resume);
+        self.events.push(Event::Resume { at_once: false });
+        self
+    }
+
+    /// The session was resumed in the minute in which it began: the client begins its file anew, and forgets what it
+    /// knew of calls besides the parts of the messages.
+    pub fn resumed_at_once(mut self) -> Self {
+        self.events.push(Event::Resume { at_once: true });
         self
     }
 
@@ -124,7 +133,12 @@ impl GeminiSession {
         for event in &self.events {
             match event {
                 Event::Turn(turn) => lines.turn(turn)?,
-                Event::Resume => lines.resume()?,
+                Event::Resume { at_once } => {
+                    if *at_once {
+                        lines.begin_again(&self.cwd)?;
+                    }
+                    lines.resume(*at_once)?;
+                }
                 Event::Rewind(turn) => lines.rewind(*turn)?,
                 Event::Record(record) => lines.record(record)?,
             }

@@ -3,11 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use engine::{AnswerView, LastAnswer, Sent, Session, Target, Tine, Until, WorkerProcess};
+use engine::{AnswerView, LastAnswer, OutcomeView, Sent, Session, Target, Tine, Until, WorkerProcess};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::State;
 
 use super::look::chosen;
 use crate::failure;
@@ -119,9 +118,9 @@ impl SendMessage {
                     let session = now.iter().find(|other| other.key() == session.key()).unwrap_or(&session);
                     let is_done = done.iter().any(|done| done.key() == session.key());
                     let answer = is_done.then(|| call.tine.last_answer(session)).transpose()?;
-                    one(session, answer.as_ref())
+                    json!(view(session, answer.as_ref()))
                 }
-                Err(trouble) => json!({"session": word, "error": trouble.reported()}),
+                Err(failed) => json!(OutcomeView::failed(word, failed.reported())),
             });
         }
         match results.iter().all(|result| result.get("error").is_some()) {
@@ -154,8 +153,8 @@ fn send(context: &engine::Context, target: &Target, message: &str, timeout: Dura
 }
 
 /// The current state of a session, with its answer if it has one.
-fn one(session: &Session, answer: Option<&LastAnswer>) -> Value {
-    json!(AnswerView::new(session, answer, |answer| quoted(&session.view.id, answer)))
+fn view(session: &Session, answer: Option<&LastAnswer>) -> AnswerView {
+    AnswerView::new(session, answer, |answer| quoted(&session.view.id, answer))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -208,7 +207,7 @@ impl Arguments for WaitSessions {
             let session = now.iter().find(|other| other.key() == session.key()).unwrap_or(session);
             let is_done = done.iter().any(|done| done.key() == session.key());
             let answer = (is_done || timed_out).then(|| call.tine.last_answer(session)).transpose()?;
-            results.push(one(session, answer.as_ref().filter(|answer| is_done || answer.is_done())));
+            results.push(view(session, answer.as_ref().filter(|answer| is_done || answer.is_done())));
         }
         Ok(json!({"timed_out": timed_out, "results": results, "note": QUOTED}))
     }
@@ -232,10 +231,9 @@ impl Arguments for ReadAnswer {
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
         let session = call.select_whole(&call.sessions()?, "session", &self.session)?;
         let answer = call.tine.last_answer(&session)?;
-        let mut told = one(&session, Some(&answer));
-        told["is_done"] = json!(answer.is_done());
-        told["note"] = json!(QUOTED);
-        Ok(told)
+        let mut view = json!(view(&session, Some(&answer)).with_completeness(&answer));
+        view["note"] = json!(QUOTED);
+        Ok(view)
     }
 }
 
@@ -268,12 +266,8 @@ impl Arguments for StopSessions {
         }
         let mut results = Vec::new();
         for session in &sessions {
-            results.push(match call.tine.stop(&session.clone().into()).map_err(CallError::from) {
-                Ok(()) => json!({"session": session.view.label(), "id": session.view.id, "state": State::Stopped}),
-                Err(trouble) => {
-                    json!({"session": session.view.label(), "id": session.view.id, "error": trouble.reported()})
-                }
-            });
+            let stopped = call.tine.stop(&session.clone().into()).map_err(|error| CallError::from(error).reported());
+            results.push(OutcomeView::stopped(session, stopped));
         }
         Ok(json!({"results": results}))
     }

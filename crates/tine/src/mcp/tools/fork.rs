@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use engine::{
-    AdoptedView, Choice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace, WorkspaceKind,
+    AdoptedView, Choice, CodeChoice, ForkView, Found, Method, Opened, Place, Plan, Quiet, Request, Where, Workspace,
+    WorkspaceKind,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -63,6 +64,9 @@ pub(in crate::mcp) struct PlanFork {
     /// Copy uncommitted changes to the worktree
     #[serde(default)]
     carry: bool,
+    /// Files of the worktree: `then` (as they were after the turn), `now` (with uncommitted changes) or `none` (the last
+    /// commit). Default: `then` if the fork ends before the session does and the files are certain
+    code: Option<CodeWord>,
     /// First prompt for the fork
     prompt: Option<String>,
     /// Fork a busy session after its last complete turn instead of failing. Your own session is always busy
@@ -71,6 +75,25 @@ pub(in crate::mcp) struct PlanFork {
     /// transcript for a different agent is kept until then
     #[serde(default = "yes")]
     open: bool,
+}
+
+/// Which files a worktree begins with.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum CodeWord {
+    Then,
+    Now,
+    None,
+}
+
+impl From<CodeWord> for CodeChoice {
+    fn from(word: CodeWord) -> Self {
+        match word {
+            CodeWord::Then => CodeChoice::Then,
+            CodeWord::Now => CodeChoice::Now,
+            CodeWord::None => CodeChoice::None,
+        }
+    }
 }
 
 fn yes() -> bool {
@@ -99,6 +122,7 @@ impl PlanFork {
         let (directory, worktree) = (self.project_path.as_deref(), self.worktree.as_ref());
         request.workspace = workspace(call, "project_path", directory, self.use_worktree, worktree)?;
         request.carry = self.carry;
+        request.code = self.code.map(Into::into).unwrap_or_default();
         request.prompt = self.prompt;
         request.now = self.now.unwrap_or(is_me);
         request.place = match (self.open, usual_place(call)) {
@@ -177,6 +201,13 @@ pub(super) fn of_found(place: Place, found: &Found) -> Request {
 
 /// Refuses a fork that would leave uncommitted changes in the source's directory, unless the caller decided about them.
 pub(super) fn check_changes(plan: &Plan, carry: Option<bool>) -> Result<(), CallError> {
+    if let Some(code) = plan.code.as_ref().filter(|code| code.asks()) {
+        return Err(CallError::Failed(Failure::Other {
+            kind: "not_confirmed",
+            message: format!("did not fork {}: {}", plan.source.label(), code.summary()),
+            hint: Some("set `code` to `then` to accept these files, to `now` for those of now, or to `none`".into()),
+        }));
+    }
     match plan.leaves_changes && carry.is_none() {
         true => Err(CallError::Failed(Failure::Other {
             kind: "not_confirmed",
@@ -238,6 +269,9 @@ pub(in crate::mcp) struct ForkSession {
     worktree: Option<WorktreeWord>,
     /// Whether to copy uncommitted changes to the worktree; required if there are any
     carry: Option<bool>,
+    /// Files of the worktree: `then` (as they were after the turn), `now` (with uncommitted changes) or `none` (the last
+    /// commit). Required if the fork ends before the session does and the files are not certain
+    code: Option<CodeWord>,
     /// First prompt for the fork
     prompt: Option<String>,
     /// Fork a busy session after its last complete turn instead of failing. Your own session is always busy
@@ -267,6 +301,7 @@ impl Arguments for ForkSession {
             self.use_worktree.is_some(),
             self.worktree.is_some(),
             self.carry.is_some(),
+            self.code.is_some(),
             self.prompt.is_some(),
             self.now.is_some(),
             self.open.is_some(),
@@ -296,6 +331,7 @@ impl Arguments for ForkSession {
                     use_worktree: self.use_worktree.unwrap_or(false),
                     worktree: self.worktree,
                     carry: self.carry.unwrap_or(false),
+                    code: self.code,
                     prompt: self.prompt,
                     now: self.now,
                     open: self.open.unwrap_or(true),

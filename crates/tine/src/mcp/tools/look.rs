@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use transcript::{Agent, BlockKind, SessionView, text};
+use transcript::{Agent, BlockKind, NoticeKind, SessionView, text};
 
 use super::fork;
 use crate::mcp::tool::{Arguments, Call, CallError, QUOTED, ToolEffect, count, cursor, quoted};
@@ -315,6 +315,7 @@ fn write_block(said: &mut String, turn: u32, kind: &BlockKind, tools: bool) {
             add(format!("[output{code}] {}", text::clip(text, OUTPUT)));
         }
         BlockKind::Call { name, .. } => add(format!("[calls {name}]")),
+        BlockKind::Notice { notice: NoticeKind::Files, text } => add(format!("[changed files] {text}")),
         BlockKind::Compaction { summary } => add(format!("[compacted] {summary}")),
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! The tools, one type each.
 
+mod blame;
 mod drive;
 mod fork;
 pub(super) mod look;
@@ -16,13 +17,14 @@ use super::tool::{Call, Tool};
 const READY_WITHIN: Duration = Duration::from_secs(90);
 
 /// Every tool.
-pub(super) const ALL: [Tool; 16] = [
+pub(super) const ALL: [Tool; 17] = [
     Tool::of::<smart::SmartFork>(),
     Tool::of::<spawn::SpawnWorkers>(),
     Tool::of::<look::SearchSessions>(),
     Tool::of::<look::ListSessions>(),
     Tool::of::<look::GetSession>(),
     Tool::of::<look::ReadSession>(),
+    Tool::of::<blame::BlameLine>(),
     Tool::of::<look::SessionTree>(),
     Tool::of::<fork::PlanFork>(),
     Tool::of::<fork::ForkSession>(),

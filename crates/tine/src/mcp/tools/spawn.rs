@@ -233,6 +233,10 @@ impl Worker {
         request.now = true;
         request.place = place;
         request.carry = self.carry.unwrap_or(false);
+        if self.carry.is_some() {
+            // Whoever decides about the files of now doesn't want those of then.
+            request.code = engine::CodeChoice::None;
+        }
         let mut plan = fork::plan(call, &request)?;
         fork::check_changes(&plan, self.carry)?;
         // An agent may refuse a repeated option.

@@ -292,18 +292,13 @@ impl ChatTab {
     }
 
     fn block(&mut self, subagent: Option<String>, kind: BlockKind) {
-        if subagent.is_none() {
-            match &kind {
-                BlockKind::Prompt { steer, text } => {
-                    // An agent may show a prompt in a different form than it was sent.
-                    let found = self.sent.iter().position(|prompt| prompt.text.trim() == text.trim());
-                    if !self.sent.is_empty() {
-                        self.sent.remove(found.unwrap_or(0));
-                    }
-                    self.turn += u32::from(!steer);
-                }
-                _ => {}
+        if let (None, BlockKind::Prompt { steer, text }) = (&subagent, &kind) {
+            // An agent may show a prompt in a different form than it was sent.
+            let found = self.sent.iter().position(|prompt| prompt.text.trim() == text.trim());
+            if !self.sent.is_empty() {
+                self.sent.remove(found.unwrap_or(0));
             }
+            self.turn += u32::from(!steer);
         }
         self.log.push(self.turn, subagent, kind);
     }

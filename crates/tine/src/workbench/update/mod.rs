@@ -9,6 +9,7 @@ mod sessions;
 mod transcript;
 
 use crate::keymap::{Action, Context};
+use crate::workbench::chat::Driver;
 pub(super) use popup::palette_actions;
 
 use super::event::{Effect, ErrorText, Event};
@@ -49,6 +50,10 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
             let mut effects = sessions::preview(state);
             effects.extend(fork::source_changed(state));
             effects
+        }
+        Event::Agents(agents) => {
+            state.agents = Some(agents);
+            Vec::new()
         }
         Event::SessionsChanged if state.is_loading => Vec::new(),
         Event::SessionsChanged => {
@@ -141,10 +146,12 @@ pub(crate) fn update(state: &mut State, event: Event) -> Vec<Effect> {
 
 fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     state.message = None;
+    state.may_leave = std::mem::take(&mut state.is_leaving);
+    // It works in dialogs and text fields, too.
+    if !matches!(key, Key::Char(_)) && state.keymap.action(state.context(), key) == Some(Action::Quit) {
+        return leave(state);
+    }
     if state.popup.is_some() {
-        if key == Key::Ctrl('c') {
-            return vec![Effect::Quit];
-        }
         return popup::pressed(state, key);
     }
     match &state.screen {
@@ -154,6 +161,17 @@ fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
         Screen::Search(_) => search::pressed(state, key),
         Screen::Chat(_) => chat::pressed(state, key),
     }
+}
+
+/// Leaves the workbench. Busy agents would end with it, so that needs the key twice.
+fn leave(state: &mut State) -> Vec<Effect> {
+    let count = state.tabs.iter().filter(|tab| !tab.is_settled() && tab.driver == Driver::Stream).count();
+    if count == 0 || state.may_leave {
+        return vec![Effect::Quit];
+    }
+    state.is_leaving = true;
+    let message = if count == 1 { "an agent is busy" } else { "some agents are busy" };
+    refuse(state, message, Some("again: leave and end what they are doing"))
 }
 
 /// Carries out the action of a key.
@@ -167,7 +185,7 @@ fn bound(state: &mut State, key: Key) -> Vec<Effect> {
 /// Carries out an action, wherever it comes from.
 pub(crate) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     match action {
-        Action::Quit => vec![Effect::Quit],
+        Action::Quit => leave(state),
         Action::Help => {
             state.popup = Some(Popup::Help);
             Vec::new()

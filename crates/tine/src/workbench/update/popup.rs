@@ -1,12 +1,16 @@
 //! Dialogs over the screen.
 
+use engine::Session;
 use transcript::SessionName;
 use transcript::text::{clean, one_line};
 
 use super::{chat, fork};
-use crate::keymap::{ACTIONS, ActionInfo, Context, Key};
+use crate::keymap::{ACTIONS, Action, ActionInfo, Context, Key};
 use crate::workbench::event::{Effect, ErrorText};
 use crate::workbench::state::{Message, Palette, Popup, State};
+
+/// How many names are offered after `@`.
+const NAMES: usize = 50;
 
 pub(super) fn pressed(state: &mut State, key: Key) -> Vec<Effect> {
     match &mut state.popup {
@@ -104,7 +108,7 @@ fn palette(state: &mut State, key: Key) -> Vec<Effect> {
                 let kept = palette.text.rfind(char::is_whitespace).map_or(1, |space| space + 1);
                 palette.text.truncate(kept);
                 palette.text.push_str(&format!("{choice} "));
-                return complete(palette);
+                return complete(palette, state.sessions.as_deref().unwrap_or_default());
             }
         }
         Key::Enter if is_command => {
@@ -119,16 +123,26 @@ fn palette(state: &mut State, key: Key) -> Vec<Effect> {
         }
         _ if super::edit(&mut palette.text, key) => {
             palette.selected = 0;
-            return complete(palette);
+            return complete(palette, state.sessions.as_deref().unwrap_or_default());
         }
         _ => {}
     }
     Vec::new()
 }
 
+/// Completes the name of a session after `@`.
+fn complete_name(palette: &mut Palette, sessions: &[Session]) {
+    let Some(typed) = palette.text.strip_prefix('@').filter(|rest| !rest.contains(char::is_whitespace)) else { return };
+    let named = sessions.iter().filter_map(|session| Some((session.view.name.as_ref()?, &session.view.title)));
+    let fits = named.filter(|(name, _)| name.as_str().starts_with(typed));
+    let row = |(name, title): (&SessionName, &Option<String>)| (name.to_string(), title.clone().unwrap_or_default());
+    palette.completions = fits.take(NAMES).map(row).collect();
+}
+
 /// Requests completions for the last word of a command.
-fn complete(palette: &mut Palette) -> Vec<Effect> {
+fn complete(palette: &mut Palette, sessions: &[Session]) -> Vec<Effect> {
     palette.completions.clear();
+    complete_name(palette, sessions);
     let Some(line) = palette.text.strip_prefix(':') else { return Vec::new() };
     let mut words = words_of(line);
     if line.is_empty() || line.ends_with(char::is_whitespace) {
@@ -159,7 +173,7 @@ fn command(state: &mut State, text: &str) -> Vec<Effect> {
     let words = words_of(text.trim_start_matches([':', '@']));
     match words.first().map(String::as_str) {
         None => Vec::new(),
-        Some("q" | "quit") => vec![Effect::Quit],
+        Some("q" | "quit") => super::perform(state, Action::Quit),
         // These need the terminal.
         Some("mcp" | "demo" | "events" | "setup") => {
             super::refuse(state, format!("`{}` doesn't work here", words.join(" ")), Some("run it in a shell"))

@@ -14,7 +14,7 @@ use crate::workbench::state::{Popup, Reader, Screen, SearchState, State};
 pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
     let page = state.body_height() as isize;
     match action {
-        Action::Leave if state.filter.is_empty() => return vec![Effect::Quit],
+        Action::Leave if state.filter.is_empty() => return super::perform(state, Action::Quit),
         Action::Leave => {
             state.filter.clear();
             state.arrange();
@@ -32,11 +32,8 @@ pub(super) fn perform(state: &mut State, action: Action) -> Vec<Effect> {
             return Vec::new();
         }
         Action::Filter => state.screen = Screen::Sessions { filtering: true },
-        Action::Waiting => {
-            if !state.select_waiting() {
-                return super::refuse(state, "no session needs you", None);
-            }
-        }
+        Action::Waiting if state.select_waiting() => {}
+        Action::Waiting => return super::refuse(state, "no session needs you", None),
         Action::Scope => {
             state.scope = state.scope.next(&state.project);
             state.arrange();
@@ -101,7 +98,6 @@ pub(super) fn filter(state: &mut State, key: Key) -> Vec<Effect> {
             state.filter.clear();
             state.screen = Screen::Sessions { filtering: false };
         }
-        Key::Ctrl('c') => return vec![Effect::Quit],
         Key::Down => state.select(1),
         Key::Up => state.select(-1),
         _ if super::edit(&mut state.filter, key) => {}

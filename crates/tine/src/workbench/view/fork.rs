@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::{CacheState, Plan, Where};
+use engine::{CacheState, CodeChoice, Plan, Where};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::Style;
@@ -11,7 +11,7 @@ use ratatui::widgets::Paragraph;
 use transcript::text::{clip, one_line, width};
 
 use super::chat::thousands;
-use super::{BOLD, DIM, SELECTED};
+use super::{BOLD, DIM, SELECTED, wrap};
 use crate::workbench::fork_dialog::{ForkDialog, ForkField};
 use crate::workbench::graph::short;
 
@@ -21,7 +21,7 @@ const LABEL: usize = 11;
 const NEARBY: usize = 5;
 
 /// A row of the dialog.
-struct FormRow {
+struct DialogRow {
     field: Option<ForkField>,
     line: Line<'static>,
     /// The column of the caret, if text is typed here.
@@ -32,15 +32,15 @@ pub(super) fn draw(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     let source = &dialog.request.source.view;
     let columns = frame.area().width.min(100);
     let room = usize::from(columns.saturating_sub(2));
-    let mut rows: Vec<FormRow> = Vec::new();
+    let mut rows: Vec<DialogRow> = Vec::new();
     for field in dialog.fields() {
         rows.push(field_row(dialog, field, home, room));
         if field == ForkField::Turn && dialog.field == field {
             rows.extend(picker(dialog, room));
         }
     }
-    rows.push(FormRow { field: None, line: Line::raw(""), caret: None });
-    rows.extend(facts(dialog, room).into_iter().map(|line| FormRow { field: None, line, caret: None }));
+    rows.push(DialogRow { field: None, line: Line::raw(""), caret: None });
+    rows.extend(facts(dialog, room).into_iter().map(|line| DialogRow { field: None, line, caret: None }));
     let height = u16::try_from(rows.len()).unwrap_or(u16::MAX).saturating_add(3);
     let inner = super::popup::open(frame, format!(" Fork {} ", one_line(source.label())), columns, height);
     let [body, keys] = Layout::vertical([Constraint::Min(1), Constraint::Length(1)]).areas(inner);
@@ -68,7 +68,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, dialog: &ForkDialog, home: &Path) {
     frame.render_widget(line, keys);
 }
 
-fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) -> FormRow {
+fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) -> DialogRow {
     let is_here = dialog.field == field;
     let plan = dialog.possible();
     let planned = |value: Option<String>| value.unwrap_or_default();
@@ -109,12 +109,14 @@ fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) ->
             }
         }
         ForkField::Changes => {
-            let value = match (dialog.request.carry, plan.is_some_and(|plan| plan.leaves_changes)) {
+            let then = plan.and_then(|plan| plan.code.as_ref()).map(|code| one_line(&code.summary()));
+            let is_now = dialog.request.carry || dialog.request.code == CodeChoice::Now;
+            let value = match (is_now, plan.is_some_and(|plan| plan.leaves_changes)) {
                 (true, _) => "copied to the worktree",
                 (false, true) => "uncommitted changes stay behind",
                 (false, false) => "nothing uncommitted is copied",
             };
-            ("Changes", (value.to_owned(), Style::new()))
+            ("Changes", (then.unwrap_or_else(|| value.to_owned()), Style::new()))
         }
     };
     let is_text = matches!(field, ForkField::Model | ForkField::Name | ForkField::Path);
@@ -128,7 +130,7 @@ fn field_row(dialog: &ForkDialog, field: ForkField, home: &Path, room: usize) ->
         (true, false) => spans.extend([Span::styled("‹ ", BOLD), Span::styled(value, BOLD), Span::styled(" ›", BOLD)]),
         _ => spans.push(Span::styled(value, style)),
     }
-    FormRow { field: Some(field), line: Line::from(spans), caret }
+    DialogRow { field: Some(field), line: Line::from(spans), caret }
 }
 
 fn turn_text(dialog: &ForkDialog) -> String {
@@ -149,7 +151,7 @@ fn method_text(dialog: &ForkDialog) -> String {
 }
 
 /// The turns around the chosen one, and what is in that one.
-fn picker(dialog: &ForkDialog, room: usize) -> Vec<FormRow> {
+fn picker(dialog: &ForkDialog, room: usize) -> Vec<DialogRow> {
     let Some(at) = dialog.turns.iter().position(|turn| turn.turn == dialog.turn()) else { return Vec::new() };
     let first = at.saturating_sub(NEARBY / 2).min(dialog.turns.len().saturating_sub(NEARBY));
     let indent = LABEL + 1;
@@ -176,7 +178,7 @@ fn picker(dialog: &ForkDialog, room: usize) -> Vec<FormRow> {
             }
         }
     }
-    lines.into_iter().map(|line| FormRow { field: None, line, caret: None }).collect()
+    lines.into_iter().map(|line| DialogRow { field: None, line, caret: None }).collect()
 }
 
 /// What the plan says, and what went wrong.
@@ -241,19 +243,4 @@ fn cache_text(plan: &Plan) -> String {
     let most = if plan.cache.state == CacheState::Unknown { "up to" } else { "about" };
     let price = plan.cache.rewritten.map(|tokens| format!(", {most} {} tokens are written again", thousands(tokens)));
     format!("{state}{}: {}", price.unwrap_or_default(), plan.cache.why)
-}
-
-/// A text in lines of at most this many columns, broken between words.
-fn wrap(text: &str, columns: usize) -> Vec<String> {
-    let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split(' ') {
-        let Some(line) = lines.last_mut() else { break };
-        if line.is_empty() || width(line) + 1 + width(word) <= columns {
-            line.push_str(if line.is_empty() { "" } else { " " });
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
 }

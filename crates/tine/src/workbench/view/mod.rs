@@ -11,7 +11,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Clear, Paragraph};
 
 use super::layout::Areas;
 use super::state::{Message, Popup, Screen, State};
@@ -67,8 +67,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
                 (format!("error: {}{hint}", trouble.message), BOLD)
             }
         };
-        let text: String = ::transcript::text::one_line(&text);
-        frame.render_widget(Paragraph::new(Line::styled(format!(" {text}"), style)), message);
+        draw_message(frame, message, &::transcript::text::one_line(&text), style);
     }
     match &state.popup {
         Some(Popup::Help) => popup::help(frame, state),
@@ -86,6 +85,34 @@ pub(crate) fn draw(frame: &mut Frame<'_>, state: &State, color: bool) {
             cell.bg = ratatui::style::Color::Reset;
         }
     }
+}
+
+/// What happened last. A long text takes rows of what is above.
+fn draw_message(frame: &mut Frame<'_>, line: Rect, text: &str, style: Style) {
+    const MOST: usize = 4;
+    let mut lines = wrap(text, usize::from(line.width.saturating_sub(2)).max(1));
+    lines.truncate(MOST.min(usize::from(line.y) + 1));
+    let height = u16::try_from(lines.len()).unwrap_or(1);
+    let area = Rect { y: (line.y + 1).saturating_sub(height), height, ..line };
+    let lines: Vec<Line<'_>> = lines.into_iter().map(|line| Line::styled(format!(" {line}"), style)).collect();
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(lines), area);
+}
+
+/// A text in lines of at most this many columns, broken between words.
+fn wrap(text: &str, columns: usize) -> Vec<String> {
+    use ::transcript::text::width;
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ') {
+        let Some(line) = lines.last_mut() else { break };
+        if line.is_empty() || width(line) + 1 + width(word) <= columns {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 /// The actions in the key line, most useful first.

@@ -110,17 +110,20 @@ pub(super) fn draw_preview(frame: &mut Frame<'_>, area: Rect, reader: &Reader, b
     transcript_view::draw(frame, inner, reader);
 }
 
+/// What always works.
+const SAMPLES: &str = "Or press x to try everything with sample sessions.";
+
 /// The text instead of an empty list: the one next thing to do.
 fn nothing_to_list(state: &State) -> Option<Vec<Line<'static>>> {
     let all = state.sessions.as_ref()?;
     if !state.rows.is_empty() {
         return None;
     }
-    let text = if all.is_empty() {
-        [
-            "No sessions yet. Press alt+t to start a chat with an agent.",
-            "Or press x to try everything with sample sessions.",
-        ]
+    let has_no_agent = state.agents.as_ref().is_some_and(Vec::is_empty);
+    let text = if all.is_empty() && has_no_agent {
+        ["No sessions, and no coding agent was found. Install one; `tine doctor` lists where tine looks.", SAMPLES]
+    } else if all.is_empty() {
+        ["No sessions yet. Press alt+t to start a chat with an agent.", SAMPLES]
     } else if !state.filter.is_empty() || state.agent.is_some() {
         ["No session matches.", "Press esc to clear the filter, a for another agent."]
     } else {

@@ -1,8 +1,5 @@
 //! One thread's engine: carries out effects and says what they lead to.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 #[cfg(test)]
 use std::sync::mpsc;
@@ -16,9 +13,10 @@ use engine::{
     Target, Tine, TurnSummary,
 };
 use jiff::tz::TimeZone;
-use transcript::{BlockKind, State};
+use transcript::{Agent, BlockKind, SessionId, State};
 
 use super::clipboard;
+use super::command;
 use super::picture::read_picture;
 use super::progress::Progress;
 use super::watch::ListWatch;
@@ -39,8 +37,6 @@ pub(crate) struct EngineThread {
     pub(super) tine: Tine,
     pub(super) color: bool,
     pub(super) zone: TimeZone,
-    /// The sessions of tabs, by what they were looked up with.
-    known: RefCell<HashMap<String, Session>>,
     /// Notices that the sessions have changed.
     watch: Option<Arc<ListWatch>>,
 }
@@ -51,10 +47,10 @@ pub(super) fn error_text(error: &engine::Error) -> ErrorText {
 
 impl EngineThread {
     pub(crate) fn new(tine: Tine, color: bool, zone: TimeZone) -> Self {
-        EngineThread { tine, color, zone, known: RefCell::default(), watch: None }
+        EngineThread { tine, color, zone, watch: None }
     }
 
-    /// The same, with a watch that is told which sessions are listed.
+    /// The same, with a watch over the listed sessions.
     pub(super) fn watching(self, watch: Arc<ListWatch>) -> Self {
         EngineThread { watch: Some(watch), ..self }
     }
@@ -70,6 +66,10 @@ impl EngineThread {
     pub(super) fn at_desk(&self, effect: Effect, events: &Sender<Event>) -> Result<Event, engine::Error> {
         match effect {
             Effect::Configure => Ok(Event::Configured(Box::new(self.tine.config()?.workbench.clone()))),
+            Effect::FindAgents => {
+                let is_there = |agent: &Agent| self.tine.check_start(*agent, None).is_ok();
+                Ok(Event::Agents(Agent::ALL.into_iter().filter(is_there).collect()))
+            }
             Effect::LoadSessions => {
                 let begun = Instant::now();
                 let project = Project::of(&self.tine.context().cwd);
@@ -112,7 +112,7 @@ impl EngineThread {
                 let (document, prompts) = self.read_tab(&session, width, full, hide_acknowledgement)?;
                 Ok(Event::TabHistory { ticket, document, prompts })
             }
-            Effect::RefreshTab { tab, session } => self.refresh_tab(tab, &session),
+            Effect::RefreshTab { tab, id, known } => Ok(self.refresh_tab(tab, &id, known.as_deref())),
             Effect::RestoreTabs => self.restore_tabs(),
             Effect::RememberTabs(tabs) => {
                 TabRecord::remember(&self.tine, &tabs)?;
@@ -130,7 +130,7 @@ impl EngineThread {
                 Ok(image) => Event::Picture { tab, image },
                 Err(message) => Event::Failed(ErrorText { message, hint: None }),
             }),
-            Effect::Run(words) => Ok(self.run(words)),
+            Effect::Run(words) => Ok(command::run(self.tine.context(), words)),
             Effect::Rename(session, name) => {
                 let old = session.view.label().to_owned();
                 self.tine.rename(&session, &name)?;
@@ -197,23 +197,17 @@ impl EngineThread {
         Ok(found)
     }
 
-    /// The session of a tab, as its file says now. A session that the agent has only begun to write is read
-    /// again after the next turn.
-    fn refresh_tab(&self, tab: u64, session: &str) -> Result<Event, engine::Error> {
-        let session = self.find(session).or_log("look at the session of a tab").map(Box::new);
-        Ok(Event::TabSession { tab, session })
+    /// The session of a tab, as its file says now. One that was read before costs a look at its own file only.
+    /// A session that the agent has only begun to write is read again after the next turn.
+    fn refresh_tab(&self, tab: u64, id: &SessionId, known: Option<&Session>) -> Event {
+        let now = known.and_then(|known| self.tine.refresh(known).or_log("look at a known session"));
+        let session = now.or_else(|| self.find(id.as_str()).or_log("look at the session of a tab"));
+        Event::TabSession { tab, session: session.map(Box::new) }
     }
 
-    /// A session by its id or its path. One that was found before costs a look at its own file only.
+    /// A session by its id or its path.
     fn find(&self, session: &str) -> Result<Session, engine::Error> {
-        let known = self.known.borrow().get(session).cloned();
-        let now = known.and_then(|known| self.tine.refresh(&known).or_log("look at a known session"));
-        let found = match now {
-            Some(now) => now,
-            None => self.tine.resolve_among(&self.tine.all_sessions(&Quiet)?, session)?.session,
-        };
-        self.known.borrow_mut().insert(session.to_owned(), found.clone());
-        Ok(found)
+        Ok(self.tine.resolve_among(&self.tine.all_sessions(&Quiet)?, session)?.session)
     }
 
     /// The sessions whose tabs were open. Deleted ones get no tab.
@@ -227,22 +221,6 @@ impl EngineThread {
             sessions.iter().find(|session| session.view.agent == record.agent && session.view.id == record.id).cloned()
         };
         Ok(Event::Tabs(records.iter().filter_map(of).collect()))
-    }
-
-    /// Runs a tine command, as in a shell without a terminal.
-    fn run(&self, words: Vec<String>) -> Event {
-        let context = self.tine.context();
-        let mut command = Command::new(&context.program);
-        command.args(&words).current_dir(&context.cwd).stdin(Stdio::null());
-        match command.output() {
-            Ok(output) => {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                let (out, err) = (text(&output.stdout), text(&output.stderr));
-                let output_text = if out.trim().is_empty() { err } else { out };
-                Event::Ran { words, success: output.status.success(), output: output_text }
-            }
-            Err(error) => Event::Failed(ErrorText { message: format!("cannot run tine: {error}"), hint: None }),
-        }
     }
 
     /// Keywords first, because they are fast; then meaning as well.

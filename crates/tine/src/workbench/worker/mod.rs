@@ -3,6 +3,7 @@
 
 mod chats;
 mod clipboard;
+mod command;
 mod completion;
 mod engine_thread;
 mod picture;
@@ -35,6 +36,8 @@ pub(crate) struct Workers {
     watch: Sender<Effect>,
     chats: Option<Sender<Effect>>,
     closing: Option<JoinHandle<()>>,
+    context: Context,
+    events: Sender<Event>,
 }
 
 /// Starts the threads.
@@ -56,12 +59,22 @@ pub(crate) fn start(context: &Context, surface: &Streams, events: &Sender<Event>
     thread::spawn(move || keep_watch(&effects, &watched, &reports));
     let (desk, search) = (begin(EngineThread::at_desk), begin(EngineThread::search));
     let (reader, forks) = (begin(EngineThread::at_desk), begin(EngineThread::at_desk));
-    Workers { desk, search, reader, forks, watch, chats: Some(chats), closing: Some(closing) }
+    let (context, events) = (context.clone(), events.clone());
+    Workers { desk, search, reader, forks, watch, chats: Some(chats), closing: Some(closing), context, events }
 }
 
 impl Workers {
     pub(crate) fn send(&self, effects: Vec<Effect>) {
         for effect in effects {
+            let effect = match effect {
+                // A command may wait for an agent, and nothing else should wait for it.
+                Effect::Run(words) => {
+                    let (context, events) = (self.context.clone(), self.events.clone());
+                    thread::spawn(move || drop(events.send(command::run(&context, words))));
+                    continue;
+                }
+                effect => effect,
+            };
             let to = match effect {
                 Effect::Search { .. } => Some(&self.search),
                 Effect::Plan { .. } | Effect::Fork { .. } | Effect::ReadTurns(_) => Some(&self.forks),

@@ -1,4 +1,4 @@
-//! Looks for changes: of a transcript that is followed, and of the list of sessions.
+//! PageStyle for changes: of a transcript that is followed, and of the list of sessions.
 //!
 //! A look costs a `stat` for each folder with sessions. The intervals grow while nothing changes, and with the cost of a
 //! look and of reading the list, so that an idle workbench takes practically no time of the processor.

@@ -66,7 +66,7 @@ fn only_who_knows_the_token_is_answered() {
         }
         let client = server.client(lab, false);
         assert_eq!(client.server["server"]["name"], "tine");
-        assert_eq!(client.tools().len(), 16);
+        assert_eq!(client.tools().len(), 17);
 
         let (bearer, host) = (format!("Bearer {}", server.token), format!("127.0.0.1:{}", server.port));
         let begin = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#;

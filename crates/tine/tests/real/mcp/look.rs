@@ -2,8 +2,9 @@
 
 use super::*;
 
-const TOOLS: [&str; 16] = [
+const TOOLS: [&str; 17] = [
     "adopt_session",
+    "blame_line",
     "fork_session",
     "get_session",
     "list_sessions",
@@ -21,7 +22,8 @@ const TOOLS: [&str; 16] = [
     "wait_sessions",
 ];
 /// Those that say of themselves that they change nothing.
-const READING: [&str; 9] = [
+const READING: [&str; 10] = [
+    "blame_line",
     "get_session",
     "list_sessions",
     "plan_fork",

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use reader::BlobReader;
 pub(super) use writer::quote;
 pub(crate) use writer::{Blob, ObjectWriter, SHELL};
 

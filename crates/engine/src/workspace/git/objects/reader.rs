@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use diagnostics::OrLog;
 
@@ -22,16 +22,22 @@ impl Git {
     pub(crate) fn blob_reader(&self, directory: &Path) -> Result<BlobReader> {
         let mut command = self.command(directory);
         guard(&mut command);
-        command.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let failed = |error: io::Error| Self::failed(directory)(error.to_string());
+        command.args(["cat-file", "--batch"]);
+        BlobReader::start(directory, command)
+    }
+}
+
+impl BlobReader {
+    /// Starts a `git cat-file --batch` with further options.
+    pub(in crate::workspace::git) fn start(directory: &Path, mut command: Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let failed = |error: io::Error| Git::failed(directory)(error.to_string());
         let mut child = command.spawn().map_err(failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = BufReader::new(output.ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?);
         Ok(BlobReader { directory: directory.to_owned(), child, input, output })
     }
-}
 
-impl BlobReader {
     /// The content of a blob; `None` if the repository does not have it.
     pub(crate) fn read(&mut self, object: &str) -> Result<Option<Vec<u8>>> {
         let mut content = Vec::new();

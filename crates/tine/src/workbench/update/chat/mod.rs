@@ -318,10 +318,9 @@ fn run_followups(state: &mut State, number: u64, followups: Vec<Followup>) -> Ve
 fn refresh(state: &mut State, number: u64) -> Vec<Effect> {
     let Some(tab) = state.tab_mut(number) else { return Vec::new() };
     let Some(id) = tab.id.clone() else { return Vec::new() };
-    let is_new = tab.session.is_none();
-    let session = id.to_string();
-    let settle = is_new.then_some(Effect::SettleChat { tab: number, id });
-    settle.into_iter().chain([Effect::RefreshTab { tab: number, session }]).collect()
+    let known = tab.session.clone().filter(|known| known.view.id == id).map(Box::new);
+    let settle = tab.session.is_none().then_some(Effect::SettleChat { tab: number, id: id.clone() });
+    settle.into_iter().chain([Effect::RefreshTab { tab: number, id, known }]).collect()
 }
 
 /// The session of a tab, as it is now.

@@ -3,11 +3,12 @@
 use engine::Session;
 use engine::chat::Action as ChatAction;
 use jiff::tz::TimeZone;
-use transcript::{Agent, State as Activity};
+use transcript::Agent;
 
 use super::super::refuse;
 use crate::workbench::chat::{ChatTab, Driver};
 use crate::workbench::event::Effect;
+use crate::workbench::list::is_waiting;
 use crate::workbench::state::{ChatChoice, Choose, Popup, Screen, State};
 
 /// Shows the tab of a session, and creates it if needed.
@@ -153,8 +154,11 @@ pub(in crate::workbench::update) fn next_waiting(state: &mut State) -> Vec<Effec
         let number = state.tabs[place].number;
         return show(state, number);
     }
-    let waiting = state.sessions.iter().flatten().find(|session| session.view.state == Activity::Waiting).cloned();
-    match waiting {
+    let here = state.chat().and_then(|tab| tab.id.clone());
+    let waiting: Vec<&Session> = state.sessions.iter().flatten().filter(|session| is_waiting(&session.view)).collect();
+    let here = waiting.iter().position(|session| here.as_ref() == Some(&session.view.id));
+    let next = here.map_or(0, |place| place + 1) % waiting.len().max(1);
+    match waiting.get(next).map(|session| (*session).clone()) {
         Some(session) => open(state, session),
         None => refuse(state, "no session needs you", None),
     }
@@ -162,7 +166,12 @@ pub(in crate::workbench::update) fn next_waiting(state: &mut State) -> Vec<Effec
 
 /// Asks for the agent of a new chat.
 pub(in crate::workbench::update) fn new_chat(state: &mut State) -> Vec<Effect> {
-    let values = Agent::ALL.map(|agent| (agent.to_string(), agent.product_name().to_owned())).to_vec();
+    let is_missing = |agent: Agent| state.agents.as_ref().is_some_and(|found| !found.contains(&agent));
+    let label = |agent: Agent| match is_missing(agent) {
+        true => format!("{} (not installed)", agent.product_name()),
+        false => agent.product_name().to_owned(),
+    };
+    let values = Agent::ALL.map(|agent| (agent.to_string(), label(agent))).to_vec();
     let last = state.chat().map(|tab| tab.agent).or_else(|| state.selection().map(|session| session.view.agent));
     let selected = last.and_then(|agent| Agent::ALL.iter().position(|other| *other == agent)).unwrap_or(0);
     state.popup = Some(Popup::Choose(Box::new(Choose { tab: 0, what: ChatChoice::Agent, values, selected })));
