@@ -70,7 +70,8 @@ fn a_session_is_read_forked_and_resumed_as_the_model_saw_it() {
     let fork = world.json(&["fork", &format!("{id}@1"), "early", "--json"]);
     assert_eq!((&fork["method"], &fork["session"]["turns"]), (&json!("copy"), &json!(1)));
     assert!(world.has_listed(project, &fork["session"]["id"]));
-    assert_eq!(world.tine(project, &["resume", "early", "--in", "headless", "--prompt", "another second"]), "ok 2\n");
+    let answer = world.tine(project, &["resume", "early", "--in", "headless", "--prompt", "another second"]);
+    assert!(answer.starts_with("ok "), "{answer}");
     assert_eq!(model.last_turn().prompts(), ["first", "another second"]);
     assert_eq!(model.last_turn().tool_results().len(), 3);
 
@@ -78,7 +79,8 @@ fn a_session_is_read_forked_and_resumed_as_the_model_saw_it() {
     let fork = world.json(&["fork", &id, "aside", "--worktree", "--json"]);
     let tree = PathBuf::from(fork["workspace"]["path"].as_str().expect("a worktree"));
     assert!(world.has_listed(&tree, &fork["session"]["id"]));
-    assert_eq!(world.tine(&tree, &["resume", "aside", "--in", "headless", "--prompt", "third"]), "ok 3\n");
+    let answer = world.tine(&tree, &["resume", "aside", "--in", "headless", "--prompt", "third"]);
+    assert!(answer.starts_with("ok "), "{answer}");
     assert_eq!(model.last_turn().prompts(), ["first", "second", "third"]);
     let cwd = &listed(&sandbox, project, fork["session"]["id"].as_str().unwrap())["cwd"];
     assert_eq!(*cwd, json!(tree.to_str().unwrap()));
