@@ -196,7 +196,8 @@ fn every_field_of_a_fork_can_be_changed_before_it_is_made() {
     bench.press(&[Key::Left, Key::Down, Key::Down]);
     assert_eq!(field(&bench), ForkField::Model);
     bench.type_text("opus");
-    bench.press(&[Key::Down, Key::Right]);
+    // From tine's own choice to a native fork and a copy.
+    bench.press(&[Key::Down, Key::Right, Key::Right]);
     assert_eq!(field(&bench), ForkField::Method);
     // Letters are the name.
     bench.type_text("cookies");
