@@ -128,7 +128,9 @@ fn server_variables(document: &DocumentMut) -> Vec<String> {
         .chain(of_agents().flat_map(|variables| variables.locations.iter().copied()))
         .chain(access.copied())
         .chain(NETWORK);
-    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    // Some agents use variables that others use, too.
+    let mut known = std::collections::HashSet::new();
+    let mut names: Vec<String> = names.filter(|name| known.insert(*name)).map(str::to_owned).collect();
     let providers = document.get("model_providers").and_then(Item::as_table_like);
     for (_, provider) in providers.into_iter().flat_map(|providers| providers.iter()) {
         let key = provider.get("env_key").and_then(Item::as_str).map(str::to_owned);

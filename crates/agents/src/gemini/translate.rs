@@ -69,7 +69,7 @@ impl Translation for Gemini {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let project = super::sha256::hex(request.cwd.to_string_lossy().as_bytes());
-        let mut chat = Chat { request, out, count: 0, last: None, answer: None };
+        let mut chat = ChatLines { request, out, count: 0, last: None, answer: None };
         chat.line(&json!({
             "sessionId": request.id, "projectHash": project, "startTime": request.now, "lastUpdated": request.now,
             "kind": "main", "summary": request.title,
@@ -100,7 +100,7 @@ fn take_exit_code(result: &mut CallResult) {
     result.error |= code != 0;
 }
 
-struct Chat<'a> {
+struct ChatLines<'a> {
     request: &'a TranslationRequest,
     out: &'a mut dyn Write,
     count: u64,
@@ -109,7 +109,7 @@ struct Chat<'a> {
     answer: Option<(Timestamp, Vec<Step>)>,
 }
 
-impl Chat<'_> {
+impl ChatLines<'_> {
     fn message(&mut self, message: Message) -> io::Result<()> {
         let at = self.request.time_of(&message, self.last);
         self.last = Some(at);

@@ -27,13 +27,15 @@ pub(crate) struct OpenCodeChat {
     waiting: Vec<Prompt>,
     /// Requests of the agent that wait for an answer, by their id as text.
     asked: HashMap<String, Value>,
-    offer: ChatCapabilities,
+    capabilities: ChatCapabilities,
+    /// Whether a session can be opened without its history being sent.
+    can_resume: bool,
     is_running: bool,
     is_interrupted: bool,
     /// What is being said or thought, and what of it has arrived.
     open: Option<(StreamPart, String)>,
-    /// The calls that were reported, with their tools.
-    calls: HashMap<String, String>,
+    /// The tools of the calls, and whether each call was reported.
+    calls: HashMap<String, (String, bool)>,
     cost: Option<f64>,
 }
 
@@ -56,7 +58,8 @@ impl OpenCodeChat {
             pending: HashMap::new(),
             waiting: Vec::new(),
             asked: HashMap::new(),
-            offer: ChatCapabilities { modes: MODES.to_vec(), ..ChatCapabilities::default() },
+            capabilities: ChatCapabilities { modes: MODES.to_vec(), ..ChatCapabilities::default() },
+            can_resume: false,
             is_running: false,
             is_interrupted: false,
             open: None,
@@ -77,7 +80,9 @@ impl OpenCodeChat {
             ChatSession::New(_) => self.request("session/new", &params, Pending::Session),
             ChatSession::Existing { id, .. } => {
                 params["sessionId"] = json!(id.as_str());
-                self.request("session/load", &params, Pending::Session)
+                // Loading sends the whole history again, which tine has read from the database.
+                let method = if self.can_resume { "session/resume" } else { "session/load" };
+                self.request(method, &params, Pending::Session)
             }
         }
     }
@@ -89,7 +94,10 @@ impl OpenCodeChat {
         }
         let result = &message["result"];
         match purpose {
-            Pending::Initialize => Received::line(self.load_session()),
+            Pending::Initialize => {
+                self.can_resume = result.pointer("/agentCapabilities/sessionCapabilities/resume").is_some();
+                Received::line(self.load_session())
+            }
             Pending::Session => self.loaded(result),
             Pending::Prompt => self.prompt_ended(result),
             Pending::Other(_) => Received::default(),
@@ -123,13 +131,8 @@ impl OpenCodeChat {
         if let Some(id) = self.session.as_deref().and_then(|id| SessionId::new(id).ok()) {
             received.events.push(ChatEvent::Session { id, path: None });
         }
-        let models = result["models"]["availableModels"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let choice = |model: &Value| ModelChoice { value: string(&model["modelId"]), name: string(&model["name"]) };
-        self.offer.models = models.iter().map(choice).collect();
-        let text = |value: &Value| value.as_str().map(str::to_owned);
-        let (model, mode) = (text(&result["models"]["currentModelId"]), text(&result["modes"]["currentModeId"]));
-        received.events.push(ChatEvent::Settings { model, mode });
-        received.events.push(ChatEvent::Ready(self.offer.clone()));
+        received.events.push(self.settings(result));
+        received.events.push(ChatEvent::Ready(self.capabilities.clone()));
         if let Some(model) = self.order.model.take() {
             received.lines.push(self.set_model(&model));
         }
@@ -140,6 +143,17 @@ impl OpenCodeChat {
         received.events.extend(next.events);
         received.lines.extend(next.lines);
         received
+    }
+
+    /// The model and the mode among the options of a session. Notes which models there are.
+    fn settings(&mut self, options: &Value) -> ChatEvent {
+        let options = options["configOptions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let option = |name: &str| options.iter().find(|option| option["id"] == name);
+        let current = |name: &str| option(name).and_then(|option| option["currentValue"].as_str()).map(str::to_owned);
+        let models = option("model").and_then(|option| option["options"].as_array());
+        let choice = |model: &Value| ModelChoice { value: string(&model["value"]), name: string(&model["name"]) };
+        self.capabilities.models = models.into_iter().flatten().map(choice).collect();
+        ChatEvent::Settings { model: current("model"), mode: current("mode") }
     }
 
     fn set_model(&mut self, model: &str) -> Value {
@@ -195,7 +209,7 @@ impl OpenCodeChat {
 
     fn updated(&mut self, update: &Value) -> Vec<ChatEvent> {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
-        // Loading a session sends its whole history again, which tine has read from the database.
+        // What an older version sends while it loads a session is its history.
         let is_history = self.session.is_none();
         match kind {
             "available_commands_update" => {
@@ -205,9 +219,9 @@ impl OpenCodeChat {
                     description: string(&command["description"]),
                     argument: string(&command["input"]["hint"]),
                 };
-                self.offer.commands = commands.iter().map(command).collect();
+                self.capabilities.commands = commands.iter().map(command).collect();
                 let is_loaded = self.session.is_some();
-                is_loaded.then(|| ChatEvent::Ready(self.offer.clone())).into_iter().collect()
+                is_loaded.then(|| ChatEvent::Ready(self.capabilities.clone())).into_iter().collect()
             }
             "usage_update" => {
                 self.cost = update["cost"]["amount"].as_f64().or(self.cost);
@@ -222,6 +236,7 @@ impl OpenCodeChat {
                 let mode = update["currentModeId"].as_str().map(str::to_owned);
                 vec![ChatEvent::Settings { model: None, mode }]
             }
+            "config_option_update" => vec![self.settings(update)],
             _ => Vec::new(),
         }
     }
@@ -251,18 +266,17 @@ impl OpenCodeChat {
         let mut events = self.close();
         let id = string(&update["toolCallId"]);
         let status = update["status"].as_str();
-        let input = &update["rawInput"];
-        // A call is announced before its arguments are known.
-        let is_empty = input.as_object().is_none_or(serde_json::Map::is_empty);
         let is_over = matches!(status, Some("completed" | "failed"));
-        if !self.calls.contains_key(&id) && (!is_empty || is_over) {
-            let name = update["title"].as_str().or(update["kind"].as_str()).unwrap_or("tool").to_owned();
-            let name = tool_name(update).unwrap_or(name);
-            self.calls.insert(id.clone(), name.clone());
-            events.extend(block(BlockKind::Call { id: id.clone(), name, input: input.clone() }));
+        // A call is announced by its tool before its arguments are known; later, its title is for people.
+        let title = || update["title"].as_str().or(update["kind"].as_str()).unwrap_or("tool").to_owned();
+        let (name, is_reported) = self.calls.entry(id.clone()).or_insert_with(|| (title(), false));
+        if status != Some("pending") && !*is_reported {
+            *is_reported = true;
+            let (name, input) = (name.clone(), update["rawInput"].clone());
+            events.extend(block(BlockKind::Call { id: id.clone(), name, input }));
         }
         if is_over {
-            let name = self.calls.get(&id).cloned();
+            let name = self.calls.get(&id).map(|(name, _)| name.clone());
             let text = output(update);
             let exit_code = update["rawOutput"]["metadata"]["exit"].as_i64().and_then(|code| i32::try_from(code).ok());
             let error = status == Some("failed") || exit_code.is_some_and(|code| code != 0);
@@ -276,7 +290,7 @@ impl OpenCodeChat {
         let call = &params["toolCall"];
         let ask = match method {
             "session/request_permission" => Ask::Tool {
-                name: tool_name(call).unwrap_or_else(|| string(&call["title"])),
+                name: self.tool_of(call),
                 input: call["rawInput"].clone(),
                 reason: None,
                 can_edit: false,
@@ -291,6 +305,12 @@ impl OpenCodeChat {
         let call = call["toolCallId"].as_str().map(str::to_owned);
         events.push(ChatEvent::Request(AgentRequest { id, call, by_subagent: false, ask }));
         events
+    }
+
+    /// The tool of a call that was announced; otherwise what the request calls it.
+    fn tool_of(&self, call: &Value) -> String {
+        let known = call["toolCallId"].as_str().and_then(|id| self.calls.get(id));
+        known.map_or_else(|| string(&call["title"]), |(name, _)| name.clone())
     }
 
     fn answer(&mut self, id: &str, answer: &Answer) -> Received {
@@ -330,10 +350,6 @@ impl OpenCodeChat {
 }
 
 impl Protocol for OpenCodeChat {
-    fn is_attended(&self) -> bool {
-        self.order.is_attended
-    }
-
     fn arguments(&self) -> Vec<String> {
         ["acp".to_owned()].into_iter().chain(self.order.options.iter().cloned()).collect()
     }
@@ -344,6 +360,10 @@ impl Protocol for OpenCodeChat {
         let capabilities = json!({ "fs": files, "terminal": false });
         let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities, "clientInfo": client });
         vec![self.request("initialize", &params, Pending::Initialize)]
+    }
+
+    fn is_attended(&self) -> bool {
+        self.order.is_attended
     }
 
     fn receive(&mut self, message: &Value) -> Received {
@@ -392,19 +412,6 @@ fn block(kind: BlockKind) -> Vec<ChatEvent> {
     vec![ChatEvent::Block { subagent: None, kind }]
 }
 
-/// The tool of a call, as the transcript names it. The protocol itself only has a title for people and a kind.
-fn tool_name(update: &Value) -> Option<String> {
-    let named = |path: &str| update.pointer(path).and_then(Value::as_str).filter(|name| !name.contains(' '));
-    let kind = match update["kind"].as_str()? {
-        "execute" => "bash",
-        "edit" => "edit",
-        "read" => "read",
-        "fetch" => "webfetch",
-        _ => return named("/title").map(str::to_owned),
-    };
-    Some(kind.to_owned())
-}
-
 fn output(update: &Value) -> String {
     if let Some(text) = update["rawOutput"]["output"].as_str().or(update["rawOutput"]["error"].as_str()) {
         return text.to_owned();
@@ -432,3 +439,7 @@ fn reason(error: &Value) -> String {
     let details = error["data"]["message"].as_str().or(error["data"]["details"].as_str());
     details.or(error["message"].as_str()).unwrap_or("unknown error").to_owned()
 }
+
+#[cfg(test)]
+#[path = "chat_tests.rs"]
+mod tests;

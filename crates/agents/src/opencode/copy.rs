@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::database::{self, SessionRows};
 use super::ids;
-use super::message::{Meaning, Message};
+use super::message::{Meaning, StoredMessage};
 use super::project::Project;
 use super::row::{Row, RowLines, invalid};
-use super::scan::Pass;
-use super::source::{FileRows, Source};
+use super::scan::FactScan;
+use super::source::{FileRows, SessionSource};
 use crate::copy::{Copied, CopyRequest, ReadBack};
 use crate::fields::Raw;
 use crate::follow::{FileGrowth, Following};
@@ -30,7 +30,7 @@ const REFERENCES: [&[u8]; 2] = [b"parentID", b"tail_start_id"];
 
 /// Writes the rows of the copy that `order` describes to `out`.
 pub(super) fn copy(source: &Path, order: &CopyRequest, out: &mut dyn io::Write) -> io::Result<Copied> {
-    let mut source = Source::open(source)?;
+    let mut source = SessionSource::open(source)?;
     let mut copier = Copier { lines: RowLines::new(out)?, order, seal: Seal::default(), turn_keys: Vec::new() };
     let project = project_row(&source, order)?;
     let session = session_row(source.session(), &project, order);
@@ -55,7 +55,7 @@ impl Copier<'_> {
     /// Copies a message with its parts. Returns false where the copy ends before it.
     fn message(&mut self, message: &Row, parts: &[Row]) -> io::Result<bool> {
         let is_full = self.order.turns.is_some_and(|turns| self.turn_keys.len() >= turns as usize);
-        match Message::of(message, parts).meaning() {
+        match StoredMessage::of(message, parts).meaning() {
             Meaning::Prompt(_) if is_full => return Ok(false),
             Meaning::Prompt(prompt) => self.turn_keys.push(prompt.key),
             _ => {}
@@ -121,8 +121,8 @@ fn carry(seal: &mut Seal, row: &Row) {
     seal.end_record();
 }
 
-/// The project of the copy. Its row is only inserted if there is none.
-fn project_row(source: &Source, order: &CopyRequest) -> io::Result<Row> {
+/// The project of the copy. Its row is only inserted if the database lacks it.
+fn project_row(source: &SessionSource, order: &CopyRequest) -> io::Result<Row> {
     let now = order.now.as_millisecond();
     let session = source.session();
     let known = |id: &str| match source.database() {
@@ -176,7 +176,7 @@ fn session_row(source: &Row, project: &Row, order: &CopyRequest) -> Row {
 
 /// Reads a copy back from its file, which may still be growing.
 pub(super) fn read_back(path: &Path, order: &CopyRequest, growing: Option<&FileGrowth>) -> ReadBack {
-    let mut pass = Pass::new(&order.target);
+    let mut pass = FactScan::new(&order.target);
     let mut check = Check { order, seal: Seal::default(), fault: None };
     let mut bytes = 0;
     let mut read = || -> io::Result<u64> {
@@ -186,7 +186,7 @@ pub(super) fn read_back(path: &Path, order: &CopyRequest, growing: Option<&FileG
         pass.session(&session);
         while let Some((message, parts)) = rows.next_message()? {
             check.message(&message, &parts);
-            pass.message(&Message::of(&message, &parts));
+            pass.message(&StoredMessage::of(&message, &parts));
         }
         rows.finish()?;
         Ok(rows.bytes())

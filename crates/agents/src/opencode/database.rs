@@ -36,7 +36,7 @@ pub(super) fn open(path: &Path) -> io::Result<Connection> {
     connection.busy_timeout(PATIENCE).map_err(|error| failed(&error))?;
     let checked = check_format(&connection);
     match checked {
-        // In a folder that can't be written to, a WAL database can only be opened by promising that nobody writes.
+        // In a folder that can't be written to, a WAL database can only be opened by promising that no process writes.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !has_log(path) => {
             let flags = flags | OpenFlags::SQLITE_OPEN_URI;
             let connection = Connection::open_with_flags(uri(path, "immutable=1"), flags);
@@ -111,7 +111,7 @@ pub(super) struct Column {
     pub is_required: bool,
 }
 
-/// The columns of a table; none if there is no such table.
+/// The columns of a table; an unknown table has none.
 pub(super) fn columns_of(connection: &Connection, table: &str) -> io::Result<Vec<Column>> {
     let read = || {
         let mut statement = connection.prepare_cached(

@@ -10,7 +10,7 @@ use crate::AgentEnvironment;
 
 /// OpenCode's folders.
 #[derive(Debug, Clone)]
-pub(super) struct Home {
+pub(super) struct OpenCodeFolders {
     /// The folder that contains the database.
     pub data: PathBuf,
     /// The database.
@@ -25,7 +25,7 @@ pub(super) struct Home {
     pub cache: PathBuf,
 }
 
-impl Home {
+impl OpenCodeFolders {
     /// `OPENCODE_DB` names another database, and the XDG variables move the folders.
     pub(super) fn new(surroundings: &AgentEnvironment) -> Self {
         let variable = |name: &str| surroundings.variables.get(name).filter(|path| !path.as_os_str().is_empty());
@@ -36,7 +36,7 @@ impl Home {
         let data = folder("XDG_DATA_HOME", ".local/share");
         let database = variable("OPENCODE_DB").map_or_else(|| data.join("opencode.db"), |path| data.join(path));
         let config = variable("OPENCODE_CONFIG_DIR").cloned();
-        Home {
+        OpenCodeFolders {
             data: database.parent().unwrap_or(&data).to_owned(),
             database,
             config: config.unwrap_or_else(|| folder("XDG_CONFIG_HOME", ".config")),
@@ -87,7 +87,7 @@ mod tests {
             ..AgentEnvironment::default()
         };
         let check = |variables: &[(&'static str, &str)], database: &str, config: &str| {
-            let home = Home::new(&surroundings(variables));
+            let home = OpenCodeFolders::new(&surroundings(variables));
             assert_eq!((home.database.to_str(), home.config.to_str()), (Some(database), Some(config)));
         };
         check(&[], "/h/.local/share/opencode/opencode.db", "/h/.config/opencode");

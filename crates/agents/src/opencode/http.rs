@@ -64,7 +64,7 @@ impl<'a> Server<'a> {
             body.len()
         );
         let mut stream = TcpStream::connect(address).map_err(failed)?;
-        stream.set_read_timeout(Some(Duration::from_secs(60))).map_err(failed)?;
+        stream.set_read_timeout(Some(START_PATIENCE)).map_err(failed)?;
         stream.write_all(request.as_bytes()).map_err(failed)?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).map_err(failed)?;

@@ -8,8 +8,8 @@ use transcript::SessionId;
 
 use super::chat::OpenCodeChat;
 use super::http::Server;
-use super::message::{Meaning, Message};
-use super::source::Source;
+use super::message::{Meaning, StoredMessage};
+use super::source::SessionSource;
 use super::{OpenCode, ids, title, windows};
 use crate::chat::{ChatOrder, Protocol};
 use crate::launch::Launch;
@@ -57,7 +57,7 @@ impl Launch for OpenCode {
 
     fn fork(&self, program: &Program, request: &ForkRequest<'_>) -> Result<NewSession, ProgramError> {
         let failed = |error: std::io::Error| program.failed(error.to_string());
-        let source = Source::open(request.source).map_err(failed)?;
+        let source = SessionSource::open(request.source).map_err(failed)?;
         // The agent's own fork always works in the directory of its source.
         let directory = source.session().text("directory").unwrap_or_default().to_owned();
         if Path::new(&directory) != request.directory {
@@ -105,10 +105,10 @@ fn command(directory: &Path, session: &[&str], options: &[String], prompt: Optio
 }
 
 /// The id of the message with which the turn after `turns` begins.
-fn prompt_after(mut source: Source, turns: u32) -> std::io::Result<Option<String>> {
+fn prompt_after(mut source: SessionSource, turns: u32) -> std::io::Result<Option<String>> {
     let mut count = 0;
     while let Some((message, parts)) = source.next_message()? {
-        if matches!(Message::of(&message, &parts).meaning(), Meaning::Prompt(_)) {
+        if matches!(StoredMessage::of(&message, &parts).meaning(), Meaning::Prompt(_)) {
             count += 1;
         }
         if count > turns {
@@ -118,7 +118,7 @@ fn prompt_after(mut source: Source, turns: u32) -> std::io::Result<Option<String
     Ok(None)
 }
 
-/// Says something by `opencode run`; the words go through standard input, where nothing is added to them.
+/// Sends a message with `opencode run`. Standard input is taken verbatim, unlike an argument.
 fn send(program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, ProgramError> {
     let mut command = program.command(message.directory);
     command.args(["run", "--format", "json"]).args(message.options);

@@ -13,7 +13,7 @@ use rusqlite::params;
 use serde::Deserialize;
 use transcript::{SessionId, State};
 
-use super::home::Home;
+use super::home::OpenCodeFolders;
 use super::{OpenCode, database, options, plugin};
 use crate::live::with_closed_end;
 use crate::options::Choice;
@@ -43,7 +43,7 @@ impl LiveState for OpenCode {
     }
 }
 
-fn sessions(home: &Home, proc: &Path) -> HashMap<SessionId, LiveSession> {
+fn sessions(home: &OpenCodeFolders, proc: &Path) -> HashMap<SessionId, LiveSession> {
     let mut open = HashMap::new();
     let Ok(database) = home.database.canonicalize() else { return open };
     let mut reported = reports(home, proc);
@@ -92,8 +92,8 @@ struct ReportedSession {
     cwd: Option<PathBuf>,
 }
 
-/// The sessions that running processes report, by process. What a process left behind that was killed is removed.
-fn reports(home: &Home, proc: &Path) -> HashMap<u32, Vec<(SessionId, LiveSession)>> {
+/// The sessions that running processes report, by process. Reports of processes that have ended don't count.
+fn reports(home: &OpenCodeFolders, proc: &Path) -> HashMap<u32, Vec<(SessionId, LiveSession)>> {
     let mut found = HashMap::new();
     for entry in fs::read_dir(plugin::reports(&home.state)).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -122,8 +122,8 @@ fn reports(home: &Home, proc: &Path) -> HashMap<u32, Vec<(SessionId, LiveSession
     found
 }
 
-/// The session that a process without the plugin has open, as far as that can be told from outside.
-fn guess(home: &Home, proc: &Path, pid: u32) -> Option<(SessionId, LiveSession)> {
+/// The session that a process without the plugin probably has open.
+fn guess(home: &OpenCodeFolders, proc: &Path, pid: u32) -> Option<(SessionId, LiveSession)> {
     let given = options::LAUNCH_OPTIONS.read(&arguments_of(proc, pid)?);
     let chosen = |wanted: Choice| given.chosen.iter().find(|chosen| chosen.choice == wanted);
     let since = began_at(proc, pid);
@@ -148,7 +148,7 @@ fn guess(home: &Home, proc: &Path, pid: u32) -> Option<(SessionId, LiveSession)>
 }
 
 /// The session of a directory that got a message last, since that time in milliseconds.
-fn newest(home: &Home, directory: &Path, since: i64) -> io::Result<Option<SessionId>> {
+fn newest(home: &OpenCodeFolders, directory: &Path, since: i64) -> io::Result<Option<SessionId>> {
     const QUERY: &str = "SELECT s.id FROM session s JOIN message m ON m.session_id = s.id
         WHERE s.directory = ?1 AND s.parent_id IS NULL AND s.time_updated >= ?2 AND m.time_created >= ?2
         ORDER BY m.time_created DESC LIMIT 1";

@@ -8,7 +8,7 @@ use crate::fields::Raw;
 use crate::files::fingerprint;
 
 /// A message with its parts.
-pub(super) struct Message<'a> {
+pub(super) struct StoredMessage<'a> {
     pub row: &'a Row,
     pub parts: &'a [Row],
     data: Raw<'a>,
@@ -18,7 +18,7 @@ pub(super) struct Message<'a> {
 #[derive(Debug, PartialEq)]
 pub(super) enum Meaning {
     /// A prompt of the user, which starts a turn.
-    Prompt(StoredPrompt),
+    Prompt(UserPrompt),
     /// Text that the client added as a message of the user.
     Injected,
     /// A request to summarise the history.
@@ -33,7 +33,7 @@ pub(super) enum Meaning {
 
 /// A prompt.
 #[derive(Debug, PartialEq)]
-pub(super) struct StoredPrompt {
+pub(super) struct UserPrompt {
     /// The words.
     pub text: String,
     /// The same in a session and in all of its forks: the agent's own fork gives messages other ids, but keeps their
@@ -41,9 +41,9 @@ pub(super) struct StoredPrompt {
     pub key: u64,
 }
 
-impl<'a> Message<'a> {
+impl<'a> StoredMessage<'a> {
     pub(super) fn of(row: &'a Row, parts: &'a [Row]) -> Self {
-        Message { row, parts, data: Raw(row.data().as_bytes()) }
+        StoredMessage { row, parts, data: Raw(row.data().as_bytes()) }
     }
 
     pub(super) fn meaning(&self) -> Meaning {
@@ -59,7 +59,7 @@ impl<'a> Message<'a> {
     fn meaning_of_user(&self) -> Meaning {
         let (mut text, mut says_something) = (String::new(), self.parts.is_empty());
         for part in self.parts {
-            let part = MessagePart::of(part);
+            let part = StoredPart::of(part);
             match part.kind().as_str() {
                 "compaction" => return Meaning::CompactionRequest,
                 "text" if !part.is_of_client() => {
@@ -79,7 +79,7 @@ impl<'a> Message<'a> {
         }
         let created = self.data.get(b"time").and_then(|time| time.get(b"created")).map(|time| time.0);
         let key = fingerprint(&[created.unwrap_or_default(), b"\0", text.as_bytes()].concat());
-        Meaning::Prompt(StoredPrompt { text, key })
+        Meaning::Prompt(UserPrompt { text, key })
     }
 
     /// A text of its data.
@@ -137,13 +137,13 @@ impl<'a> Message<'a> {
 
 /// A part of a message.
 #[derive(Clone, Copy)]
-pub(super) struct MessagePart<'a> {
+pub(super) struct StoredPart<'a> {
     data: Raw<'a>,
 }
 
-impl<'a> MessagePart<'a> {
+impl<'a> StoredPart<'a> {
     pub(super) fn of(row: &'a Row) -> Self {
-        MessagePart { data: Raw(row.data().as_bytes()) }
+        StoredPart { data: Raw(row.data().as_bytes()) }
     }
 
     pub(super) fn kind(&self) -> String {
@@ -192,7 +192,7 @@ mod tests {
         let check = |data: &str, parts: &[&str], expected: Option<&str>| {
             let message = row("message", data);
             let parts: Vec<Row> = parts.iter().map(|part| row("part", part)).collect();
-            let text = match Message::of(&message, &parts).meaning() {
+            let text = match StoredMessage::of(&message, &parts).meaning() {
                 Meaning::Prompt(prompt) => Some(prompt.text),
                 _ => None,
             };
@@ -219,7 +219,7 @@ mod tests {
     fn the_model_and_the_tokens_are_found_in_both_kinds_of_messages() {
         let of = |data: &str| {
             let row = row("message", data);
-            let message = Message::of(&row, &[]);
+            let message = StoredMessage::of(&row, &[]);
             (message.model(), message.tokens().map(|tokens| (tokens.input, tokens.output)))
         };
         let both = Some("p/m".to_owned());

@@ -29,7 +29,7 @@ use std::path::PathBuf;
 
 use transcript::Agent;
 
-use self::home::Home;
+use self::home::OpenCodeFolders;
 use crate::about::{About, Feature, McpMeta, NativeFork, Variables};
 use crate::{Adapter, AgentEnvironment};
 
@@ -41,10 +41,10 @@ pub(crate) static ABOUT: About = About {
     transcripts: "~/.local/share/opencode/opencode.db",
     variables: Variables {
         locations: &[
+            "XDG_DATA_HOME",
             "OPENCODE_DB",
             "OPENCODE_CONFIG",
             "OPENCODE_CONFIG_DIR",
-            "XDG_DATA_HOME",
             "XDG_CONFIG_HOME",
             "XDG_STATE_HOME",
             "XDG_CACHE_HOME",
@@ -71,14 +71,14 @@ pub(crate) static ABOUT: About = About {
 /// OpenCode's files.
 #[derive(Debug, Clone)]
 pub struct OpenCode {
-    home: Home,
+    home: OpenCodeFolders,
     proc: Option<PathBuf>,
 }
 
 impl OpenCode {
     /// Finds the database and the folders: by OpenCode's variables, else by those of XDG, else below the home directory.
     pub fn new(surroundings: &AgentEnvironment) -> Self {
-        OpenCode { home: Home::new(surroundings), proc: surroundings.proc.clone() }
+        OpenCode { home: OpenCodeFolders::new(surroundings), proc: surroundings.proc.clone() }
     }
 }
 

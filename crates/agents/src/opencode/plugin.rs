@@ -2,7 +2,7 @@
 //! [`super::live`] reads.
 //!
 //! It imports nothing but modules of the runtime. OpenCode itself tries to install `@opencode-ai/plugin` from npm as soon as
-//! there is any plugin, and waits for that at each start if there is no network; see docs/formats/opencode.md.
+//! there is any plugin, and without a network, each start waits for that; see docs/formats/opencode.md.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Which project a directory belongs to: OpenCode lists a session only there.
 //!
 //! The id of a project is, in this order: a digest of the address of the remote `origin`; what OpenCode has noted in
-//! `<git directory>/opencode`; the hash of the first commit; `global` outside of repositories.
+//! `<git directory>/opencode`; the hash of the first commit; `global` elsewhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const GLOBAL: &str = "global";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Project {
     pub id: String,
-    /// The top of the worktree; `/` outside of repositories.
+    /// The top of the worktree; `/` elsewhere.
     pub top: PathBuf,
     pub is_repository: bool,
 }

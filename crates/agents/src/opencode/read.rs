@@ -8,18 +8,18 @@ use jiff::Timestamp;
 use serde_json::Value;
 use transcript::{Block, BlockKind, DefectKind, Defects, NoticeKind, TokenUse};
 
-use super::message::{Meaning, Message, MessagePart, time_of};
+use super::message::{Meaning, StoredMessage, StoredPart, time_of};
 use super::row::Row;
-use super::source::Source;
+use super::source::SessionSource;
 use crate::fields::Raw;
-use crate::{Blocks, Part as Wanted};
+use crate::{Blocks, Part};
 
 /// Subagents deeper than this are named, not shown.
 const DEEPEST: u8 = 8;
 
 /// Opens the session at `path`. `database` has the sessions of subagents.
-pub(super) fn open(database: &Path, path: &Path, wanted: &Wanted) -> io::Result<OpenCodeBlocks> {
-    let source = Source::open(path)?;
+pub(super) fn open(database: &Path, path: &Path, wanted: &Part) -> io::Result<OpenCodeBlocks> {
+    let source = SessionSource::open(path)?;
     let id = source.session().text("id").unwrap_or_default().to_owned();
     Ok(OpenCodeBlocks {
         source,
@@ -40,7 +40,7 @@ pub(super) fn open(database: &Path, path: &Path, wanted: &Wanted) -> io::Result<
 
 /// The blocks of a session.
 pub(super) struct OpenCodeBlocks {
-    source: Source,
+    source: SessionSource,
     database: PathBuf,
     /// The session, after those that its subagent belongs to.
     ancestors: Vec<String>,
@@ -75,7 +75,7 @@ impl OpenCodeBlocks {
     }
 
     fn message(&mut self, row: &Row, parts: &[Row]) {
-        let message = Message::of(row, parts);
+        let message = StoredMessage::of(row, parts);
         match message.meaning() {
             Meaning::Prompt(prompt) => {
                 if self.nested.is_none() && self.until.is_some_and(|until| self.turn >= until) {
@@ -90,7 +90,7 @@ impl OpenCodeBlocks {
             Meaning::CompactionRequest => {}
             Meaning::Summary => {
                 self.tokens = message.tokens().or(self.tokens);
-                let parts = parts.iter().map(MessagePart::of).filter(|part| part.kind() == "text");
+                let parts = parts.iter().map(StoredPart::of).filter(|part| part.kind() == "text");
                 let texts: Vec<String> = parts.filter_map(|part| part.text(b"text")).collect();
                 self.push(&message, message.created(), BlockKind::Compaction { summary: texts.join("\n\n") });
                 self.error(&message);
@@ -99,7 +99,7 @@ impl OpenCodeBlocks {
                 self.tokens = message.tokens().or(self.tokens);
                 let model = message.text(b"modelID");
                 for part in parts {
-                    self.part(&message, &MessagePart::of(part), model.as_ref());
+                    self.part(&message, &StoredPart::of(part), model.as_ref());
                 }
                 self.error(&message);
             }
@@ -112,8 +112,8 @@ impl OpenCodeBlocks {
     }
 
     /// What else a message of the user contains.
-    fn beside_prompt(&mut self, message: &Message<'_>) {
-        for part in message.parts.iter().map(MessagePart::of) {
+    fn beside_prompt(&mut self, message: &StoredMessage<'_>) {
+        for part in message.parts.iter().map(StoredPart::of) {
             match part.kind().as_str() {
                 "text" if part.is_of_client() => {
                     let text = part.text(b"text").unwrap_or_default();
@@ -125,7 +125,7 @@ impl OpenCodeBlocks {
         }
     }
 
-    fn part(&mut self, message: &Message<'_>, part: &MessagePart<'_>, model: Option<&String>) {
+    fn part(&mut self, message: &StoredMessage<'_>, part: &StoredPart<'_>, model: Option<&String>) {
         let begun = part.get(b"time").and_then(|time| time.get(b"start")).and_then(time_of);
         let at = begun.or(message.created());
         match part.kind().as_str() {
@@ -151,7 +151,7 @@ impl OpenCodeBlocks {
         }
     }
 
-    fn tool(&mut self, message: &Message<'_>, part: &MessagePart<'_>, at: Option<Timestamp>) {
+    fn tool(&mut self, message: &StoredMessage<'_>, part: &StoredPart<'_>, at: Option<Timestamp>) {
         let id = part.text(b"callID").unwrap_or_default();
         let name = part.text(b"tool").unwrap_or_default();
         let state = part.get(b"state");
@@ -189,7 +189,7 @@ impl OpenCodeBlocks {
 
     fn subagent(
         &mut self,
-        message: &Message<'_>,
+        message: &StoredMessage<'_>,
         at: Option<Timestamp>,
         id: &str,
         role: Option<String>,
@@ -199,7 +199,7 @@ impl OpenCodeBlocks {
         if self.ancestors.len() > usize::from(DEEPEST) || self.ancestors.iter().any(|own| own == id) {
             return;
         }
-        let wanted = Wanted { prose_only: self.prose_only, media: self.with_media, ..Wanted::default() };
+        let wanted = Part { prose_only: self.prose_only, media: self.with_media, ..Part::default() };
         match open(&self.database, &self.database.join(id), &wanted) {
             Ok(mut blocks) => {
                 blocks.nested = Some(self.nested.unwrap_or(self.turn));
@@ -210,7 +210,7 @@ impl OpenCodeBlocks {
         }
     }
 
-    fn error(&mut self, message: &Message<'_>) {
+    fn error(&mut self, message: &StoredMessage<'_>) {
         if let Some((name, text)) = message.error() {
             let (notice, text) = match name.as_str() {
                 "MessageAbortedError" => (NoticeKind::Interrupted, String::new()),
@@ -220,7 +220,7 @@ impl OpenCodeBlocks {
         }
     }
 
-    fn file(&mut self, message: &Message<'_>, mime: Option<Raw<'_>>, url: Option<Raw<'_>>) {
+    fn file(&mut self, message: &StoredMessage<'_>, mime: Option<Raw<'_>>, url: Option<Raw<'_>>) {
         let media_type = mime.and_then(Raw::string).map(|mime| mime.into_owned()).unwrap_or_default();
         let url = url.and_then(Raw::string).unwrap_or_default();
         let encoded = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).map(|(_, data)| data);
@@ -232,7 +232,7 @@ impl OpenCodeBlocks {
         self.push(message, message.created(), BlockKind::Media { media_type, bytes, data });
     }
 
-    fn push(&mut self, message: &Message<'_>, at: Option<Timestamp>, kind: BlockKind) {
+    fn push(&mut self, message: &StoredMessage<'_>, at: Option<Timestamp>, kind: BlockKind) {
         let turn = self.nested.unwrap_or(self.turn);
         let depth = u8::try_from(self.ancestors.len() - 1).unwrap_or(u8::MAX);
         let message = message.row.text("id").map(str::to_owned);

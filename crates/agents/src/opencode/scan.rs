@@ -7,16 +7,16 @@ use jiff::Timestamp;
 use transcript::{Agent, DefectKind, SessionId, Summary, text};
 
 use super::home;
-use super::message::{Meaning, Message};
+use super::message::{Meaning, StoredMessage};
 use super::row::Row;
-use super::source::Source;
+use super::source::SessionSource;
 
 /// What a title needs of a prompt.
 const TITLE_BYTES: usize = 200;
 
 /// Reads a session once. A damaged one gives what could be read.
 pub(super) fn scan(path: &Path) -> Summary {
-    let mut pass = Pass::new(path);
+    let mut pass = FactScan::new(path);
     if let Err(error) = pass.read(path) {
         pass.fail(&error);
     }
@@ -24,25 +24,25 @@ pub(super) fn scan(path: &Path) -> Summary {
 }
 
 /// The facts so far.
-pub(super) struct Pass {
+pub(super) struct FactScan {
     summary: Summary,
     last: Option<Timestamp>,
     has_messages: bool,
 }
 
-impl Pass {
+impl FactScan {
     pub(super) fn new(path: &Path) -> Self {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let id = home::split(path).map_or(name, |(_, id)| id);
         let id = SessionId::new(id).unwrap_or_else(|_| SessionId::new("unknown").expect("a legal id"));
-        Pass { summary: Summary::new(Agent::OpenCode, id, path.to_owned()), last: None, has_messages: false }
+        FactScan { summary: Summary::new(Agent::OpenCode, id, path.to_owned()), last: None, has_messages: false }
     }
 
     fn read(&mut self, path: &Path) -> io::Result<()> {
-        let mut source = Source::open(path)?;
+        let mut source = SessionSource::open(path)?;
         self.session(source.session());
         while let Some((message, parts)) = source.next_message()? {
-            self.message(&Message::of(&message, &parts));
+            self.message(&StoredMessage::of(&message, &parts));
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Pass {
         self.summary.defects.add(if is_unknown { DefectKind::UnknownFormat } else { DefectKind::Unreadable });
     }
 
-    /// OptionValue the row of the session.
+    /// Takes the row of the session.
     pub(super) fn session(&mut self, row: &Row) {
         let summary = &mut self.summary;
         if let Some(id) = row.text("id").and_then(|id| SessionId::new(id).ok()) {
@@ -68,8 +68,8 @@ impl Pass {
         summary.is_subagent = row.text("parent_id").is_some();
     }
 
-    /// OptionValue the next message.
-    pub(super) fn message(&mut self, message: &Message<'_>) {
+    /// Takes the next message.
+    pub(super) fn message(&mut self, message: &StoredMessage<'_>) {
         self.has_messages = true;
         self.last = self.last.max(message.created()).max(message.completed());
         let summary = &mut self.summary;
@@ -98,7 +98,7 @@ impl Pass {
     }
 
     pub(super) fn finish(self) -> Summary {
-        let Pass { mut summary, last, has_messages } = self;
+        let FactScan { mut summary, last, has_messages } = self;
         summary.is_empty = !has_messages && summary.defects.is_empty();
         summary.updated = last.or(summary.updated);
         summary

@@ -84,13 +84,27 @@ impl Setup for OpenCode {
         HookSwitch { path: self.server_file(), key: "plugin", is_off: |_| Ok(false) }
     }
 
+    /// It waits for npm at each start if there is a plugin, until this package is there.
+    fn hook_caution(&self) -> Option<String> {
+        const PACKAGE: &str = "@opencode-ai/plugin";
+        let lock = std::fs::read_to_string(self.home.config.join("package-lock.json")).unwrap_or_default();
+        let is_installed = self.home.config.join("node_modules").is_dir() && lock.contains(PACKAGE);
+        let folder = self.home.config.display();
+        (!is_installed).then(|| {
+            format!(
+                "OpenCode installs {PACKAGE} from npm into {folder} when it next starts; without a network, each start takes \
+                 up to two minutes"
+            )
+        })
+    }
+
     fn server_file(&self) -> PathBuf {
         if let Some(file) = &self.home.config_file {
             return file.clone();
         }
         let named = |name: &str| self.home.config.join(name);
-        // The last one that OpenCode reads counts, and that is also the one that it creates.
-        let there = ["opencode.jsonc", "opencode.json"].map(named).into_iter().find(|file| file.exists());
+        // OpenCode reads both, and writes an almost empty `opencode.jsonc` when it first starts.
+        let there = ["opencode.json", "opencode.jsonc"].map(named).into_iter().find(|file| file.exists());
         there.unwrap_or_else(|| named("opencode.json"))
     }
 

@@ -1,4 +1,4 @@
-//! SHA-1, with which OpenCode names projects. Not for anything that has to be safe.
+//! SHA-1, with which OpenCode names projects. Not secure.
 
 /// The digest in hexadecimal.
 pub(super) fn sha1_hex(message: &[u8]) -> String {

@@ -10,7 +10,7 @@ use super::row::{Row, RowReader, invalid};
 use crate::fields::Raw;
 
 /// A session that is being read.
-pub(super) struct Source {
+pub(super) struct SessionSource {
     rows: Rows,
     session: Row,
     revert: Option<Revert>,
@@ -28,7 +28,7 @@ struct Revert {
     part: Option<String>,
 }
 
-impl Source {
+impl SessionSource {
     /// Opens the session at a path: in the database, or a file with its rows.
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let (session, rows) = match home::split(path) {
@@ -42,7 +42,7 @@ impl Source {
             }
         };
         let revert = revert_of(&session);
-        Ok(Source { rows, session, revert, ended: false })
+        Ok(SessionSource { rows, session, revert, ended: false })
     }
 
     /// Its row in the table of sessions.

@@ -255,7 +255,7 @@ fn verify(connection: &Connection, file: &Path, sessions: &[String]) -> io::Resu
 /// Inserts rows.
 struct Insert<'a> {
     connection: &'a Connection,
-    /// The tables that were looked at, with their columns.
+    /// The columns of the tables, read once.
     tables: Vec<(String, Vec<database::Column>)>,
     sessions: Vec<String>,
 }

@@ -9,7 +9,7 @@ use rusqlite::params;
 use super::database::{self, SessionRows, failed, gone};
 use super::home;
 
-/// Sets the title; where `only` is given, only if that is the title now. The times stay, because nothing was said.
+/// Sets the title; where `only` is given, only if that is the title now. The times stay: the conversation is the same.
 pub(super) fn set(path: &Path, title: &str, only: Option<&str>) -> io::Result<()> {
     let (database, id) = home::split(path).ok_or_else(gone)?;
     let connection = database::open_to_write(database)?;

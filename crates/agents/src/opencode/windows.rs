@@ -5,7 +5,7 @@ use std::fs;
 
 use jsonc_parser::ast::Value;
 
-use super::home::Home;
+use super::home::OpenCodeFolders;
 use crate::setup::jsonc;
 
 /// Sizes that there are. Providers have many others; only the usual ones are offered.
@@ -15,12 +15,12 @@ pub(super) const SIZES: &[u64] = &[128_000, 200_000, 1_000_000];
 const USUAL: u64 = 200_000;
 
 /// The window of `provider/model`.
-pub(super) fn window_of(home: &Home, model: Option<&str>) -> u64 {
+pub(super) fn window_of(home: &OpenCodeFolders, model: Option<&str>) -> u64 {
     let Some((provider, model)) = model.and_then(|model| model.split_once('/')) else { return USUAL };
     configured(home, provider, model).or_else(|| listed(home, provider, model)).unwrap_or(USUAL)
 }
 
-fn configured(home: &Home, provider: &str, model: &str) -> Option<u64> {
+fn configured(home: &OpenCodeFolders, provider: &str, model: &str) -> Option<u64> {
     let mut files: Vec<_> = home.config_file.iter().cloned().collect();
     files.extend(["opencode.jsonc", "opencode.json", "config.json"].map(|name| home.config.join(name)));
     files.into_iter().find_map(|file| {
@@ -32,7 +32,7 @@ fn configured(home: &Home, provider: &str, model: &str) -> Option<u64> {
     })
 }
 
-fn listed(home: &Home, provider: &str, model: &str) -> Option<u64> {
+fn listed(home: &OpenCodeFolders, provider: &str, model: &str) -> Option<u64> {
     let text = fs::read(home.cache.join("models.json")).ok()?;
     let all: serde_json::Value = serde_json::from_slice(&text).ok()?;
     all.get(provider)?.get("models")?.get(model)?.get("limit")?.get("context")?.as_u64()
@@ -46,7 +46,8 @@ mod tests {
     #[test]
     fn settings_come_before_the_list_of_models() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::new(&AgentEnvironment { home: folder.path().to_owned(), ..AgentEnvironment::default() });
+        let home =
+            OpenCodeFolders::new(&AgentEnvironment { home: folder.path().to_owned(), ..AgentEnvironment::default() });
         let write = |folder: &std::path::Path, name: &str, text: &str| {
             fs::create_dir_all(folder).unwrap();
             fs::write(folder.join(name), text).unwrap();

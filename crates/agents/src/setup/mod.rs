@@ -35,6 +35,10 @@ pub trait Setup {
     fn refused_line(&self, text: &str) -> Option<usize>;
     /// The setting that switches the hooks of a file off.
     fn hook_switch(&self, hook_file: &Path) -> HookSwitch;
+    /// What the user should know about the agent once the hooks are installed, if anything.
+    fn hook_caution(&self) -> Option<String> {
+        None
+    }
 
     /// The file that lists the user's MCP servers.
     fn server_file(&self) -> PathBuf;

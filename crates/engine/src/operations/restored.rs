@@ -56,7 +56,7 @@ pub(crate) fn check_put_back(id: i64, restoration: &Restoration, force: bool) ->
         if !force && now != file.after && now != file.before {
             return Err(Error::ChangedSince { id, path });
         }
-        if file.before.is_some() && !kept_file(restoration, number).symlink_metadata().is_ok() {
+        if file.before.is_some() && kept_file(restoration, number).symlink_metadata().is_err() {
             return Err(Error::TrashGone(id));
         }
     }

@@ -425,7 +425,8 @@ fn later_than<'a>(all: &[&'a Operation], id: i64) -> impl Iterator<Item = &'a Op
 /// Renames something to the name under which it waits for removal, unless it has that name already.
 fn rename_aside(moved: &mut Moved) -> Result<()> {
     if moved.to.symlink_metadata().is_ok() {
-        return Ok(());
+        // Rows are removed from a database a moment after the file with them is complete.
+        return agents::remove_rows(&moved.from).map(drop).map_err(|_| Error::NotRemoved(moved.from.clone()));
     }
     match private::rename(&moved.from, &moved.to) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

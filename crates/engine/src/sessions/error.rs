@@ -181,9 +181,7 @@ impl Error {
             Error::Unreadable { .. } => Advice::without_hint("unreadable"),
             Error::NotASession(_) => {
                 let folders: Vec<&str> = Agent::ALL.into_iter().map(|agent| agents::about(agent).transcripts).collect();
-                let (last, others) = folders.split_last().expect("an agent");
-                let folders = format!("{} and {last}", others.join(", "));
-                Advice::new("not_a_session", format!("transcripts are the .jsonl files in {folders}"))
+                Advice::new("not_a_session", format!("sessions are kept in {}", folders.join(", ")))
             }
             Error::EmptySession(name) => Advice::new("unbegun", format!("`tine delete {name}` frees the name")),
             Error::TranscriptGone { name, .. } => Advice::new(

@@ -20,7 +20,7 @@ pub struct Listing {
 
 impl Listing {
     pub(super) fn new(mut entries: Vec<Entry>, knowledge: Knowledge, handles: HashMap<SessionId, String>) -> Self {
-        entries.sort_by(|a, b| {
+        entries.sort_unstable_by(|a, b| {
             let number = |entry: &Entry| knowledge.made(&entry.summary).map(|made| made.number);
             // Only the facts of sessions that were written at the same time are decoded for it.
             let order = a.updated().cmp(&b.updated());

@@ -168,7 +168,10 @@ fn hooks_check(ctx: &Ctx, agent: Agent) -> Check {
     };
     let place = places.iter().find(|place| place.works());
     let (verdict, found, hint) = match (place, places.first()) {
-        (Some(place), _) => (Verdict::Good, format!("installed in {}", place.path.display()), None),
+        (Some(place), _) => {
+            let hint = ctx.adapter(agent).hook_caution();
+            (Verdict::Good, format!("installed in {}", place.path.display()), hint)
+        }
         (None, Some(place)) => {
             let found = format!("installed in {}, but not working", place.path.display());
             (Verdict::Bad, found, Some("`tine setup --status` shows why".into()))

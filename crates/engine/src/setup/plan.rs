@@ -198,6 +198,7 @@ pub(super) fn plan_hooks(ctx: &Ctx, agent: Agent, scope: Scope, path: &Path, uni
             notes.push(format!("{}: kept your own hook for {left}", path.display()));
         }
         notes.extend(setup::obstacles(adapter, path)?);
+        notes.extend(adapter.hook_caution());
         let after = Some(format!("{mark}{}", edited.text));
         let kept = Some(adapter.hook_containers(&bare.text));
         Edit { path: path.to_owned(), before, after, kept, is_shared: scope == Scope::Project }

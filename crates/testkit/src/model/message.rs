@@ -154,6 +154,41 @@ pub(crate) fn from_contents(body: &Value) -> Vec<Message> {
     list(&body["contents"]).iter().map(message).collect()
 }
 
+/// Reads the `messages` of a Chat Completions request. Results are the user's.
+pub(crate) fn from_chat(body: &Value) -> Vec<Message> {
+    list(&body["messages"])
+        .iter()
+        .map(|message| {
+            let role = string(&message["role"]);
+            if role == "tool" {
+                let text = match &message["content"] {
+                    Value::String(text) => text.clone(),
+                    content => joined_text(content),
+                };
+                let result = Block::ToolResult { id: string(&message["tool_call_id"]), text };
+                return Message { role: "user".to_owned(), blocks: vec![result] };
+            }
+            let mut blocks: Vec<Block> = message["reasoning_content"]
+                .as_str()
+                .map(|text| Block::Thinking(text.to_owned()))
+                .into_iter()
+                .collect();
+            match &message["content"] {
+                Value::String(text) if text.is_empty() => {}
+                Value::String(text) => blocks.push(Block::Text(text.clone())),
+                content => blocks.extend(list(content).iter().map(content_block)),
+            }
+            blocks.extend(list(&message["tool_calls"]).iter().map(|call| {
+                let function = &call["function"];
+                let input = serde_json::from_str(function["arguments"].as_str().unwrap_or_default());
+                let input = input.unwrap_or_else(|_| function["arguments"].clone());
+                Block::ToolUse { id: string(&call["id"]), name: string(&function["name"]), input }
+            }));
+            Message { role, blocks }
+        })
+        .collect()
+}
+
 fn messages_block(block: &Value) -> Block {
     match block["type"].as_str().unwrap_or_default() {
         "text" => Block::Text(string(&block["text"])),

@@ -1,6 +1,6 @@
 //! A model double: an HTTP server on loopback that real agents take for their model.
 //!
-//! It speaks Anthropic's Messages (Claude Code) and OpenAI's Responses (Codex), answers what the test scripted and
+//! It speaks Anthropic's Messages (Claude Code), OpenAI's Responses (Codex) and Chat Completions (OpenCode), answers what the test scripted and
 //! records everything it was asked. It owns the wire and the script; starting agents is [`crate::agents`]' part.
 //!
 //! ```
@@ -15,6 +15,7 @@
 //! ```
 
 mod anthropic;
+mod chat_completions;
 mod generate_content;
 mod http;
 mod message;

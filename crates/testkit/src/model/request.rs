@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::http::{RawRequest, header};
 use super::message::{self, Block, Message};
 
-/// Which of the two APIs a request speaks.
+/// Which API a request speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
     /// Anthropic's Messages, spoken by Claude Code.
@@ -16,7 +16,9 @@ pub enum Api {
     Responses,
     /// Google's Gemini API, spoken by Gemini CLI.
     GenerateContent,
-    /// Neither: a probe or a list of models.
+    /// OpenAI's Chat Completions, spoken by OpenCode.
+    ChatCompletions,
+    /// None of them: a probe or a list of models.
     Neither,
 }
 
@@ -71,6 +73,7 @@ impl Request {
         let api = match path {
             "/v1/messages" | "/v1/messages/count_tokens" => Api::Messages,
             "/v1/responses" | "/v1/responses/compact" => Api::Responses,
+            "/v1/chat/completions" => Api::ChatCompletions,
             path if path.starts_with("/v1beta/models/") && path.contains(':') => Api::GenerateContent,
             _ => Api::Neither,
         };
@@ -104,10 +107,11 @@ impl Request {
         self.body["stream"].as_bool().unwrap_or(false) || self.path.ends_with(":streamGenerateContent")
     }
 
-    /// The conversation that was sent, the same for both APIs.
+    /// The conversation that was sent, the same for all APIs.
     pub fn messages(&self) -> Vec<Message> {
         match self.api {
             Api::Messages => message::from_messages(&self.body),
+            Api::ChatCompletions => message::from_chat(&self.body),
             Api::Responses => message::from_responses(&self.body),
             Api::GenerateContent => message::from_contents(&self.body),
             Api::Neither => Vec::new(),
@@ -141,8 +145,11 @@ impl Request {
     pub fn tool_names(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
         let declared = tools.iter().flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten());
-        let tools: Vec<&Value> = tools.iter().chain(declared).collect();
-        tools.iter().filter_map(|tool| tool["name"].as_str().or(tool["type"].as_str())).map(str::to_owned).collect()
+        let name = |tool: &Value| {
+            let name = tool["function"]["name"].as_str().or(tool["name"].as_str()).or(tool["type"].as_str());
+            name.map(str::to_owned)
+        };
+        tools.iter().chain(declared).filter_map(name).collect()
     }
 
     /// The results of the tools that were sent back, with the id of each call.
@@ -162,6 +169,10 @@ impl Request {
         match self.api {
             Api::Messages => message::joined_text(&self.body["system"]),
             Api::GenerateContent => message::joined_text(&self.body["systemInstruction"]["parts"]),
+            Api::ChatCompletions => {
+                let messages = self.messages().into_iter().filter(|message| message.role == "system");
+                messages.map(|message| message.text()).collect::<Vec<_>>().join("\n")
+            }
             _ => self.body["instructions"].as_str().unwrap_or_default().to_owned(),
         }
     }
@@ -198,6 +209,7 @@ impl Request {
                 // Helpers, such as the one that corrects an edit, are offered no tools.
                 if self.tool_names().is_empty() { Kind::Other } else { Kind::Turn }
             }
+            "/v1/chat/completions" => self.classify_chat(),
             _ => Kind::Other,
         }
     }
@@ -217,6 +229,21 @@ impl Request {
             return if system.to_lowercase().contains("title") { Kind::Title } else { Kind::Other };
         }
         Kind::Turn
+    }
+
+    /// OpenCode's helpers send no tools.
+    fn classify_chat(&self) -> Kind {
+        let system = self.system();
+        let last = self.messages().pop().map(|message| message.text()).unwrap_or_default();
+        if system.contains("title generator") || last.contains("Generate a title for this conversation") {
+            Kind::Title
+        } else if self.tool_names().is_empty() {
+            let summarises =
+                system.contains("summar") || last.contains("summar") || last.contains("continuing our conversation");
+            if summarises { Kind::Compaction } else { Kind::Other }
+        } else {
+            Kind::Turn
+        }
     }
 
     /// Codex says why it asks in the metadata of the turn; the words are for versions that do not.

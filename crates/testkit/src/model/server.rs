@@ -13,7 +13,7 @@ use super::http;
 use super::reply::{Reply, Step};
 use super::request::{Api, Kind, Request};
 use super::shared::Shared;
-use super::{anthropic, generate_content, openai};
+use super::{anthropic, chat_completions, generate_content, openai};
 
 /// How often a waiting answer looks whether the agent hung up or the test ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -46,6 +46,7 @@ fn talk(mut stream: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
         (Api::Responses, _) => openai::answer(&mut answer, &request, &reply),
         (Api::GenerateContent, Kind::CountTokens) => generate_content::count_tokens(&mut answer, &request),
         (Api::GenerateContent, _) => generate_content::answer(&mut answer, &request, &reply),
+        (Api::ChatCompletions, _) => chat_completions::answer(&mut answer, &request, &reply),
         (Api::Neither, _) => neither(&mut answer, &request),
     };
     shared.answered(request.index, output.is_ok());

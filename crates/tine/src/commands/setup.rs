@@ -104,7 +104,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks whether code is to be recorded, unless the user has decided already.
+/// Asks whether to record code, unless the user has decided already.
 fn are_snapshots_wanted(desk: &Desk) -> Result<bool, Failure> {
     if desk.tine.config()?.snapshots != SnapshotsConfig::default() {
         return Ok(false);

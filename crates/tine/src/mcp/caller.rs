@@ -10,7 +10,7 @@ use std::path::Path;
 use agents::about;
 use engine::{Session, Tine};
 use rmcp::model::RequestMetaObject;
-use transcript::Agent;
+use transcript::{Agent, State};
 
 /// How much of the end of a transcript is searched for a tool call.
 const END: u64 = 1 << 20;
@@ -46,7 +46,9 @@ impl Caller {
             let is_around = |session: &&Session| {
                 session.live.as_ref().and_then(|live| live.pid).is_some_and(|pid| agents::is_below(proc, own, pid))
             };
-            sessions.iter().find(is_around).cloned()
+            // A process may have several open; the one that calls is busy.
+            let around = sessions.iter().filter(is_around);
+            around.min_by_key(|session| session.view.state != State::Busy).cloned()
         };
         let calls = || {
             let (agent, call) = self.call.as_ref()?;

@@ -3,23 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::build::{ClaudeSession, CodexSession};
 
-use super::test_search::{cache, found, index};
+use super::test_search::{cache, found, ids, index, messages};
 use crate::world::{COOKIE, EXPORT, LOGIN, World};
-
-pub fn ids(world: &World, arguments: &[&str]) -> Vec<String> {
-    found(world, arguments).into_iter().map(|(id, _)| id).collect()
-}
-pub fn messages(answer: &Value) -> String {
-    answer["errors"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|error| error["message"].as_str().unwrap().to_owned() + "\n")
-        .collect()
-}
 
 #[test]
 fn changes_are_noticed() {

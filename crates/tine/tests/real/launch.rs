@@ -36,7 +36,7 @@ mod codex {
 
 /// Holds the options in a help text against what tine knows of them.
 #[track_caller]
-fn compare(agent: Agent, help: &str) {
+pub(crate) fn compare(agent: Agent, help: &str) {
     let options = agents::about(agent).options;
     let mut count = 0;
     // What is indented further explains.

@@ -4,6 +4,7 @@
 
 mod chat;
 mod claude;
+mod code_recorded;
 mod code_then;
 mod codex;
 mod conversation;
@@ -17,6 +18,7 @@ mod mcp;
 mod mcp_from_agent;
 mod names;
 mod old_versions;
+mod opencode;
 mod pane_input;
 mod panes;
 mod qmd;

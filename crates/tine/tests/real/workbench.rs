@@ -207,12 +207,7 @@ fn the_acknowledgement_of_a_seed_is_hidden_until_the_restart() {
     pane.send_keys(["f"]);
     pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Method"));
     pane.send_text("seeded");
-    for method in ["copy", "native", "seed"] {
-        pane.send_keys(["M-m"]);
-        let _ = method;
-        pane.wait_for(|screen| screen.contains("Method") && !screen.contains("planning…"));
-    }
-    pane.wait_for(|screen| screen.contains("Method") && screen.contains("seed:"));
+    pane.press_until("M-m", |screen| screen.contains("Method") && screen.contains("seed:"));
     model.push(Reply::text("Ready."));
     pane.send_keys(["Enter"]);
     let screen = pane.wait_for_text("Fork created; context injected; waiting for your next prompt.");

@@ -149,7 +149,7 @@ struct ShownBlock {
     #[schemars(flatten)]
     element: Element<'static>,
     /// The blocks of a subagent.
-    #[schemars(default)]
+    #[schemars(skip_serializing_if = "Vec::is_empty")]
     blocks: Vec<ShownBlock>,
 }
 

@@ -49,12 +49,12 @@ const TEMPLATES: [&str; 6] = [".example", ".sample", ".template", ".dist", ".def
 /// Whether the name of a file says that it holds a secret.
 pub(super) fn is_secret(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let fits = |pattern: &&str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+    let fits = |pattern: &str| match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
         (Some(end), _) => name.ends_with(end),
         (_, Some(beginning)) => name.starts_with(beginning),
-        _ => name == *pattern,
+        _ => name == pattern,
     };
-    SECRETS.iter().any(|pattern| fits(&pattern)) && !TEMPLATES.iter().any(|end| name.ends_with(end))
+    SECRETS.iter().any(|pattern| fits(pattern)) && !TEMPLATES.iter().any(|end| name.ends_with(end))
 }
 
 /// Whether git refuses to have such a path in a tree: it would become part of a repository's own folder.

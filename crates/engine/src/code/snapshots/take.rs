@@ -42,6 +42,9 @@ pub(super) struct Taker<'a> {
     pub is_too_late: &'a dyn Fn() -> bool,
 }
 
+/// The files of a tree: their modes and blobs.
+type Entries = BTreeMap<PathBuf, (Mode, String)>;
+
 /// The files of a working tree.
 #[derive(Default)]
 struct FoundFiles {
@@ -64,10 +67,9 @@ impl Taker<'_> {
     /// Takes a snapshot and makes `reference` point to it. Returns its commit, or `None` if it was too late.
     pub(super) fn take(&self, reference: &str, subject: &str) -> Result<Option<String>> {
         let known = Seen::load(self.seen, &self.place.top);
-        let had_known = known.is_some();
-        match self.take_with(known, reference, subject) {
+        match self.take_with(known.as_ref(), reference, subject) {
             // git may have removed the objects of the last snapshot.
-            Err(_) if had_known => self.take_with(None, reference, subject),
+            Err(_) if known.is_some() => self.take_with(None, reference, subject),
             taken => taken,
         }
     }
@@ -75,16 +77,15 @@ impl Taker<'_> {
     /// The present tree, and what it lacks.
     pub(super) fn tree(&self) -> Result<(String, Vec<LeftOut>)> {
         let known = Seen::load(self.seen, &self.place.top);
-        let had_known = known.is_some();
-        match self.tree_with(known) {
-            Err(_) if had_known => self.tree_with(None),
+        match self.tree_with(known.as_ref()) {
+            Err(_) if known.is_some() => self.tree_with(None),
             made => made,
         }
     }
 
-    fn tree_with(&self, known: Option<Seen>) -> Result<(String, Vec<LeftOut>)> {
-        let (FoundFiles { files, left_out, .. }, writer) = self.read_all(known.as_ref())?;
-        let (base, before) = self.base(known.as_ref())?;
+    fn tree_with(&self, known: Option<&Seen>) -> Result<(String, Vec<LeftOut>)> {
+        let (FoundFiles { files, left_out, .. }, writer) = self.read_all(known)?;
+        let (base, before) = self.base(known)?;
         let changes = changes(&before, &files);
         let mut writer = writer.map_or_else(|| self.git.object_writer(&self.place.top, self.scratch), Ok)?;
         let tree = writer.tree(base.as_deref(), &changes)?;
@@ -92,19 +93,18 @@ impl Taker<'_> {
         Ok((tree, left_out))
     }
 
-    fn take_with(&self, known: Option<Seen>, reference: &str, subject: &str) -> Result<Option<String>> {
+    fn take_with(&self, known: Option<&Seen>, reference: &str, subject: &str) -> Result<Option<String>> {
         let (git, top) = (self.git, &self.place.top);
-        let (found, writer) = self.read_all(known.as_ref())?;
+        let (found, writer) = self.read_all(known)?;
         if (self.is_too_late)() {
             return Ok(None);
         }
         let FoundFiles { files, left_out, .. } = found;
 
-        let (base, before) = self.base(known.as_ref())?;
+        let (base, before) = self.base(known)?;
         let changes = changes(&before, &files);
         let head = self.place.head.clone();
-        let same =
-            known.as_ref().filter(|known| changes.is_empty() && known.head == head && known.left_out == left_out);
+        let same = known.filter(|known| changes.is_empty() && known.head == head && known.left_out == left_out);
         let (commit, tree) = match same {
             Some(known) => (known.commit.clone(), known.tree.clone()),
             None => {
@@ -267,7 +267,7 @@ impl Taker<'_> {
     }
 
     /// The tree to start from, and its files.
-    fn base(&self, known: Option<&Seen>) -> Result<(Option<String>, BTreeMap<PathBuf, (Mode, String)>)> {
+    fn base(&self, known: Option<&Seen>) -> Result<(Option<String>, Entries)> {
         let by_path = |entry: TreeEntry| (entry.path, (entry.mode, entry.object));
         if let Some(known) = known {
             let files = known.files.iter().map(|file| by_path(file.entry.clone())).collect();
@@ -294,7 +294,7 @@ impl FoundFiles {
 }
 
 /// What turns one tree into the other; deletions first, because a file may be where a folder was.
-fn changes(before: &BTreeMap<PathBuf, (Mode, String)>, after: &BTreeMap<PathBuf, SeenFile>) -> Vec<TreeChange> {
+fn changes(before: &Entries, after: &BTreeMap<PathBuf, SeenFile>) -> Vec<TreeChange> {
     let removed = before.keys().filter(|path| !after.contains_key(*path)).cloned().map(TreeChange::Remove);
     let is_new = |file: &&SeenFile| {
         before
