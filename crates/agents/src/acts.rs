@@ -41,7 +41,7 @@ pub struct Touch {
     /// What it held before.
     pub before: Option<Sight>,
     /// What was done with it.
-    pub change: Change,
+    pub change: FileEdit,
     /// Where it was moved to.
     pub moved_to: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub enum Sight {
 
 /// What was done with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum FileEdit {
     /// Nothing: it was read.
     Nothing,
     /// This became its text. `keeps_ends`: the agent gave it the line ends that the file had before.
@@ -72,18 +72,18 @@ pub enum Change {
         keeps_ends: bool,
     },
     /// Pieces of text were replaced, one after the other.
-    Replaced(Vec<Replacement>),
+    Replaced(Vec<ReplacedText>),
     /// Lines were replaced.
     Hunks(Vec<Hunk>),
     /// It was deleted.
     Deleted,
-    /// It was changed, and nobody recorded how.
+    /// It was changed, and how is not recorded.
     Unknown,
 }
 
 /// A piece of text that was replaced by another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replacement {
+pub struct ReplacedText {
     /// What was there.
     pub old: String,
     /// What took its place.
@@ -112,7 +112,7 @@ pub struct Ran {
     pub is_reported: bool,
 }
 
-/// The acts that a reader and the readers of its subagents have come across, if anybody asks for them.
+/// The acts that a reader and the readers of its subagents have come across, if they were requested.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ActSink(Option<Rc<RefCell<Vec<FileAct>>>>);
 
@@ -138,7 +138,7 @@ impl ActSink {
 
 impl Touch {
     /// A file with something done to it.
-    pub(crate) fn new(path: PathBuf, change: Change) -> Self {
+    pub(crate) fn new(path: PathBuf, change: FileEdit) -> Self {
         Touch { path, before: None, change, moved_to: None }
     }
 
@@ -146,12 +146,12 @@ impl Touch {
     pub fn lines(&self) -> (usize, usize) {
         let count = |text: &str| text.lines().count();
         match &self.change {
-            Change::Nothing | Change::Unknown => (0, 0),
-            Change::Hunks(hunks) => hunks.iter().fold((0, 0), |(added, removed), hunk| {
+            FileEdit::Nothing | FileEdit::Unknown => (0, 0),
+            FileEdit::Hunks(hunks) => hunks.iter().fold((0, 0), |(added, removed), hunk| {
                 let (new, old) = hunk.changed();
                 (added + new, removed + old)
             }),
-            Change::Replaced(replaced) => {
+            FileEdit::Replaced(replaced) => {
                 let before = match &self.before {
                     Some(Sight::Text(text)) => text.as_str(),
                     _ => "",
@@ -162,11 +162,11 @@ impl Touch {
                     (added + times * new, removed + times * old)
                 })
             }
-            Change::Whole { text, .. } => match &self.before {
+            FileEdit::Whole { text, .. } => match &self.before {
                 Some(Sight::Text(before)) => changed_lines(before, text),
                 _ => (count(text), 0),
             },
-            Change::Deleted => match &self.before {
+            FileEdit::Deleted => match &self.before {
                 Some(Sight::Text(before)) => (0, count(before)),
                 _ => (0, 0),
             },
@@ -201,7 +201,7 @@ impl Hunk {
         hunk
     }
 
-    /// How many of its lines are new, and how many are gone.
+    /// How many of its lines are new, and how many were removed.
     pub fn changed(&self) -> (usize, usize) {
         let same = common(&self.old, &self.new);
         (self.new.len() - same, self.old.len() - same)
@@ -252,9 +252,9 @@ mod tests {
         check("a\nb\nc\n", "x\na\nb\ny\nc\n", (2, 0));
         check("a\nb\nc\nd\n", "a\nd\n", (0, 2));
         check("same", "same", (0, 0));
-        let whole = Change::Whole { text: "1\n2\n".into(), keeps_ends: false };
+        let whole = FileEdit::Whole { text: "1\n2\n".into(), keeps_ends: false };
         assert_eq!(Touch::new("x".into(), whole).lines(), (2, 0));
-        let replaced = Change::Replaced(vec![Replacement { old: "a".into(), new: "b\nc".into(), all: true }]);
+        let replaced = FileEdit::Replaced(vec![ReplacedText { old: "a".into(), new: "b\nc".into(), all: true }]);
         let touch = Touch { before: Some(Sight::Text("a\na\n".into())), ..Touch::new("x".into(), replaced) };
         assert_eq!(touch.lines(), (4, 2));
     }

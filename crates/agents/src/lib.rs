@@ -48,7 +48,7 @@ mod storage;
 mod title;
 
 pub use about::{About, Feature, McpMeta, NativeFork, Variables, about, is_set_by_running_agent, location_variables};
-pub use acts::{Act, Change, FileAct, Hunk, Ran, Replacement, Sight, Touch};
+pub use acts::{Act, FileAct, FileEdit, Hunk, Ran, ReplacedText, Sight, Touch};
 pub use adapter::{Adapter, AgentEnvironment, agent_of_file, all, open};
 pub use copy::{Copied, CopyRequest, ReadBack, SideFile};
 pub use fields::{Elements, Fields, Raw};

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::words::string;
-use crate::acts::{Act, Change, Hunk, Ran, Replacement, Sight, Touch};
+use crate::acts::{Act, FileEdit, Hunk, Ran, ReplacedText, Sight, Touch};
 use crate::fields::Raw;
 
 /// What a tool's result says about files. `command` is what a shell or an unknown tool was asked for.
@@ -44,7 +44,7 @@ fn touch(result: Raw<'_>) -> Option<Touch> {
             return None;
         }
         let change = text(b"updated_file")
-            .map_or(Change::Unknown, |text| Change::Whole { keeps_ends: text.contains('\n'), text });
+            .map_or(FileEdit::Unknown, |text| FileEdit::Whole { keeps_ends: text.contains('\n'), text });
         let before = text(b"original_file").map(Sight::Text);
         return Some(Touch { before, ..Touch::new(path.into(), change) });
     }
@@ -54,13 +54,13 @@ fn touch(result: Raw<'_>) -> Option<Touch> {
     if let Some(content) = text(b"content") {
         let before = match text(b"originalFile") {
             Some(text) => Some(Sight::Text(text)),
-            // A file of a few bytes that is empty is said to have been there.
+            // Only a new file has this type; an empty one that existed has a text.
             None => (text(b"type").as_deref() == Some("create")).then_some(Sight::Absent),
         };
-        return Some(Touch { before, ..Touch::new(path, Change::Whole { text: content, keeps_ends: false }) });
+        return Some(Touch { before, ..Touch::new(path, FileEdit::Whole { text: content, keeps_ends: false }) });
     }
     original?;
-    let edits: Vec<Replacement> = match result.get(b"edits") {
+    let edits: Vec<ReplacedText> = match result.get(b"edits") {
         Some(edits) => edits.elements().filter_map(replacement).collect(),
         None => replacement(result).into_iter().collect(),
     };
@@ -71,7 +71,7 @@ fn touch(result: Raw<'_>) -> Option<Touch> {
     // The client says the same of an empty file as of none.
     let sight = before.clone().filter(|text| !text.is_empty()).map(Sight::Text);
     let change = match before.as_deref().and_then(|before| edited(before, &edits)) {
-        Some(after) if fits(before.as_deref().unwrap_or_default(), &after, &hunks) => Change::Replaced(edits),
+        Some(after) if fits(before.as_deref().unwrap_or_default(), &after, &hunks) => FileEdit::Replaced(edits),
         // What was written differs from what was asked for.
         _ => patched(before.as_deref(), hunks),
     };
@@ -79,9 +79,9 @@ fn touch(result: Raw<'_>) -> Option<Touch> {
 }
 
 /// The text after replacements, if each of them is possible.
-fn edited(before: &str, edits: &[Replacement]) -> Option<String> {
+fn edited(before: &str, edits: &[ReplacedText]) -> Option<String> {
     let mut text = before.to_owned();
-    for Replacement { old, new, all } in edits {
+    for ReplacedText { old, new, all } in edits {
         if old.is_empty() {
             if !text.is_empty() {
                 return None;
@@ -105,12 +105,12 @@ fn fits(before: &str, after: &str, hunks: &[Hunk]) -> bool {
 }
 
 /// The patch as the change, if nothing that matters is written in another way in it.
-fn patched(before: Option<&str>, hunks: Vec<Hunk>) -> Change {
+fn patched(before: Option<&str>, hunks: Vec<Hunk>) -> FileEdit {
     let mut lines = hunks.iter().flat_map(|hunk| &hunk.new);
     let is_plain = lines.all(|line| !line.starts_with("  ")) && !hunks.is_empty();
     match before {
-        Some(before) if is_plain && apply(before, &hunks).is_some() => Change::Hunks(hunks),
-        _ => Change::Unknown,
+        Some(before) if is_plain && apply(before, &hunks).is_some() => FileEdit::Hunks(hunks),
+        _ => FileEdit::Unknown,
     }
 }
 
@@ -144,10 +144,10 @@ fn untabbed(text: &str) -> String {
     plain
 }
 
-fn replacement(edit: Raw<'_>) -> Option<Replacement> {
+fn replacement(edit: Raw<'_>) -> Option<ReplacedText> {
     let either = |one: &[u8], other: &[u8]| string(edit.get(one).or_else(|| edit.get(other)));
     let all = edit.get(b"replaceAll").or_else(|| edit.get(b"replace_all")).is_some_and(Raw::is_true);
-    Some(Replacement { old: either(b"oldString", b"old_string")?, new: either(b"newString", b"new_string")?, all })
+    Some(ReplacedText { old: either(b"oldString", b"old_string")?, new: either(b"newString", b"new_string")?, all })
 }
 
 /// A whole file that was read.
@@ -165,7 +165,7 @@ fn read(result: Raw<'_>, file: Raw<'_>) -> Option<Touch> {
         _ => Sight::Unended(text),
     };
     let path = string(file.get(b"filePath"))?;
-    Some(Touch { before: Some(sight), ..Touch::new(path.into(), Change::Nothing) })
+    Some(Touch { before: Some(sight), ..Touch::new(path.into(), FileEdit::Nothing) })
 }
 
 fn hunks(patch: Raw<'_>) -> Vec<Hunk> {
@@ -187,21 +187,21 @@ fn reported(diff: Raw<'_>) -> Vec<Touch> {
         let hunks = file.get(b"hunks").map(hunks).unwrap_or_default();
         let is = |key: &[u8]| file.get(key).is_some_and(Raw::is_true);
         let change = if is(b"deleted") {
-            Change::Deleted
+            FileEdit::Deleted
         } else if is(b"created") && !hunks.is_empty() {
             // Its line ends and tabs are not to be relied on.
-            Change::Hunks(hunks)
+            FileEdit::Hunks(hunks)
         } else if hunks.is_empty() || hunks.iter().flat_map(|hunk| &hunk.new).any(|line| line.starts_with("  ")) {
-            Change::Unknown
+            FileEdit::Unknown
         } else {
-            Change::Hunks(hunks)
+            FileEdit::Hunks(hunks)
         };
         let before = is(b"created").then_some(Sight::Absent);
         touches.push(Touch { before, ..Touch::new(path, change) });
     }
     for path in diff.get(b"changedFiles").into_iter().flat_map(Raw::elements).filter_map(|path| string(Some(path))) {
         if !touches.iter().any(|touch| touch.path == Path::new(&path)) {
-            touches.push(Touch::new(path.into(), Change::Unknown));
+            touches.push(Touch::new(path.into(), FileEdit::Unknown));
         }
     }
     touches
@@ -225,7 +225,7 @@ pub(super) fn backups(snapshot: Raw<'_>, folder: &Path) -> Vec<Touch> {
             None => Sight::Absent,
             Some(name) => Sight::Copy(folder.join(is_plain(&name).then_some(name)?)),
         };
-        Some(Touch { before: Some(sight), ..Touch::new(path.into(), Change::Nothing) })
+        Some(Touch { before: Some(sight), ..Touch::new(path.into(), FileEdit::Nothing) })
     });
     touches.collect()
 }
@@ -252,17 +252,17 @@ mod tests {
             r#"{"filePath":"/a","oldString":"two","newString":"TWO\nx","originalFile":"\tone\n\ttwo\nlast","structuredPatch":[{"oldStart":1,"oldLines":3,"newStart":1,"newLines":4,"lines":["   one","-  two","+  TWO","+x"," last","\\ No newline at end of file"]}],"userModified":false,"replaceAll":false}"#,
         );
         assert_eq!(plain.before, Some(Sight::Text("\tone\n\ttwo\nlast".into())));
-        assert!(matches!(&plain.change, Change::Replaced(edits) if edits.len() == 1), "{plain:?}");
+        assert!(matches!(&plain.change, FileEdit::Replaced(edits) if edits.len() == 1), "{plain:?}");
         assert_eq!(plain.lines(), (2, 1));
         let adapted = only(
             r#"{"filePath":"/a","oldString":"say “hi”","newString":"say \"ho\"","originalFile":"say “hi”\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,"lines":["-say “hi”","+say “ho”"]}]}"#,
         );
         let expected = Hunk { start: 1, old: vec!["say “hi”\n".into()], new: vec!["say “ho”\n".into()] };
-        assert_eq!(adapted.change, Change::Hunks(vec![expected]));
+        assert_eq!(adapted.change, FileEdit::Hunks(vec![expected]));
         let unclear = only(
             r#"{"filePath":"/a","oldString":"x “hi”","newString":"\t\"ho\"","originalFile":"x “hi”\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,"lines":["-x “hi”","+  “ho”"]}]}"#,
         );
-        assert_eq!(unclear.change, Change::Unknown, "a tab or two spaces");
+        assert_eq!(unclear.change, FileEdit::Unknown, "a tab or two spaces");
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
         let empty = only(
             r#"{"filePath":"/a","oldString":"","newString":"x\n","originalFile":"","structuredPatch":[{"oldStart":1,"oldLines":0,"newStart":1,"newLines":1,"lines":["+x"]}]}"#,
         );
-        assert!(empty.before.is_none() && matches!(empty.change, Change::Replaced(_)), "{empty:?}");
+        assert!(empty.before.is_none() && matches!(empty.change, FileEdit::Replaced(_)), "{empty:?}");
         assert!(of_result(Some(Raw(br#""Error: no""#)), None).is_empty());
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let touches: Vec<(&str, bool)> = acts
             .iter()
             .filter_map(|act| match act {
-                Act::Touch(touch) => Some((touch.path.to_str().unwrap(), touch.change == Change::Unknown)),
+                Act::Touch(touch) => Some((touch.path.to_str().unwrap(), touch.change == FileEdit::Unknown)),
                 Act::Ran(ran) => {
                     assert!(ran.is_reported);
                     None

@@ -2,14 +2,14 @@
 //!
 //! Codex records each patch with the differences that it made, byte for byte: as an item (paginated) or as the event
 //! `patch_apply_end` (legacy), whether the model called the tool or gave the patch to a shell. Threads of 2025 have only the
-//! patch itself, which says less: where its lines were, nobody recorded.
+//! patch itself, which says less: where its lines were is not recorded.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
 use super::record::Record;
-use crate::acts::{Act, Change, Hunk, Ran, Replacement, Sight, Touch};
+use crate::acts::{Act, FileEdit, Hunk, Ran, ReplacedText, Sight, Touch};
 use crate::fields::Raw;
 
 const BEGIN: &str = "*** Begin Patch";
@@ -44,7 +44,7 @@ impl Running {
         (!command.is_empty()).then(|| Running { command, directory: directory.map(PathBuf::from) })
     }
 
-    /// What it did, as far as that is known once it has ended. `patched`: Codex has recorded what its patch did.
+    /// What it did, judged by its output. `patched`: Codex has recorded what its patch did.
     pub(super) fn acts(self, output: &str, failed: bool, patched: bool) -> Vec<Act> {
         if self.command.contains(BEGIN) {
             if patched || failed {
@@ -58,7 +58,7 @@ impl Running {
         }
         if let Some(path) = whole_file(&self.command).filter(|_| !failed && is_whole(output)) {
             let before = Some(Sight::Text(output.to_owned()));
-            return vec![Act::Touch(Touch { before, ..Touch::new(path, Change::Nothing) })];
+            return vec![Act::Touch(Touch { before, ..Touch::new(path, FileEdit::Nothing) })];
         }
         vec![Act::Ran(Ran { command: self.command, is_reported: false })]
     }
@@ -111,9 +111,9 @@ fn touch(path: PathBuf, change: Raw<'_>) -> Option<Touch> {
     let text = |key: &[u8]| change.get(key).and_then(Raw::string).map(|text| text.into_owned());
     let moved_to = text(b"move_path").map(PathBuf::from);
     Some(match change.get(b"type").and_then(Raw::plain)? {
-        b"add" => Touch::new(path, Change::Whole { text: text(b"content")?, keeps_ends: false }),
-        b"delete" => Touch { before: text(b"content").map(Sight::Text), ..Touch::new(path, Change::Deleted) },
-        _ => Touch { moved_to, ..Touch::new(path, Change::Hunks(hunks(&text(b"unified_diff")?))) },
+        b"add" => Touch::new(path, FileEdit::Whole { text: text(b"content")?, keeps_ends: false }),
+        b"delete" => Touch { before: text(b"content").map(Sight::Text), ..Touch::new(path, FileEdit::Deleted) },
+        _ => Touch { moved_to, ..Touch::new(path, FileEdit::Hunks(hunks(&text(b"unified_diff")?))) },
     })
 }
 
@@ -140,22 +140,22 @@ fn of_patch(command: &str) -> Vec<Touch> {
         if line.starts_with("*** End Patch") {
             break;
         } else if let Some(path) = named("*** Add File: ") {
-            touches.push(Touch::new(path, Change::Whole { text: String::new(), keeps_ends: false }));
+            touches.push(Touch::new(path, FileEdit::Whole { text: String::new(), keeps_ends: false }));
         } else if let Some(path) = named("*** Delete File: ") {
-            touches.push(Touch::new(path, Change::Deleted));
+            touches.push(Touch::new(path, FileEdit::Deleted));
         } else if let Some(path) = named("*** Update File: ") {
-            touches.push(Touch::new(path, Change::Replaced(Vec::new())));
+            touches.push(Touch::new(path, FileEdit::Replaced(Vec::new())));
         } else if let Some(touch) = touches.last_mut() {
             if let Some(path) = named("*** Move to: ") {
                 touch.moved_to = Some(path);
                 continue;
             }
             match &mut touch.change {
-                Change::Whole { text, .. } => {
+                FileEdit::Whole { text, .. } => {
                     text.push_str(line.strip_prefix('+').unwrap_or_default());
                     text.push('\n');
                 }
-                Change::Replaced(pieces) => add_line(pieces, line),
+                FileEdit::Replaced(pieces) => add_line(pieces, line),
                 _ => {}
             }
         }
@@ -163,9 +163,9 @@ fn of_patch(command: &str) -> Vec<Touch> {
     touches
 }
 
-fn add_line(pieces: &mut Vec<Replacement>, line: &str) {
+fn add_line(pieces: &mut Vec<ReplacedText>, line: &str) {
     if line.starts_with("@@") || line.starts_with("***") || pieces.is_empty() {
-        pieces.push(Replacement { old: String::new(), new: String::new(), all: false });
+        pieces.push(ReplacedText { old: String::new(), new: String::new(), all: false });
     }
     let Some(piece) = pieces.last_mut().filter(|_| !line.starts_with("@@") && !line.starts_with("***")) else { return };
     let text = line.get(1..).unwrap_or_default();
@@ -203,10 +203,10 @@ mod tests {
             old: vec!["one\r\n".into(), "two\n".into(), "no newline".into()],
             new: vec!["one\r\n".into(), "TWO\n".into()],
         };
-        assert_eq!(touches[0].change, Change::Hunks(vec![hunk]));
+        assert_eq!(touches[0].change, FileEdit::Hunks(vec![hunk]));
         assert_eq!(touches[0].moved_to.as_deref(), Some("/r/b".as_ref()));
-        assert_eq!(touches[1].change, Change::Whole { text: "x\n".into(), keeps_ends: false });
-        assert_eq!((&touches[2].before, &touches[2].change), (&Some(Sight::Text("y".into())), &Change::Deleted));
+        assert_eq!(touches[1].change, FileEdit::Whole { text: "x\n".into(), keeps_ends: false });
+        assert_eq!((&touches[2].before, &touches[2].change), (&Some(Sight::Text("y".into())), &FileEdit::Deleted));
         let failed = record(r#"{"type":"patch_apply_end","call_id":"c2","success":false,"changes":{}}"#);
         assert_eq!(failed, ("c2".into(), Vec::new()));
     }
@@ -227,10 +227,10 @@ mod tests {
         let acts = old.clone().acts("Success. Updated the following files:\nA a\n", false, false);
         let touches: Vec<&Touch> =
             acts.iter().map(|act| if let Act::Touch(touch) = act { touch } else { panic!() }).collect();
-        assert_eq!(touches[0].change, Change::Whole { text: "x\n\n".into(), keeps_ends: false });
-        let piece = Replacement { old: "1\n3\n".into(), new: "2\n3\n".into(), all: false };
-        assert_eq!(touches[1].change, Change::Replaced(vec![piece]));
-        assert_eq!((touches[1].moved_to.as_deref(), &touches[2].change), (Some("c".as_ref()), &Change::Deleted));
+        assert_eq!(touches[0].change, FileEdit::Whole { text: "x\n\n".into(), keeps_ends: false });
+        let piece = ReplacedText { old: "1\n3\n".into(), new: "2\n3\n".into(), all: false };
+        assert_eq!(touches[1].change, FileEdit::Replaced(vec![piece]));
+        assert_eq!((touches[1].moved_to.as_deref(), &touches[2].change), (Some("c".as_ref()), &FileEdit::Deleted));
         assert!(old.acts("verification failed", true, false).is_empty());
         assert!(Running::of("update_plan", &json!({})).is_none());
     }

@@ -2,7 +2,7 @@
 //!
 //! A process is recognized by its command line, and its session by the id on it. Without one, it is the session that was
 //! written last in the project of the directory in which the process works, if it was written since the process
-//! began. What it is doing is reported by hooks.
+//! began; a new session is also a new file. What it is doing is reported by hooks.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,9 @@ use super::home::{directory_of, id_inside};
 use crate::live::{has_choices, with_closed_end};
 use crate::process::{began_at, directory_of as works_in, name_of, tty_of};
 use crate::{Holder, Live, LiveSession, LiveState, Screen, SessionFile};
+
+/// How much the time of a process and that of a file may differ, in nanoseconds.
+const CLOCKS_DIFFER: i64 = 1_000_000_000;
 
 impl LiveState for Gemini {
     fn live(&self) -> Live {
@@ -96,8 +99,14 @@ impl Process {
             return SessionId::new(id).ok();
         }
         let directory = self.directory.as_deref()?;
+        // When it starts, the client writes a title into the session before, so a new session must also be a new file.
+        let resumes = ["--resume", "-r"].into_iter().any(|name| option(name).is_some());
+        let written = |file: &SessionFile| match file.stamp.born.filter(|_| !resumes) {
+            Some(born) => born + CLOCKS_DIFFER,
+            None => file.stamp.modified,
+        };
         let is_its = |file: &&SessionFile| {
-            self.began.is_none_or(|began| file.stamp.modified >= began)
+            self.began.is_none_or(|began| written(file) >= began)
                 && directory_of(&file.path).as_deref() == Some(directory)
         };
         let newest = files.iter().filter(is_its).max_by_key(|file| file.stamp.modified)?;
@@ -146,6 +155,22 @@ fn is_client(words: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As 0.61.0 showed them.
+    #[test]
+    fn screens_are_understood() {
+        let gemini = Gemini::new(&crate::AgentEnvironment::default());
+        let check = |screen: &str, expected: Screen| assert_eq!(gemini.read_screen(screen), expected, "{screen}");
+        check(" Shift+Tab to accept edits\n >   Type your message or @path/to/file\n workspace", Screen::Ready);
+        let dialog = "│ ? Shell  touch x │\n│ Allow execution of [Shell]? │\n│ ● 1. Allow once │\n│   2. Allow for this session │";
+        check(dialog, Screen::Asks("a permission"));
+        check(
+            "Do you trust the files in this folder?\n ● 1. Trust folder",
+            Screen::Asks("an answer to its folder trust prompt"),
+        );
+        check("Allow once\n Type your message", Screen::Ready);
+        check("", Screen::Unknown);
+    }
 
     #[test]
     fn the_client_is_recognized_by_its_command_line() {

@@ -1,13 +1,13 @@
 //! Who wrote a line: the session and the turn, from what the sessions of a project recorded.
 //!
 //! All recorded changes of a file are replayed in the order of time, and each line keeps the turn that brought it. What the
-//! file holds now decides: a line that no session wrote belongs to nobody.
+//! file holds now decides: a line that no session wrote has no author.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agents::{Act, Change, FileAct, Part, Sight, Touch};
+use agents::{Act, FileAct, FileEdit, Part, Sight, Touch};
 use jiff::Timestamp;
 use memchr::memmem::Finder;
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl LineAuthor {
 }
 
 /// A recorded change.
-struct Step {
+struct RecordedEdit {
     touch: Touch,
     at: Option<Timestamp>,
     author: usize,
@@ -121,7 +121,7 @@ pub(crate) fn blame(ctx: &Ctx, sessions: &[Session], file: &Path, line: Option<u
 fn mentions(path: &Path, finder: &Finder<'_>) -> bool {
     use std::io::Read;
     const BLOCK: usize = 1 << 20;
-    // What is compressed has to be read.
+    // A compressed file must be read in any case.
     if path.extension().is_some_and(|extension| extension == "zst") {
         return true;
     }
@@ -149,14 +149,14 @@ fn collect(
     session: &Session,
     (file, below): (&Path, &[PathBuf]),
     authors: &mut Vec<LineAuthor>,
-    steps: &mut Vec<Step>,
+    steps: &mut Vec<RecordedEdit>,
 ) {
     const PROMPT: usize = 200;
     let adapter = ctx.adapter(session.view.agent);
     let part = Part { prose_only: true, acts: true, tip: session.details.tip, ..Part::default() };
     let Ok(mut blocks) = adapter.read_part(&session.view.path, &part, session.details.known.as_ref()) else { return };
     let mut prompts: HashMap<u32, String> = HashMap::new();
-    let mut found: Vec<(u32, Step)> = Vec::new();
+    let mut found: Vec<(u32, RecordedEdit)> = Vec::new();
     let is_meant = |path: &Path, directory: Option<&Path>| {
         let path = directory.map_or_else(|| path.to_owned(), |directory| directory.join(path));
         path == file
@@ -170,8 +170,8 @@ fn collect(
         for FileAct { turn, at, directory, act, .. } in blocks.take_acts() {
             let Act::Touch(mut touch) = act else { continue };
             let path = touch.moved_to.take().unwrap_or_else(|| touch.path.clone());
-            if touch.change != Change::Nothing && is_meant(&path, directory.as_deref()) {
-                found.push((turn, Step { touch, at, author: 0 }));
+            if touch.change != FileEdit::Nothing && is_meant(&path, directory.as_deref()) {
+                found.push((turn, RecordedEdit { touch, at, author: 0 }));
             }
         }
         let Some(block) = block else { break };
@@ -197,12 +197,12 @@ fn collect(
             authors.push(author);
             authors.len() - 1
         });
-        steps.push(Step { author, ..step });
+        steps.push(RecordedEdit { author, ..step });
     }
 }
 
 /// The step that brought each line of `now`.
-fn replay(steps: &[Step], now: &str) -> Vec<Option<usize>> {
+fn replay(steps: &[RecordedEdit], now: &str) -> Vec<Option<usize>> {
     let mut text = String::new();
     let mut owners: Vec<Option<usize>> = Vec::new();
     // Lines that were written into a file whose other lines are not known.
@@ -225,7 +225,7 @@ fn replay(steps: &[Step], now: &str) -> Vec<Option<usize>> {
             }
             Content::Absent => (text, owners) = (String::new(), Vec::new()),
             Content::Unknown => {
-                if let Change::Hunks(hunks) = &step.touch.change {
+                if let FileEdit::Hunks(hunks) = &step.touch.change {
                     for hunk in hunks {
                         let is_new = |line: &&String| !hunk.old.contains(line) && !line.trim().is_empty();
                         loose.extend(hunk.new.iter().filter(is_new).map(|line| (line.trim_end().to_owned(), number)));
@@ -284,13 +284,13 @@ mod tests {
 
     use super::*;
 
-    fn step(before: Option<&str>, change: Change) -> Step {
+    fn step(before: Option<&str>, change: FileEdit) -> RecordedEdit {
         let before = before.map(|before| Sight::Text(before.into()));
-        Step { touch: Touch { path: "a".into(), before, change, moved_to: None }, at: None, author: 0 }
+        RecordedEdit { touch: Touch { path: "a".into(), before, change, moved_to: None }, at: None, author: 0 }
     }
 
-    fn whole(text: &str) -> Change {
-        Change::Whole { text: text.into(), keeps_ends: false }
+    fn whole(text: &str) -> FileEdit {
+        FileEdit::Whole { text: text.into(), keeps_ends: false }
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
             step(None, whole("a\nb\nc\n")),
             // A person has added a line in between.
             step(Some("a\nperson\nb\nc\n"), whole("a\nperson\nB\nc\nd\n")),
-            step(None, Change::Hunks(vec![Hunk { start: 1, old: vec!["a\n".into()], new: vec!["A\n".into()] }])),
+            step(None, FileEdit::Hunks(vec![Hunk { start: 1, old: vec!["a\n".into()], new: vec!["A\n".into()] }])),
         ];
         assert_eq!(replay(&steps, "A\nperson\nB\nc\nd\nlast\n"), [Some(2), None, Some(1), Some(0), Some(1), None]);
         assert_eq!(replay(&steps[..1], "c\n"), [Some(0)]);

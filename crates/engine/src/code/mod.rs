@@ -63,7 +63,7 @@ pub struct FileVerdict {
 /// How certain it is that a file was like this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Nobody knows.
+    /// Nothing tells what it was.
     Unknown,
     /// A command may have changed it.
     Doubtful,

@@ -48,7 +48,7 @@ impl CodeChoice {
 pub struct PlannedCode {
     /// The turn after which they were so.
     pub turn: u32,
-    /// Whether the user asked for them. Otherwise doubts have to be confirmed.
+    /// Whether the user asked for them. Otherwise doubts must be confirmed.
     pub is_chosen: bool,
     pub(crate) tree: Arc<TreeThen>,
 }
@@ -123,7 +123,7 @@ impl PlannedCode {
         self.tree.files.iter().filter(|file| file.certainty == Certainty::Doubtful)
     }
 
-    /// Whether the user has to decide whether the doubts matter.
+    /// Whether the user must decide whether the doubts matter.
     pub fn asks(&self) -> bool {
         !self.is_chosen && self.doubtful().next().is_some()
     }
@@ -131,7 +131,7 @@ impl PlannedCode {
     /// How many files there are of each kind, and why some are doubtful: `tree at turn 7: 14 files exact, 2 consistent, 1
     /// doubtful (`sed -i` in turn 5)`.
     pub fn summary(&self) -> String {
-        /// So many doubts are shown in full.
+        /// The number of doubts that are shown in full.
         const SHOWN: usize = 3;
         if self.tree.source == CodeSource::Snapshot {
             return format!("tree at turn {}: exact, from a snapshot", self.turn);
@@ -171,7 +171,7 @@ impl PlannedCode {
 
     /// What the user should know before using it.
     pub(super) fn warnings(&self) -> Vec<String> {
-        /// So many paths are named.
+        /// The number of paths that are named.
         const NAMED: usize = 3;
         let named = |paths: &mut dyn Iterator<Item = String>| {
             let all: Vec<String> = paths.collect();

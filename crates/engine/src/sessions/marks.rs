@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use agents::{Act, Blocks, Change, FileAct};
+use agents::{Act, Blocks, FileAct, FileEdit};
 use transcript::{Block, BlockKind, Defects, NoticeKind, TokenUse};
 
-/// So many files are named.
+/// The number of files that are named.
 const NAMED: usize = 8;
 
 /// Blocks with a mark after each turn that changed files.
@@ -27,7 +27,7 @@ impl<'a> Marked<'a> {
     fn take(&mut self) {
         for FileAct { directory, act, .. } in self.blocks.take_acts() {
             let Act::Touch(touch) = act else { continue };
-            if touch.change == Change::Nothing {
+            if touch.change == FileEdit::Nothing {
                 continue;
             }
             let path = touch.moved_to.as_ref().unwrap_or(&touch.path);

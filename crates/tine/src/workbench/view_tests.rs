@@ -208,7 +208,7 @@ fn every_field_of_a_fork_can_be_changed_before_it_is_made() {
     let copy = bench.state.directory.with_file_name("shop-copy");
     bench.type_text(&copy.to_string_lossy());
     let Some(Popup::Fork(dialog)) = &bench.state.popup else { panic!("a dialog") };
-    let plan = dialog.possible().expect("a plan");
+    let plan = dialog.possible().unwrap_or_else(|| panic!("no plan:\n{}", bench.screen()));
     assert_eq!((plan.turns, plan.model.as_deref(), plan.name.as_str()), (1, Some("opus"), "cookies"));
     assert_eq!(plan.workspace.path, copy);
     assert!(plan.profile.args.ends_with(&["--model".to_owned(), "opus".to_owned()]));

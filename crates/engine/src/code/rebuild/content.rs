@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 
-use agents::{Change, Hunk, Replacement, Sight};
+use agents::{FileEdit, Hunk, ReplacedText, Sight};
 
 /// The largest file that is rebuilt. Agents edit text.
 const LARGEST: u64 = 64 << 20;
@@ -12,11 +12,11 @@ const LARGEST: u64 = 64 << 20;
 /// What is believed about a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::code) enum Content {
-    /// There is no such file.
+    /// The file does not exist.
     Absent,
     /// Its bytes.
     Bytes(Rc<[u8]>),
-    /// Nobody knows.
+    /// It is not known.
     Unknown,
 }
 
@@ -103,23 +103,23 @@ impl Content {
     }
 
     /// What a change makes of it.
-    pub(in crate::code) fn changed(&self, change: &Change) -> Content {
+    pub(in crate::code) fn changed(&self, change: &FileEdit) -> Content {
         let result = match change {
-            Change::Nothing => return self.clone(),
-            Change::Deleted => return Content::Absent,
-            Change::Unknown => None,
-            Change::Whole { text, keeps_ends } => Some(match self.line_ends() {
+            FileEdit::Nothing => return self.clone(),
+            FileEdit::Deleted => return Content::Absent,
+            FileEdit::Unknown => None,
+            FileEdit::Whole { text, keeps_ends } => Some(match self.line_ends() {
                 Some(Ends::Windows) if *keeps_ends => to_windows(text).into_bytes(),
                 _ => text.clone().into_bytes(),
             }),
-            Change::Replaced(pieces) => self.replaced(pieces),
-            Change::Hunks(hunks) => self.patched(hunks),
+            FileEdit::Replaced(pieces) => self.replaced(pieces),
+            FileEdit::Hunks(hunks) => self.patched(hunks),
         };
         result.map_or(Content::Unknown, Content::of)
     }
 
     /// As Claude Code edits: with `\n` at the ends of all lines, and afterwards the line ends that most of them had.
-    fn replaced(&self, pieces: &[Replacement]) -> Option<Vec<u8>> {
+    fn replaced(&self, pieces: &[ReplacedText]) -> Option<Vec<u8>> {
         let bytes = match self {
             Content::Absent => &[][..],
             Content::Bytes(bytes) => bytes,
@@ -129,7 +129,7 @@ impl Content {
         let lines = memchr::memchr_iter(b'\n', bytes).count();
         let windows = memchr::memmem::find_iter(bytes, b"\r\n").count();
         let mut text = whole.replace("\r\n", "\n");
-        for Replacement { old, new, all } in pieces {
+        for ReplacedText { old, new, all } in pieces {
             let new = new.replace("\r\n", "\n");
             if old.is_empty() {
                 if !text.is_empty() {
@@ -179,8 +179,8 @@ impl Content {
     }
 
     /// What it was before a change, if the change tells.
-    pub(in crate::code) fn before(&self, change: &Change) -> Content {
-        let Change::Hunks(hunks) = change else { return Content::Unknown };
+    pub(in crate::code) fn before(&self, change: &FileEdit) -> Content {
+        let FileEdit::Hunks(hunks) = change else { return Content::Unknown };
         let mut moved = 0isize;
         let back = hunks.iter().map(|Hunk { start, old, new }| {
             let first = if old.is_empty() { *start + 1 } else { *start };
@@ -234,8 +234,8 @@ mod tests {
         Content::of(text.as_bytes().to_vec())
     }
 
-    fn piece(old: &str, new: &str, all: bool) -> Change {
-        Change::Replaced(vec![Replacement { old: old.into(), new: new.into(), all }])
+    fn piece(old: &str, new: &str, all: bool) -> FileEdit {
+        FileEdit::Replaced(vec![ReplacedText { old: old.into(), new: new.into(), all }])
     }
 
     fn hunk(start: usize, old: &[&str], new: &[&str]) -> Hunk {
@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn edits_keep_the_line_ends_of_most_lines() {
-        let check = |before: &str, change: &Change, after: &str| {
+        let check = |before: &str, change: &FileEdit, after: &str| {
             assert_eq!(content(before).changed(change), content(after), "{before:?} {change:?}");
         };
         check("one\r\ntwo\r\n", &piece("two", "TWO\nx", false), "one\r\nTWO\r\nx\r\n");
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn hunks_apply_where_they_say_and_back() {
         let check = |before: &str, hunks: &[Hunk], after: &str| {
-            let change = Change::Hunks(hunks.to_vec());
+            let change = FileEdit::Hunks(hunks.to_vec());
             assert_eq!(content(before).changed(&change), content(after), "{before:?} {hunks:?}");
             assert_eq!(content(after).before(&change), content(before), "{after:?} {hunks:?}");
         };
@@ -267,7 +267,7 @@ mod tests {
         check("a\nb\nc", &[hunk(1, &["a\n"], &[]), hunk(3, &["c"], &["c\n", "d"])], "b\nc\nd");
         check("a\n", &[hunk(1, &[], &["b\n"])], "a\nb\n");
         check("a\nb\n", &[hunk(0, &[], &["0\n"]), hunk(2, &["b\n"], &["B\n"])], "0\na\nB\n");
-        let wrong = Change::Hunks(vec![hunk(1, &["b\n"], &["c\n"])]);
+        let wrong = FileEdit::Hunks(vec![hunk(1, &["b\n"], &["c\n"])]);
         assert_eq!(content("a\nb\n").changed(&wrong), Content::Unknown);
     }
 

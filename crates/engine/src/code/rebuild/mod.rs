@@ -24,7 +24,7 @@ use self::commands::{Suspicion, named_paths, normal, suspicion};
 use self::content::{Content, Ends};
 use self::doubt::Doubt;
 use self::timeline::{Event, TurnEnd};
-use self::track::{Answer, AtEnd, Basis, Track};
+use self::track::{AtEnd, Basis, Confirmation, Track};
 use super::then::{FileThen, Held, TreeThen};
 use super::{Certainty, CodeSource, FileVerdict, LeftOut, Reason};
 use crate::advice::FileError;
@@ -52,7 +52,7 @@ pub(crate) fn rebuild(ctx: &Ctx, session: &Session, turn: u32) -> Result<TreeThe
     let path = &session.view.path;
     let heads = git.as_ref().map(|git| Heads::read(git, &own, adapter, path)).unwrap_or_default();
     let reader = git.as_ref().zip(top.as_ref()).map(|(git, top)| git.file_reader(top)).transpose()?;
-    let mut work = Work {
+    let mut work = Rebuilding {
         top: top.unwrap_or_else(|| own.clone()),
         own,
         turn,
@@ -80,7 +80,7 @@ struct Command {
     directory: PathBuf,
 }
 
-struct Work {
+struct Rebuilding {
     top: PathBuf,
     /// The session's directory.
     own: PathBuf,
@@ -99,7 +99,7 @@ struct Work {
     outside: BTreeSet<PathBuf>,
 }
 
-impl Work {
+impl Rebuilding {
     fn see(&mut self, event: Event) {
         self.position += 1;
         match event {
@@ -130,12 +130,12 @@ impl Work {
         track.touch(touch, position, turn);
         let Some(target) = touch.moved_to.as_ref().and_then(|target| self.place(directory, target)) else { return };
         let content = moved.changed(&touch.change);
-        let gone = Touch { moved_to: None, before: None, change: agents::Change::Deleted, path: touch.path.clone() };
+        let gone = Touch { moved_to: None, before: None, change: agents::FileEdit::Deleted, path: touch.path.clone() };
         self.track(&path, at).touch(&gone, position, turn);
         self.track(&target, at).receive(content, basis.max(Basis::Computed), position, turn);
     }
 
-    /// The file at a path in the working tree, as far as it is known.
+    /// What is known of the file at a path in the working tree.
     fn track(&mut self, path: &Path, at: Option<Timestamp>) -> &mut Track {
         if !self.tracks.contains_key(path) {
             let ended = self.end.map(|(_, at)| at);
@@ -265,14 +265,14 @@ impl Work {
         let by = |doubt: Doubt| (Certainty::Doubtful, Some(before.map_or(doubt, command)));
         let turn = at_end.turn;
         match &at_end.answer {
-            Answer::Agreed if !ends_agree(&at_end.content, present) => {
+            Confirmation::Agreed if !ends_agree(&at_end.content, present) => {
                 (at_end.content.clone(), by(Doubt::ChangedSince { turn }))
             }
-            Answer::Agreed if before.is_none() || at_end.answered.is_some() && after.is_none() => {
+            Confirmation::Agreed if before.is_none() || at_end.answered.is_some() && after.is_none() => {
                 (at_end.content.clone(), sure)
             }
-            Answer::Agreed => (at_end.content.clone(), by(Doubt::Unconfirmed { turn })),
-            Answer::Disagreed(seen) => {
+            Confirmation::Agreed => (at_end.content.clone(), by(Doubt::Unconfirmed { turn })),
+            Confirmation::Disagreed(seen) => {
                 let is_new = at_end.basis == Basis::Committed && at_end.content == Content::Absent;
                 let takes_seen = at_end.content == Content::Unknown || is_new || before.is_some() && after.is_none();
                 let content = match seen {
@@ -289,7 +289,7 @@ impl Work {
                     content => (content, by(doubt)),
                 }
             }
-            Answer::Open | Answer::Lost => match at_end.content {
+            Confirmation::Open | Confirmation::Lost => match at_end.content {
                 Content::Unknown => {
                     (Content::Unknown, (Certainty::Unknown, Some(before.map_or(Doubt::Unconfirmed { turn }, command))))
                 }

@@ -1,9 +1,9 @@
 //! One file through a session: what was recorded of it up to the end of a turn, and what bears that out later.
 //!
-//! Nobody records what people do to a file, so a content counts as known only between two records that agree: what the file
+//! What people do to a file is not recorded, so a content counts as known only between two records that agree: what the file
 //! held last before the end of the turn, and what it held when it was next seen, at the latest now.
 
-use agents::{Change, Sight, Touch};
+use agents::{FileEdit, Sight, Touch};
 
 use super::content::Content;
 
@@ -20,14 +20,14 @@ pub(super) enum Basis {
 
 /// What became of the question whether the content at the end of the turn is right.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Confirmation {
     /// Nothing has been recorded of the file since.
     Open,
     /// A later record agrees.
     Agreed,
     /// A later record disagrees; then the file held this.
     Disagreed(Content),
-    /// The file was overwritten, and nobody recorded what it held.
+    /// The file was overwritten, and what it held before is not recorded.
     Lost,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct AtEnd {
     pub since: usize,
     /// The turn in which that was.
     pub turn: u32,
-    pub answer: Answer,
+    pub answer: Confirmation,
     /// When it was answered.
     pub answered: Option<usize>,
     /// What the file should hold now.
@@ -48,7 +48,7 @@ pub(super) struct AtEnd {
     /// Whether that is computed.
     pub is_computed: bool,
     /// Changes since, where the content is not known.
-    later: Vec<Change>,
+    later: Vec<FileEdit>,
 }
 
 /// A file, event by event.
@@ -76,7 +76,7 @@ impl Track {
             basis: self.basis,
             since: self.since,
             turn: self.turn,
-            answer: Answer::Open,
+            answer: Confirmation::Open,
             answered: None,
             expected: self.content.clone(),
             is_computed: self.basis == Basis::Computed,
@@ -98,17 +98,17 @@ impl Track {
             end.touch(touch, at);
             return;
         }
-        self.is_touched |= touch.change != Change::Nothing;
+        self.is_touched |= touch.change != FileEdit::Nothing;
         if let Some(sight) = &touch.before {
             self.see(sight, at, turn);
         }
-        if touch.change == Change::Nothing {
+        if touch.change == FileEdit::Nothing {
             return;
         }
         self.content = self.content.changed(&touch.change);
         (self.since, self.turn) = (at, turn);
         self.basis = match (&touch.change, &touch.before) {
-            (Change::Whole { .. } | Change::Deleted, _) | (_, Some(_)) => Basis::Seen,
+            (FileEdit::Whole { .. } | FileEdit::Deleted, _) | (_, Some(_)) => Basis::Seen,
             _ => Basis::Computed,
         };
     }
@@ -145,34 +145,34 @@ impl Track {
 
 impl AtEnd {
     fn touch(&mut self, touch: &Touch, at: usize) {
-        if self.answer != Answer::Open {
+        if self.answer != Confirmation::Open {
             return;
         }
         if let Some(sight) = &touch.before {
             match self.expected.agrees(sight) {
-                Some(true) => return self.settle(Answer::Agreed, at),
+                Some(true) => return self.settle(Confirmation::Agreed, at),
                 Some(false) => {
                     let seen = self.expected.seen(sight);
-                    return self.settle(Answer::Disagreed(seen), at);
+                    return self.settle(Confirmation::Disagreed(seen), at);
                 }
                 None if self.expected == Content::Unknown => {
                     // Back from what was seen to what it was.
                     let seen = self.expected.seen(sight);
                     let back = self.later.iter().rev().fold(seen, |content, change| content.before(change));
-                    return self.settle(Answer::Disagreed(back), at);
+                    return self.settle(Confirmation::Disagreed(back), at);
                 }
                 None => {}
             }
         }
         match &touch.change {
-            Change::Nothing => {}
-            Change::Whole { .. } | Change::Deleted | Change::Unknown => self.lose(at),
+            FileEdit::Nothing => {}
+            FileEdit::Whole { .. } | FileEdit::Deleted | FileEdit::Unknown => self.lose(at),
             change if self.expected == Content::Unknown => self.later.push(change.clone()),
             change => {
                 let next = self.expected.changed(change);
                 if next == Content::Unknown {
                     // The file was not what it should have been.
-                    return self.settle(Answer::Disagreed(Content::Unknown), at);
+                    return self.settle(Confirmation::Disagreed(Content::Unknown), at);
                 }
                 self.later.push(change.clone());
                 self.expected = next;
@@ -182,30 +182,30 @@ impl AtEnd {
     }
 
     fn lose(&mut self, at: usize) {
-        if self.answer == Answer::Open {
-            self.settle(Answer::Lost, at);
+        if self.answer == Confirmation::Open {
+            self.settle(Confirmation::Lost, at);
         }
     }
 
-    fn settle(&mut self, answer: Answer, at: usize) {
+    fn settle(&mut self, answer: Confirmation, at: usize) {
         self.answer = answer;
         self.answered = Some(at);
     }
 
     /// The file as it is now bears the content out, or not.
     pub(super) fn compare_with_present(&mut self, present: &Content) {
-        if self.answer != Answer::Open {
+        if self.answer != Confirmation::Open {
             return;
         }
         self.answer = match (&self.expected, present) {
-            (_, Content::Unknown) => Answer::Lost,
+            (_, Content::Unknown) => Confirmation::Lost,
             (Content::Unknown, present) => {
                 let back = self.later.iter().rev().fold(present.clone(), |content, change| content.before(change));
-                Answer::Disagreed(back)
+                Confirmation::Disagreed(back)
             }
-            (expected, present) if expected == present => Answer::Agreed,
-            (_, present) if self.later.is_empty() => Answer::Disagreed(present.clone()),
-            _ => Answer::Disagreed(Content::Unknown),
+            (expected, present) if expected == present => Confirmation::Agreed,
+            (_, present) if self.later.is_empty() => Confirmation::Disagreed(present.clone()),
+            _ => Confirmation::Disagreed(Content::Unknown),
         };
     }
 }
@@ -221,20 +221,20 @@ mod tests {
     }
 
     fn write(before: Option<&str>, after: &str) -> Touch {
-        touch(before, Change::Whole { text: after.into(), keeps_ends: false })
+        touch(before, FileEdit::Whole { text: after.into(), keeps_ends: false })
     }
 
-    fn touch(before: Option<&str>, change: Change) -> Touch {
+    fn touch(before: Option<&str>, change: FileEdit) -> Touch {
         let before = before.map(|before| Sight::Text(before.into()));
         Touch { path: "a".into(), before, change, moved_to: None }
     }
 
-    fn hunk(old: &str, new: &str) -> Change {
-        Change::Hunks(vec![Hunk { start: 1, old: vec![old.into()], new: vec![new.into()] }])
+    fn hunk(old: &str, new: &str) -> FileEdit {
+        FileEdit::Hunks(vec![Hunk { start: 1, old: vec![old.into()], new: vec![new.into()] }])
     }
 
     /// The content, how it is known, and what became of it, with events before and after the end of the turn.
-    fn check(before: &[Touch], after: &[Touch], present: &str, expected: (&str, Basis, Answer)) {
+    fn check(before: &[Touch], after: &[Touch], present: &str, expected: (&str, Basis, Confirmation)) {
         let mut track = Track::committed(text("0\n"));
         before.iter().enumerate().for_each(|(at, touch)| track.touch(touch, at + 1, 1));
         track.end_turn();
@@ -250,8 +250,8 @@ mod tests {
 
     #[test]
     fn what_was_written_is_borne_out_by_what_is_seen_next() {
-        use Answer::{Agreed, Disagreed, Lost};
         use Basis::{Committed, Computed, Seen};
+        use Confirmation::{Agreed, Disagreed, Lost};
         check(&[], &[], "0\n", ("0\n", Committed, Agreed));
         check(&[], &[write(Some("0\n"), "1\n")], "x", ("0\n", Committed, Agreed));
         check(&[write(Some("0\n"), "1\n")], &[], "1\n", ("1\n", Seen, Agreed));

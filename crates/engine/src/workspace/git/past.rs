@@ -45,7 +45,7 @@ impl Git {
 
     /// The modes of those of `paths` that a commit has.
     pub(crate) fn modes(&self, tree: &Path, commit: &str, paths: &[PathBuf]) -> Result<HashMap<PathBuf, Mode>> {
-        /// So many paths surely fit into a command line.
+        /// The number of paths that surely fits into a command line.
         const AT_ONCE: usize = 200;
         let mut modes = HashMap::new();
         for some in paths.chunks(AT_ONCE) {

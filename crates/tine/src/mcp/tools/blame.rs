@@ -22,13 +22,13 @@ pub(in crate::mcp) struct BlameLine {
 impl Arguments for BlameLine {
     const NAME: &'static str = "blame_line";
     const TITLE: &'static str = "Find who wrote a line";
-    const DESCRIPTION: &'static str = "Returns the session and the turn that wrote a line of a file, the prompt behind it, \
+    const DESCRIPTION: &'static str = "Returns the session and the turn that wrote a line of a file, its prompt, \
         and the command that forks the session there. A line that no session recorded has no author. \
         Example: {\"file\": \"/work/app/src/auth.rs\", \"line\": 12}";
     const TOUCH: ToolEffect = ToolEffect::Reads;
 
     fn run(self, call: &Call<'_>) -> Result<Value, CallError> {
-        /// So many lines of a whole file are returned.
+        /// The number of lines of a whole file that are returned.
         const LONGEST: usize = 2_000;
         if !self.file.is_absolute() {
             return Err(CallError::argument("file", "must be an absolute path"));

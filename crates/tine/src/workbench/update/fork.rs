@@ -113,6 +113,8 @@ pub(super) fn planned(
         (dialog.request.workspace, dialog.workspace_is_chosen) = (Where::Same, true);
         return replan(state);
     }
+    // Once a worktree is possible, later errors are about something else.
+    dialog.workspace_is_chosen |= plan.is_ok();
     dialog.plan = Some(plan);
     Vec::new()
 }
