@@ -32,7 +32,6 @@ fn output_is_as_the_schemas_say() {
         &["fork", LOGIN, "schema-check", "--plan"],
         &["fork", LOGIN, "schema-check", "--in", "none"],
         &["log"],
-        &["status"],
         &["doctor"],
     ] {
         check(&world, words);
