@@ -33,7 +33,7 @@ const SCENES: [Scene; 4] = [
     Scene {
         name: "sessions",
         title: "All sessions as a graph of forks, with a preview",
-        steps: &[Wait("tab scope"), Press("Tab"), Press("Tab"), Wait("blog")],
+        steps: &[Wait("tab scope"), Press("Tab"), Wait("blog")],
     },
     Scene {
         name: "search",
@@ -51,8 +51,10 @@ const SCENES: [Scene; 4] = [
         steps: &[
             Press("Escape"),
             Wait("tab scope"),
-            Type("glogin"),
-            Press("Escape"),
+            Press("Down"),
+            Press("Down"),
+            Press("Down"),
+            Wait("login-fix"),
             Press("c"),
             Wait("idle"),
             Type("touch src/auth/cookie.test.ts"),

@@ -65,7 +65,7 @@ impl Feature {
         match self {
             Feature::NativeFork => "Fork with the agent's own fork",
             Feature::ChosenId => "Know the id of a new session before it starts",
-            Feature::ReportedState => "See from outside whether a session is busy, without hooks",
+            Feature::ReportedState => "Learn from the agent itself whether it is busy",
             Feature::ProjectHooks => "Install hooks for a project",
             Feature::Plugin => "Install a plugin",
         }

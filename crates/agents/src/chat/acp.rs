@@ -42,7 +42,7 @@ pub(crate) struct AcpChat {
     is_interrupted: bool,
     /// Requests of the agent that wait for an answer, by their id as text.
     asked: HashMap<String, Value>,
-    /// What has arrived of a text that may go on.
+    /// The part of a text that has arrived so far.
     growing: Option<(StreamPart, String)>,
     /// Calls that have begun, with their names.
     calls: HashMap<String, String>,

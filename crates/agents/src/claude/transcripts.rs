@@ -29,7 +29,9 @@ impl Transcripts for Claude {
     }
 
     fn recognizes_line(&self, line: Raw<'_>) -> bool {
-        line.get(b"sessionId").is_some() || line.get(b"parentUuid").is_some()
+        // Gemini CLI's first line also names its session.
+        let is_own = line.get(b"sessionId").is_some() && line.get(b"projectHash").is_none();
+        is_own || line.get(b"parentUuid").is_some()
     }
 
     fn scan(&self, path: &Path) -> Summary {

@@ -307,7 +307,7 @@ fn output_text(result: &CallResult) -> String {
     }
 }
 
-/// Whether an output as a plain text would be taken for something else, such as the header of a shell.
+/// Whether an output as a plain text would be read as something else, such as the header of a shell.
 fn is_mistaken_output(result: &CallResult) -> bool {
     const STARTS: [&str; 6] = [
         "Chunk ID: ",

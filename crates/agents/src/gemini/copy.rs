@@ -239,7 +239,7 @@ fn replaced<'a>(line: &'a [u8], changes: &[(Raw<'_>, Vec<u8>)]) -> Cow<'a, [u8]>
     Cow::Owned(changed)
 }
 
-/// Removes white space outside of strings, piece by piece. Old versions wrote one message over many lines.
+/// Removes white space between values, piece by piece. Old versions wrote one message over many lines.
 #[derive(Default)]
 struct Minify {
     in_string: bool,

@@ -170,7 +170,7 @@ fn send(program: &Program, message: &HeadlessMessage<'_>) -> Result<Reply, Progr
             Some("message") if event["role"] == "assistant" => {
                 answer.push_str(event["content"].as_str().unwrap_or_default());
             }
-            // What was said before a tool is not the answer.
+            // Text before a tool call is not the answer.
             Some("tool_use") => answer.clear(),
             Some("result") if event["status"] != "success" => {
                 failure = Some(failure_in(&event.to_string()).unwrap_or_else(|| "its turn failed".to_owned()));

@@ -33,7 +33,7 @@ pub(super) struct GeminiBlocks {
     with_media: bool,
     leaves_tools_out: bool,
     queue: VecDeque<Block>,
-    /// The transcript of a subagent, which is read before the queue goes on.
+    /// The transcript of a subagent, which comes before the rest of the queue.
     nested: Option<Box<GeminiBlocks>>,
     /// Subagents that were not shown yet, oldest first.
     subagents: VecDeque<Subagent>,

@@ -35,7 +35,7 @@ impl Writer for Gemini {
         })
     }
 
-    /// The file that names the directory of a project, where there is none yet. The client takes over what it finds there,
+    /// The file that names the directory of a project, if it is missing. The client takes over what it finds there,
     /// and completes its own list of projects.
     fn side_files(&self, source: &Path, request: &CopyRequest) -> Vec<SideFile> {
         let Some(project) = request.target.parent().and_then(Path::parent) else { return Vec::new() };

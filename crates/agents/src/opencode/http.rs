@@ -66,9 +66,18 @@ impl<'a> Server<'a> {
         let mut stream = TcpStream::connect(address).map_err(failed)?;
         stream.set_read_timeout(Some(START_PATIENCE)).map_err(failed)?;
         stream.write_all(request.as_bytes()).map_err(failed)?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).map_err(failed)?;
-        let (status, body) = parse(&answer).ok_or_else(|| self.program.failed("its server sent no valid answer"))?;
+        // The server keeps the connection open, so the answer itself tells where it ends.
+        let (mut answer, mut chunk) = (Vec::new(), [0; 8 << 10]);
+        let (status, body) = loop {
+            let count = stream.read(&mut chunk).map_err(failed)?;
+            answer.extend_from_slice(&chunk[..count]);
+            if let Some(whole) = parse(&answer) {
+                break whole;
+            }
+            if count == 0 {
+                return Err(self.program.failed("its server sent no valid answer"));
+            }
+        };
         let json: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         if status != 200 {
             let said = json.pointer("/data/message").or(json.pointer("/message")).and_then(Value::as_str);
@@ -96,14 +105,21 @@ impl Drop for Server<'_> {
     }
 }
 
-/// The status and the body of an answer.
+/// The status and the body of an answer; nothing as long as a part of it is missing.
 fn parse(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;
     let status = head.split_ascii_whitespace().nth(1)?.parse().ok()?;
     let body = &answer[end + 4..];
-    let is_chunked = head.lines().any(|line| line.eq_ignore_ascii_case("transfer-encoding: chunked"));
-    Some((status, if is_chunked { join_chunks(body)? } else { body.to_vec() }))
+    let field = |name: &str| {
+        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    };
+    if field("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
+        return Some((status, join_chunks(body)?));
+    }
+    let length = field("content-length").map_or(Some(0), |length| length.parse().ok())?;
+    Some((status, body.get(..length)?.to_vec()))
 }
 
 fn join_chunks(mut rest: &[u8]) -> Option<Vec<u8>> {
@@ -145,7 +161,9 @@ mod tests {
         let chunked =
             b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n";
         assert_eq!(parse(chunked), Some((404, b"{\"a\":1}".to_vec())));
-        assert_eq!(parse(b"HTTP/1.1 200"), None);
+        for part in [&plain[..plain.len() - 1], &chunked[..chunked.len() - 3], b"HTTP/1.1 200"] {
+            assert_eq!(parse(part), None);
+        }
         let texts = ["", "a", "ab", "abc", "user:pass"].map(|text| base64(text.as_bytes()));
         assert_eq!(texts, ["", "YQ==", "YWI=", "YWJj", "dXNlcjpwYXNz"]);
     }

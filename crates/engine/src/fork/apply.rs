@@ -51,8 +51,8 @@ struct Complete {
     receipt: Option<Receipt>,
 }
 
-/// Creates the planned fork. If anything fails, nothing is left behind. A translation that fails and that nobody asked for
-/// gives way to a seed.
+/// Creates the planned fork. If anything fails, nothing is left behind. A translation that fails gives way to a
+/// seed, unless the user chose the method.
 pub(crate) fn apply_fork(ctx: &Ctx, plan: &Plan, progress: &dyn CopyProgress) -> Result<Forked> {
     let error = match apply_part(ctx, plan, None, progress) {
         Ok(forked) => return Ok(forked),

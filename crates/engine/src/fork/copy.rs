@@ -44,7 +44,8 @@ pub(super) fn prepare(ctx: &Ctx, adapter: &dyn Adapter, plan: &Plan, files: &Fil
 
 /// The session that was made. What was found out when it was read back need not be found out again.
 pub(super) fn made_session(ctx: &Ctx, agent: Agent, files: &Files, path: &Path) -> Result<Session> {
-    let Some(mut summary) = files.summary.take() else {
+    let summary = files.summary.take();
+    let Some(mut summary) = summary.or_else(|| files.is_translated.then(|| ctx.adapter(agent).scan(path))) else {
         return Ok(crate::sessions::survey::outside_session(ctx, path)?);
     };
     // They were not in place yet when the copy was read back.
@@ -78,6 +79,8 @@ pub(super) fn order(plan: &Plan, now: Timestamp) -> CopyRequest {
 pub(super) struct Files {
     transcript: PathBuf,
     target: PathBuf,
+    /// Whether the session is a translation, so that it is new to its agent.
+    is_translated: bool,
     /// Files of the session besides its transcript.
     beside: Vec<SideFile>,
     /// What of that was put into folders that belong to others as well.
@@ -92,6 +95,7 @@ impl Files {
             // Neither agents nor tine take a file of such a name for a session.
             transcript: agents::beside(&plan.target, &format!(".{}.tine-new", plan.id)),
             target: plan.target.clone(),
+            is_translated: plan.method == Method::Translate,
             beside: match plan.method {
                 // What the agent needs beside any new session; nothing of the source's.
                 Method::Translate => {

@@ -129,6 +129,8 @@ fn configuration(model: &Model) -> Value {
         "name": "Mock", "attachment": true, "reasoning": true, "tool_call": true, "modalities": modalities, "limit": limit,
     });
     json!({
+        // OpenCode adds it to a file that lacks it.
+        "$schema": "https://opencode.ai/config.json",
         "autoupdate": false,
         "share": "disabled",
         "model": "mock/mock-model",

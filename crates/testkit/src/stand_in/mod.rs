@@ -175,7 +175,9 @@ pub fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
         let test = env::current_exe().expect("the test's own program");
-        let folder = test.parent().and_then(Path::parent).expect("the folder of programs");
+        // Tests are in a folder below the programs, benchmarks beside them.
+        let beside = test.parent().expect("the folder of the test");
+        let folder = if beside.ends_with("deps") { beside.parent().unwrap_or(beside) } else { beside };
         let program = folder.join("tine-stand-in");
         if let (Some(cargo), Some(target)) = (env::var_os("CARGO"), folder.parent()) {
             let mut build = Command::new(cargo);

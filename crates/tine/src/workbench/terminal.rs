@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
+use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste};
 use ratatui::crossterm::style::Print;
 use ratatui::crossterm::terminal::{
@@ -58,7 +58,8 @@ impl AlternateScreen {
         let terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         let mut screen = AlternateScreen { terminal, color, keyboard: Arc::clone(&keyboard), mouse: MouseLevel::Off };
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
-        screen.terminal.clear()?;
+        // `Terminal::clear` would ask for the cursor's position and fail if the terminal is slow to answer.
+        screen.terminal.backend_mut().clear()?;
         let events = events.clone();
         let mut signals = Signals::new([SIGTERM, SIGHUP])?;
         let told = events.clone();
@@ -80,7 +81,9 @@ impl AlternateScreen {
         drop(reading);
         enable_raw_mode()?;
         execute!(stdout(), EnterAlternateScreen, EnableBracketedPaste)?;
-        self.terminal.clear()?;
+        // A new one draws the whole screen.
+        self.terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
+        self.terminal.backend_mut().clear()?;
         self.set_mouse(self.mouse)?;
         self.keyboard.is_lent.store(false, Ordering::SeqCst);
         Ok(result)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use testkit::Sandbox;
-use testkit::agents::{ClaudeDriver, CodexDriver};
+use testkit::agents::{ClaudeDriver, CodexDriver, GeminiDriver};
 use testkit::model::{Block, Model, Reply, Request, broken_rule};
 use transcript::Agent;
 
@@ -22,6 +22,7 @@ struct World<'a> {
     model: &'a Model,
     claude: ClaudeDriver<'a>,
     codex: CodexDriver<'a>,
+    gemini: GeminiDriver<'a>,
     project: PathBuf,
 }
 
@@ -30,8 +31,14 @@ impl World<'_> {
     fn source(&self, agent: Agent) -> String {
         let shell = |command: &str| match agent {
             Agent::Codex => ("exec_command", json!({"cmd": command})),
+            Agent::Gemini => ("run_shell_command", json!({"command": command, "description": "look"})),
             _ => ("Bash", json!({"command": command, "description": "look"})),
         };
+        // Gemini CLI itself can't resume a session after calls: it sends their results twice, which the API refuses.
+        let begins_with_calls = agent != Agent::Gemini;
+        if !begins_with_calls {
+            self.model.push(Reply::text("The file with names of hosts."));
+        }
         let (tool, echo) = shell("echo grüße; echo zwei");
         let (_, fail) = shell("echo no >&2; exit 3");
         let (_, last) = shell("printf last");
@@ -40,12 +47,15 @@ impl World<'_> {
         self.model.push(Reply::text("Fertig: grüße."));
         let id = match agent {
             Agent::Codex => self.codex.start(&self.project, FIRST),
+            Agent::Gemini => self.gemini.start(&self.project, FIRST),
             _ => {
                 self.claude.start(&self.project, ID, FIRST);
                 ID.to_owned()
             }
         };
-        self.model.push(Reply::text("The file with names of hosts."));
+        if begins_with_calls {
+            self.model.push(Reply::text("The file with names of hosts."));
+        }
         self.resume(agent, &id, SECOND);
         id
     }
@@ -54,6 +64,7 @@ impl World<'_> {
         // Some agents take a slash for a command of their own, and so does not the user here.
         match agent {
             Agent::Codex => drop(self.codex.resume(&self.project, id, prompt)),
+            Agent::Gemini => drop(self.gemini.resume(&self.project, id, &format!("see {prompt}"))),
             _ => drop(self.claude.resume(&self.project, id, &format!("see {prompt}"))),
         }
     }
@@ -139,9 +150,10 @@ fn a_session_continues_in_every_other_agent() {
     let (sandbox, model) = (Sandbox::new(), Model::start());
     let claude = ClaudeDriver::new(&sandbox, &model, "2.1.325");
     let codex = CodexDriver::new(&sandbox, &model, "0.166.0");
+    let gemini = GeminiDriver::new(&sandbox, &model, "0.61.0");
     let project = sandbox.project("app");
-    let world = World { sandbox: &sandbox, model: &model, claude, codex, project };
-    let agents = [Agent::Claude, Agent::Codex];
+    let world = World { sandbox: &sandbox, model: &model, claude, codex, gemini, project };
+    let agents = [Agent::Claude, Agent::Codex, Agent::Gemini];
     for from in agents {
         let source = world.source(from);
         let file = tine_json(&sandbox, &world.project, &["info", &source, "--json"])["path"].clone();

@@ -48,7 +48,7 @@ pub struct NeutralOptions {
     pub keeps_thinking: bool,
     /// Whether secrets are masked.
     pub masks: bool,
-    /// How many compactions there are, known from an earlier pass. Without it, every compaction begins anew.
+    /// How many compactions there are, known from an earlier pass. Without it, every compaction starts over.
     pub compactions: Option<usize>,
     /// What is shortened, decided after an earlier pass.
     pub fit: Option<Fit>,
@@ -112,7 +112,7 @@ impl Neutral {
         Neutral { options, ..Neutral::default() }
     }
 
-    /// Takes the next block. Returns true if it is a compaction after which everything begins anew: messages so far don't
+    /// Takes the next block. Returns true if it is a compaction after which everything starts over: messages so far don't
     /// count.
     pub fn block(&mut self, mut block: Block) -> bool {
         if block.depth > 0 {
