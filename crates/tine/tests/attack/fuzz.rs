@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use testkit::build::{ClaudeSession, CodexSession, Dialect, Random, Turn};
+use testkit::build::{ClaudeSession, CodexSession, Dialect, GeminiSession, Random, Turn};
 use testkit::damage::{damage_bytes, damage_records, damage_value, odd_value};
 use testkit::process::run_within;
 
@@ -41,6 +41,12 @@ fn write_sessions(world: &World, random: &mut Random) -> Vec<PathBuf> {
         let session = session.turn(|it| turn(it, 1)).turn(|it| turn(it, 2)).compact("so far").turn(|it| turn(it, 3));
         paths.push(session.fork(&random.uuid_at(1_794_312_100_000)).turn(|it| turn(it, 4)).write(&codex));
         paths.push(session.write(&codex));
+    }
+    for is_old in [false, true] {
+        let session = GeminiSession::new(&random.uuid()).cwd(&world.shop).turn(|it| turn(it, 1)).resumed();
+        let session = session.turn(|it| turn(it, 2).subagent("help", |it| it.prompt("look").text("found")));
+        let session = session.turn(|it| turn(it, 3)).rewound_to(3).turn(|it| turn(it, 4));
+        paths.push(if is_old { session.old() } else { session }.write(&world.sandbox.gemini_home()));
     }
     paths
 }
@@ -174,7 +180,7 @@ fn hostile_payloads_never_disturb_the_agent() {
         }
         let events = ["session-start", "user-prompt-submit", "stop", "notification", "session-end", "no-such-event"];
         let before = world.agents_files();
-        let (event, agent) = (*random.choose(&events), *random.choose(&["claude", "codex"]));
+        let (event, agent) = (*random.choose(&events), *random.choose(&["claude", "codex", "gemini"]));
         let mut command = world.command(["hook", event, "--agent", agent]);
         feed(&mut command, &bytes);
         let output = run(&mut command);

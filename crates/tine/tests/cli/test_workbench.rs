@@ -17,9 +17,9 @@ fn the_workbench_opens_reads_searches_forks_and_leaves_the_terminal_as_it_was() 
     pane.send_keys(["Enter"]);
     pane.wait_for_text("f fork at this turn");
     pane.send_keys(["M-F"]);
-    pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Method"));
+    pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Cache "));
     pane.send_text("from-the-bench");
-    pane.wait_for(|screen| screen.contains("from-the-bench") && screen.contains("Method"));
+    pane.wait_for(|screen| screen.contains("from-the-bench") && screen.contains("Cache "));
     pane.send_keys(["Enter"]);
     // The fork gets a tab of its own.
     pane.wait_for_text("Fork created; waiting for your next prompt.");

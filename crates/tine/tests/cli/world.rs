@@ -107,7 +107,7 @@ impl World {
     /// Every file of the agents with its content, to see that nothing was touched.
     pub(crate) fn agents_files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
-        for home in [self.sandbox.claude_home(), self.sandbox.codex_home()] {
+        for home in [self.sandbox.claude_home(), self.sandbox.codex_home(), self.sandbox.gemini_home()] {
             collect(&home, &mut files);
         }
         files

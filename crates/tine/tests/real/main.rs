@@ -13,6 +13,7 @@ mod fork_and_open;
 mod fork_killed;
 mod fork_methods;
 mod fork_with_hooks;
+mod gemini;
 mod launch;
 mod mcp;
 mod mcp_from_agent;

@@ -180,7 +180,7 @@ fn script(model: &Model, gate: &Gate) {
 fn fork_and_continue(pane: &Pane<'_>, model: &Model, agent: &str, turns: usize) {
     pane.wait_for_text("· idle");
     pane.send_keys(["M-F"]);
-    pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Method"));
+    pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Cache "));
     pane.send_text(&format!("{agent}-fork"));
     pane.wait_for(|screen| screen.contains(&format!("worktrees/{agent}-fork")));
     pane.send_keys(["Enter"]);
@@ -205,9 +205,9 @@ fn the_acknowledgement_of_a_seed_is_hidden_until_the_restart() {
     let pane = open(&tmux, &sandbox, (&claude, &codex), &project);
     pane.wait_for_text("first");
     pane.send_keys(["f"]);
-    pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Method"));
+    pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Cache "));
     pane.send_text("seeded");
-    pane.press_until("M-m", |screen| screen.contains("Method") && screen.contains("seed:"));
+    pane.press_until("M-m", |screen| screen.contains("Cache ") && screen.contains("seed:"));
     model.push(Reply::text("Ready."));
     pane.send_keys(["Enter"]);
     let screen = pane.wait_for_text("Fork created; context injected; waiting for your next prompt.");
