@@ -39,8 +39,7 @@ pub(crate) fn run(desk: &Desk, args: &Args) -> Outcome {
             kind: "no_line",
             message: format!("`{}` has no line {line}", one_line(&file.to_string_lossy())),
             hint: None,
-        }
-        .into());
+        });
     }
     let mut out = ui::out();
     let paint = Paint(desk.surface.color);

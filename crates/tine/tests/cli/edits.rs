@@ -27,7 +27,7 @@ impl<'a> Edits<'a> {
         Edits { world, lines: Vec::new() }
     }
 
-    fn add(&mut self, kind: &str, content: Value, result: Value) {
+    fn add(&mut self, kind: &str, content: &Value, result: &Value) {
         let id = |number: usize| format!("00000000-0000-4000-8000-{number:012}");
         let (number, parent) = (self.lines.len(), self.lines.len().checked_sub(1).map(id));
         self.lines.push(json!({
@@ -37,10 +37,10 @@ impl<'a> Edits<'a> {
         }));
     }
 
-    fn tool(&mut self, name: &str, input: &Value, result: Value) {
+    fn tool(&mut self, name: &str, input: &Value, result: &Value) {
         let call = format!("t{}", self.lines.len());
-        self.add("assistant", json!([{"type": "tool_use", "id": call, "name": name, "input": input}]), Value::Null);
-        self.add("user", json!([{"type": "tool_result", "tool_use_id": call, "content": "ok"}]), result);
+        self.add("assistant", &json!([{"type": "tool_use", "id": call, "name": name, "input": input}]), &Value::Null);
+        self.add("user", &json!([{"type": "tool_result", "tool_use_id": call, "content": "ok"}]), result);
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -48,7 +48,7 @@ impl<'a> Edits<'a> {
     }
 
     pub(crate) fn turn(mut self, prompt: &str) -> Self {
-        self.add("user", json!(prompt), Value::Null);
+        self.add("user", &json!(prompt), &Value::Null);
         self
     }
 
@@ -59,7 +59,7 @@ impl<'a> Edits<'a> {
         self.world.sandbox.write(&path, text);
         let result =
             json!({"type": kind, "filePath": path, "content": text, "originalFile": before, "structuredPatch": []});
-        self.tool("Write", &json!({}), result);
+        self.tool("Write", &json!({}), &result);
         self
     }
 
@@ -67,7 +67,7 @@ impl<'a> Edits<'a> {
     pub(crate) fn bash(mut self, command: &str) -> Self {
         let mut shell = self.world.sandbox.command("sh");
         assert!(shell.current_dir(&self.world.shop).args(["-c", command]).status().unwrap().success());
-        self.tool("Bash", &json!({"command": command}), json!({"stdout": "", "stderr": ""}));
+        self.tool("Bash", &json!({"command": command}), &json!({"stdout": "", "stderr": ""}));
         self
     }
 

@@ -164,7 +164,8 @@ impl Content {
             let fits = |(line, old): (&&[u8], &String)| {
                 line.strip_suffix(b"\r\n") == old.strip_suffix('\n').map(str::as_bytes)
             };
-            if !is_exact && !(adapts && here.iter().zip(old).all(fits)) {
+            let fits_all = is_exact || (adapts && here.iter().zip(old).all(fits));
+            if !fits_all {
                 return None;
             }
             result.extend(lines[at..from].iter().flat_map(|line| line.iter().copied()));

@@ -111,7 +111,7 @@ impl Player {
             let cwd = player.world.repository.clone();
             player.codex(
                 "session_meta",
-                json!({"id": ID, "session_id": ID, "timestamp": player.time(), "cwd": cwd, "history_mode": mode}),
+                &json!({"id": ID, "session_id": ID, "timestamp": player.time(), "cwd": cwd, "history_mode": mode}),
             );
         }
         player.turn();
@@ -154,7 +154,7 @@ impl Player {
         self.seconds += 2;
     }
 
-    fn codex(&mut self, kind: &str, payload: Value) {
+    fn codex(&mut self, kind: &str, payload: &Value) {
         self.seconds += 2;
         let ordinal = self.lines.len();
         let mut line = json!({"timestamp": self.time(), "type": kind, "payload": payload});
@@ -164,7 +164,7 @@ impl Player {
         self.lines.push(line);
     }
 
-    fn claude(&mut self, kind: &str, content: Value, more: Value) {
+    fn claude(&mut self, kind: &str, content: &Value, more: &Value) {
         self.seconds += 2;
         let id = format!("00000000-0000-4000-8000-{:012}", self.lines.len());
         let mut line = json!({
@@ -186,30 +186,30 @@ impl Player {
         self.is_running = true;
         let prompt = format!("prompt {}", self.truth.len() + 1);
         match self.agent {
-            Agent::Claude => self.claude("user", json!(prompt), json!({})),
+            Agent::Claude => self.claude("user", &json!(prompt), &json!({})),
             Agent::Codex { items } => {
                 let turn = format!("01a1e069-e243-7b42-9fdf-{:012}", self.truth.len());
-                self.codex("event_msg", json!({"type": "task_started", "turn_id": turn}));
+                self.codex("event_msg", &json!({"type": "task_started", "turn_id": turn}));
                 let content = json!([{"type": "input_text", "text": prompt}]);
-                self.codex("response_item", json!({"type": "message", "role": "user", "content": content}));
+                self.codex("response_item", &json!({"type": "message", "role": "user", "content": content}));
                 let event = match items {
                     true => {
                         json!({"type": "item_completed", "turn_id": turn, "item": {"type": "UserMessage", "id": "u", "content": [{"type": "text", "text": prompt}]}})
                     }
                     false => json!({"type": "user_message", "message": prompt}),
                 };
-                self.codex("event_msg", event);
+                self.codex("event_msg", &event);
             }
         }
     }
 
     fn end_turn(&mut self) {
         match self.agent {
-            Agent::Claude => self.claude("assistant", json!([{"type": "text", "text": "done"}]), json!({})),
+            Agent::Claude => self.claude("assistant", &json!([{"type": "text", "text": "done"}]), &json!({})),
             Agent::Codex { .. } => {
                 let content = json!([{"type": "output_text", "text": "done"}]);
-                self.codex("response_item", json!({"type": "message", "role": "assistant", "content": content}));
-                self.codex("event_msg", json!({"type": "task_complete"}));
+                self.codex("response_item", &json!({"type": "message", "role": "assistant", "content": content}));
+                self.codex("event_msg", &json!({"type": "task_complete"}));
             }
         }
         self.truth.push(self.tree());
@@ -217,19 +217,19 @@ impl Player {
     }
 
     /// A tool of Claude Code that has changed the file already.
-    fn claude_tool(&mut self, name: &str, input: Value, result: Value) {
+    fn claude_tool(&mut self, name: &str, input: &Value, result: &Value) {
         let id = format!("toolu_{}", self.lines.len());
-        self.claude("assistant", json!([{"type": "tool_use", "id": id, "name": name, "input": input}]), json!({}));
+        self.claude("assistant", &json!([{"type": "tool_use", "id": id, "name": name, "input": input}]), &json!({}));
         let content = json!([{"type": "tool_result", "tool_use_id": id, "content": "ok"}]);
-        self.claude("user", content, json!({"toolUseResult": result}));
+        self.claude("user", &content, &json!({"toolUseResult": result}));
     }
 
-    fn codex_patch(&mut self, changes: Value) {
+    fn codex_patch(&mut self, changes: &Value) {
         let call = format!("call_{}", self.lines.len());
         let input = "*** Begin Patch\n*** End Patch";
         self.codex(
             "response_item",
-            json!({"type": "custom_tool_call", "name": "apply_patch", "input": input, "call_id": call}),
+            &json!({"type": "custom_tool_call", "name": "apply_patch", "input": input, "call_id": call}),
         );
         let event = match self.agent == (Agent::Codex { items: true }) {
             true => {
@@ -237,25 +237,28 @@ impl Player {
             }
             false => json!({"type": "patch_apply_end", "call_id": call, "success": true, "changes": changes}),
         };
-        self.codex("event_msg", event);
-        self.codex("response_item", json!({"type": "custom_tool_call_output", "call_id": call, "output": "Success."}));
+        self.codex("event_msg", &event);
+        self.codex("response_item", &json!({"type": "custom_tool_call_output", "call_id": call, "output": "Success."}));
     }
 
     fn run(&mut self, command: &str, output: &str) {
         match self.agent {
             Agent::Claude => {
-                self.claude_tool("Bash", json!({"command": command}), json!({"stdout": output, "stderr": ""}))
+                self.claude_tool("Bash", &json!({"command": command}), &json!({"stdout": output, "stderr": ""}));
             }
             Agent::Codex { .. } => {
                 let call = format!("call_{}", self.lines.len());
                 let arguments = json!({"cmd": command}).to_string();
                 self.codex(
                     "response_item",
-                    json!({"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call}),
+                    &json!({"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": call}),
                 );
                 let output =
                     format!("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{output}");
-                self.codex("response_item", json!({"type": "function_call_output", "call_id": call, "output": output}));
+                self.codex(
+                    "response_item",
+                    &json!({"type": "function_call_output", "call_id": call, "output": output}),
+                );
             }
         }
     }
@@ -283,10 +286,10 @@ impl Player {
                     Agent::Claude => {
                         let kind = if before.is_some() { "update" } else { "create" };
                         let result = json!({"type": kind, "filePath": path, "content": text, "originalFile": before, "structuredPatch": []});
-                        self.claude_tool("Write", json!({"file_path": path, "content": text}), result);
+                        self.claude_tool("Write", &json!({"file_path": path, "content": text}), &result);
                     }
                     Agent::Codex { .. } => {
-                        self.codex_patch(json!({path.to_str().unwrap(): {"type": "add", "content": text}}))
+                        self.codex_patch(&json!({path.to_str().unwrap(): {"type": "add", "content": text}}));
                     }
                 }
             }
@@ -304,11 +307,11 @@ impl Player {
                     Agent::Claude => {
                         let patch = json!([{"oldStart": start, "oldLines": 1, "newStart": start, "newLines": 1, "lines": [format!("-{old}"), format!("+{new}")]}]);
                         let result = json!({"filePath": path, "oldString": old, "newString": new, "originalFile": before, "structuredPatch": patch, "replaceAll": false});
-                        self.claude_tool("Edit", json!({"file_path": path}), result);
+                        self.claude_tool("Edit", &json!({"file_path": path}), &result);
                     }
                     Agent::Codex { .. } => {
                         let diff = format!("@@ -{start} +{start} @@\n-{old}\n+{new}\n");
-                        self.codex_patch(json!({path.to_str().unwrap(): {"type": "update", "unified_diff": diff, "move_path": null}}));
+                        self.codex_patch(&json!({path.to_str().unwrap(): {"type": "update", "unified_diff": diff, "move_path": null}}));
                     }
                 }
             }
@@ -320,7 +323,7 @@ impl Player {
                 match self.agent {
                     Agent::Claude => self.run(&format!("rm '{}'", FILES[file]), ""),
                     Agent::Codex { .. } => {
-                        self.codex_patch(json!({path.to_str().unwrap(): {"type": "delete", "content": before}}))
+                        self.codex_patch(&json!({path.to_str().unwrap(): {"type": "delete", "content": before}}));
                     }
                 }
             }
@@ -336,11 +339,14 @@ impl Player {
                 self.put(FILES[to], &before.replacen(&old, &new, 1));
                 match self.agent {
                     Agent::Claude => {
-                        self.run(&format!("sed 's/x/y/' '{}' > '{}'; rm '{}'", FILES[from], FILES[to], FILES[from]), "")
+                        self.run(
+                            &format!("sed 's/x/y/' '{}' > '{}'; rm '{}'", FILES[from], FILES[to], FILES[from]),
+                            "",
+                        );
                     }
                     Agent::Codex { .. } => {
                         let diff = format!("@@ -1 +1 @@\n-{old}\n+{new}\n");
-                        self.codex_patch(json!({source.to_str().unwrap(): {"type": "update", "unified_diff": diff, "move_path": target}}));
+                        self.codex_patch(&json!({source.to_str().unwrap(): {"type": "update", "unified_diff": diff, "move_path": target}}));
                     }
                 }
             }
@@ -351,7 +357,7 @@ impl Player {
                     Agent::Claude => {
                         let lines = text.matches('\n').count() + 1;
                         let read = json!({"filePath": path, "content": text, "numLines": lines, "startLine": 1, "totalLines": lines});
-                        self.claude_tool("Read", json!({"file_path": path}), json!({"type": "text", "file": read}));
+                        self.claude_tool("Read", &json!({"file_path": path}), &json!({"type": "text", "file": read}));
                     }
                     Agent::Codex { .. } => self.run(&format!("cat {}", FILES[file]), &text),
                 }
