@@ -59,9 +59,10 @@ fn main() -> ExitCode {
 
 /// Regenerates the reference and the lists of messages, which are written by tests of three crates.
 fn docs() -> Outcome {
-    let engine = ["test", "--package", "tine-engine", "--lib", "--", "messages"];
-    let tine = ["test", "--package", "tine", "--bin", "tine", "--", "reference", "messages"];
-    let notices = ["test", "--package", "tine-testkit", "--test", "language", "--", "notices"];
+    // The features of the whole workspace: with those of one package, its dependencies would be compiled again.
+    let engine = ["test", "--workspace", "--lib", "--", "messages"];
+    let tine = ["test", "--workspace", "--bin", "tine", "--", "reference", "messages"];
+    let notices = ["test", "--workspace", "--test", "language", "--", "notices"];
     run(cargo(engine).env("TINE_UPDATE", "1"))?;
     run(cargo(tine).env("TINE_UPDATE", "1"))?;
     run(cargo(notices).env("TINE_UPDATE", "1"))

@@ -34,7 +34,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the file can only be rebuilt ([`VectorWriter::create_or_replace`](crate::VectorWriter::anew)).
+    /// Whether the file can only be rebuilt ([`VectorWriter::create_or_replace`](crate::VectorWriter::create_or_replace)).
     pub fn calls_for_rebuild(&self) -> bool {
         matches!(self, Error::Foreign(_) | Error::Damaged { .. })
     }
