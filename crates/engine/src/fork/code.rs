@@ -187,7 +187,7 @@ impl PlannedCode {
         if !self.tree.left_out.is_empty() {
             let mut paths =
                 self.tree.left_out.iter().map(|file| transcript::text::one_line(&file.path.to_string_lossy()));
-            warnings.push(format!("not restored: {}", named(&mut paths)));
+            warnings.push(format!("the fork lacks files whose content then is unknown: {}", named(&mut paths)));
         }
         warnings
     }

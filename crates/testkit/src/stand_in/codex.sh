@@ -64,11 +64,13 @@ app-server)
         *'"turn/start"'*)
             # The text is escaped already.
             prompt=$(sed -e 's/.*"type":"text","text":"//' -e 's/","text_elements".*//' <<<"$line")
-            # Codex keeps the file open.
-            if [ -e "$file" ]; then exec 3>>"$file"; else exec 3>>"$file"; meta "$thread" "" >&3; fi
             hook session-start "$thread" "$file" "$start"
             hook user-prompt-submit "$thread" "$file" ""
             printf '{"id":%s,"result":{"turn":{"id":"t"}}}\n{"method":"turn/started","params":{"turn":{"id":"t"}}}\n' "$number"
+            # The file appears with its first turn, and Codex keeps it open.
+            is_new=$([ -e "$file" ] || echo yes)
+            exec 3>>"$file"
+            if [ "$is_new" = yes ]; then meta "$thread" "" >&3; fi
             turn "$prompt" >&3
             hook stop "$thread" "$file" ""
             printf '{"method":"item/completed","params":{"item":{"type":"agentMessage","text":"Ready."}}}\n'

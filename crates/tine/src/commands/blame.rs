@@ -20,7 +20,7 @@ Lines that no session of the project recorded have no session.
 
 Examples:
   tine blame src/auth.rs
-  tine blame src/auth.rs:12          with the prompt and the command that forks there
+  tine blame src/auth.rs:12          one line, with its prompt
   tine blame src/auth.rs:12 --json")]
 pub(crate) struct Args {
     /// File, and a line of it

@@ -72,6 +72,8 @@ fn no_program_of_the_repository_shows_the_difference() {
 fn a_turn_without_code_says_so() {
     let mut recorded = Recorded::new();
     recorded.begin_turn();
+    // Outside a repository, nothing records code.
+    fs::remove_dir_all(recorded.top().join(".git")).expect("removed");
     let shown = recorded.world.run(["diff", "work@1"]);
     assert!(
         shown.code == 1 && shown.err.contains("the code of `work` at turn 1 was not recorded"),

@@ -78,33 +78,38 @@ impl Git {
         };
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         let entries = entries.filter(|entry| is_named(&entry.file_name())).map(|entry| entry.path());
-        let unlinked: Vec<PathBuf> = entries.filter(|entry| is_unlinked(entry)).collect();
+        let own = worktree.path.join(".git");
+        let unlinked: Vec<PathBuf> = entries.filter(|entry| is_unlinked(entry, &own)).collect();
         if unlinked.is_empty() {
             return;
         }
         // Another git process may be about to write the link.
         std::thread::sleep(LINKED_WITHIN);
-        for entry in unlinked.iter().filter(|entry| is_unlinked(entry)) {
-            for file in [LOCK, LINK] {
-                fs::remove_file(entry.join(file)).or_log(format_args!("remove {}", entry.join(file).display()));
+        for entry in unlinked.iter().filter(|entry| is_unlinked(entry, &own)) {
+            for file in FIRST_FILES.map(|file| entry.join(file)).iter().filter(|file| file.exists()) {
+                fs::remove_file(file).or_log(format_args!("remove {}", file.display()));
             }
             fs::remove_dir(entry).or_log(format_args!("remove {}", entry.display()));
         }
     }
 }
 
-/// The file that git writes first into the folder of a worktree, and the one that contains the worktree's path.
-const LOCK: &str = "locked";
-const LINK: &str = "gitdir";
+/// The files that git writes first into the folder of a worktree, in this order. The second one contains the path of the
+/// worktree's `.git`; without the third one, no git command can use the worktree, nor delete its branch.
+const FIRST_FILES: [&str; 3] = ["locked", "gitdir", "commondir"];
 
-/// The time that git may need between the two.
+/// The time that git may need between the first and the last.
 const LINKED_WITHIN: Duration = Duration::from_millis(200);
 
-/// Whether the folder of a worktree does not point to the worktree yet.
-fn is_unlinked(entry: &Path) -> bool {
+/// Whether git was killed while it wrote the first files into the folder of a worktree whose `.git` is `own`.
+fn is_unlinked(entry: &Path, own: &Path) -> bool {
     let Ok(files) = fs::read_dir(entry) else { return false };
-    let has_only_lock = files.flatten().all(|file| file.file_name() == LOCK || file.file_name() == LINK);
-    has_only_lock && fs::read(entry.join(LINK)).map_or(true, |link| link.is_empty())
+    let is_first = |file: &OsStr| FIRST_FILES.iter().any(|first| file == *first);
+    let has_only_first = files.flatten().all(|file| is_first(&file.file_name()));
+    let [_, link, common] = FIRST_FILES.map(|file| fs::read(entry.join(file)).unwrap_or_default());
+    let points_to = link.trim_ascii_end();
+    let is_own = points_to.is_empty() || points_to == own.as_os_str().as_encoded_bytes();
+    has_only_first && is_own && common.is_empty()
 }
 
 /// Whether a file contains the beginning of a command's output, as if it was being written.
@@ -206,13 +211,15 @@ mod tests {
         check(&|| fs::write(tree.join("one"), "one").unwrap(), true);
         check(&|| fs::write(tree.join("folder/three"), "3").unwrap(), true);
         check(&|| fs::write(tree.join("built"), "ignored").unwrap(), false);
-        // The folder of a worktree that git was killed before linking stayed for ever.
-        for link in [None, Some("")] {
+        // The folder of a worktree that git was killed before linking stayed for ever, and so did the branch of one whose
+        // `commondir` was empty, because every git command failed over it.
+        let link = tree.join(".git").to_str().unwrap().to_owned() + "\n";
+        for files in [&[][..], &[("gitdir", "")], &[("gitdir", &link)], &[("gitdir", &link), ("commondir", "")]] {
             git(&repository, &["worktree", "remove", "--force", tree.to_str().unwrap()]);
             fs::create_dir_all(&own).unwrap();
             fs::write(own.join("locked"), "initializing").unwrap();
-            if let Some(link) = link {
-                fs::write(own.join("gitdir"), link).unwrap();
+            for (file, content) in files {
+                fs::write(own.join(file), content).unwrap();
             }
             subject.remove(&worktree).unwrap();
             assert!(!own.exists());
