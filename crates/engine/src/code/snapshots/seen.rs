@@ -1,7 +1,6 @@
 //! What the last snapshot of a working tree saw: each file, its blob, and the signs by which an unchanged file is
 //! recognized without reading it. It is a cache: without it, files are read again.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
@@ -16,7 +15,7 @@ use crate::private;
 use crate::workspace::git::objects::{Mode, TreeEntry};
 
 /// The format of the file. Another one counts as none.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A file that changed just before it was seen may change again without a sign: file systems tick.
 const TICK: Duration = Duration::from_millis(50);
@@ -33,6 +32,8 @@ pub(super) struct Seen {
     pub tree: String,
     pub head: Option<String>,
     pub left_out: Vec<LeftOut>,
+    /// A fingerprint of git's list, if equal lists and equal stamps mean that the tree is the same.
+    pub list: Option<u64>,
     /// The files, by their paths.
     pub files: Vec<SeenFile>,
 }
@@ -54,6 +55,7 @@ struct StoredTree {
     tree: String,
     head: Option<String>,
     left_out: Vec<(OsString, Reason)>,
+    list: Option<u64>,
     files: Vec<(OsString, Mode, String, Option<FileStamp>)>,
 }
 
@@ -82,6 +84,7 @@ impl Seen {
             tree: stored.tree,
             head: stored.head,
             left_out: left_out.collect(),
+            list: stored.list,
             files: stored.files.into_iter().map(seen_file).collect(),
         })
     }
@@ -99,6 +102,7 @@ impl Seen {
             tree: self.tree,
             head: self.head,
             left_out: self.left_out.into_iter().map(|left| (left.path.into_os_string(), left.reason)).collect(),
+            list: self.list,
             files: self.files.into_iter().map(stored_file).collect(),
         };
         let written = || -> io::Result<()> {
@@ -110,11 +114,6 @@ impl Seen {
             fs::rename(new, file)
         };
         written().or_log("store what a snapshot saw");
-    }
-
-    /// The files by their paths.
-    pub(super) fn by_path(&self) -> HashMap<&Path, &SeenFile> {
-        self.files.iter().map(|file| (file.entry.path.as_path(), file)).collect()
     }
 }
 

@@ -5,9 +5,10 @@
 //! Killed at any moment, it leaves either no ref or a complete snapshot: git writes the ref last.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::SystemTime;
 
 use jiff::Timestamp;
@@ -23,6 +24,9 @@ use crate::workspace::git::working_files::{TreePlace, WorkingFile, WorkingKind};
 /// If more files than this have to be read, those that are the same as in the index are found first, because writing a
 /// blob costs more than comparing it.
 const WRITTEN_AT_ONCE: usize = 64;
+
+/// How many threads look at files while git lists them. They wait for the file system, more than they compute.
+const LOOKERS: usize = 4;
 
 /// How often a file is read again that changes while it is read.
 const ATTEMPTS: usize = 3;
@@ -51,6 +55,23 @@ struct FoundFiles {
     files: BTreeMap<PathBuf, SeenFile>,
     unread: Vec<Unread>,
     left_out: Vec<LeftOut>,
+    /// A fingerprint of git's list.
+    list: u64,
+    /// Whether more than the list and the stamps decides what is left out.
+    is_complicated: bool,
+}
+
+/// What a first look at a working tree shows.
+struct Glance<'a> {
+    /// git's list of files.
+    list: Vec<u8>,
+    fingerprint: u64,
+    /// What was known, and what is there now.
+    files: &'a [SeenFile],
+    found: Vec<Option<Metadata>>,
+    /// When the looking began.
+    looked: SystemTime,
+    is_unchanged: bool,
 }
 
 /// A file that has to be read.
@@ -84,7 +105,7 @@ impl Taker<'_> {
     }
 
     fn tree_with(&self, known: Option<&Seen>) -> Result<(String, Vec<LeftOut>)> {
-        let (FoundFiles { files, left_out, .. }, writer) = self.read_all(known)?;
+        let (FoundFiles { files, left_out, .. }, writer) = self.read_all(self.glance(known)?)?;
         let (base, before) = self.base(known)?;
         let changes = changes(&before, &files);
         let mut writer = writer.map_or_else(|| self.git.object_writer(&self.place.top, self.scratch), Ok)?;
@@ -95,11 +116,20 @@ impl Taker<'_> {
 
     fn take_with(&self, known: Option<&Seen>, reference: &str, subject: &str) -> Result<Option<String>> {
         let (git, top) = (self.git, &self.place.top);
-        let (found, writer) = self.read_all(known)?;
+        let glance = self.glance(known)?;
+        if let Some(known) = known.filter(|known| glance.is_unchanged && known.head == self.place.head) {
+            if (self.is_too_late)() {
+                return Ok(None);
+            }
+            git.set_ref(top, reference, &known.commit)?;
+            return Ok(Some(known.commit.clone()));
+        }
+        let (found, writer) = self.read_all(glance)?;
         if (self.is_too_late)() {
             return Ok(None);
         }
-        let FoundFiles { files, left_out, .. } = found;
+        let FoundFiles { files, left_out, list, is_complicated, .. } = found;
+        let list = (!is_complicated && files.values().all(|file| file.stamp.is_some())).then_some(list);
 
         let (base, before) = self.base(known)?;
         let changes = changes(&before, &files);
@@ -118,18 +148,19 @@ impl Taker<'_> {
         git.set_ref(top, reference, &commit)?;
         let is_as_stored = same.is_some_and(|known| {
             known.files.len() == files.len()
+                && known.list == list
                 && known.files.iter().all(|file| files.get(&file.entry.path).is_some_and(|now| now.stamp == file.stamp))
         });
         if !is_as_stored {
             let files = files.into_values().collect();
-            Seen { top: top.clone(), commit: commit.clone(), tree, head, left_out, files }.store(self.seen);
+            Seen { top: top.clone(), commit: commit.clone(), tree, head, left_out, list, files }.store(self.seen);
         }
         Ok(Some(commit))
     }
 
     /// Looks at all files, and writes the blobs of those that changed.
-    fn read_all(&self, known: Option<&Seen>) -> Result<(FoundFiles, Option<ObjectWriter>)> {
-        let mut found = self.look(known)?;
+    fn read_all(&self, glance: Glance<'_>) -> Result<(FoundFiles, Option<ObjectWriter>)> {
+        let mut found = self.look(glance);
         self.recognize(&mut found);
         let unread = std::mem::take(&mut found.unread);
         let mut writer = None;
@@ -151,6 +182,7 @@ impl Taker<'_> {
                         Err(_) => Reason::Unreadable,
                     },
                 };
+                found.is_complicated |= reason != Reason::Secret || file.tracked.is_some();
                 found.left_out.push(LeftOut { path: file.path, reason });
             }
             let blobs: Vec<Blob> = written.iter().map(|(_, blob)| *blob).collect();
@@ -162,13 +194,41 @@ impl Taker<'_> {
         Ok((found, writer))
     }
 
-    /// Lists the files, and recognizes those that have not changed since the last snapshot.
-    fn look(&self, known: Option<&Seen>) -> Result<FoundFiles> {
+    /// Lets git list the files, and looks meanwhile at those that are known.
+    fn glance<'a>(&self, known: Option<&'a Seen>) -> Result<Glance<'a>> {
+        let (top, looked) = (&self.place.top, SystemTime::now());
+        let files = known.map_or(&[][..], |known| &known.files);
+        let share = files.len().div_ceil(LOOKERS).max(1);
+        let look = |file: &SeenFile| top.join(&file.entry.path).symlink_metadata().ok();
+        let (list, found) = thread::scope(|scope| {
+            let lookers: Vec<_> = files
+                .chunks(share)
+                .map(|files| scope.spawn(move || files.iter().map(look).collect::<Vec<_>>()))
+                .collect();
+            let list = self.git.working_list(top);
+            let found = lookers.into_iter().map(|looker| looker.join().unwrap_or_default());
+            (list, found.flatten().collect::<Vec<_>>())
+        });
+        let list = list?;
+        let fingerprint = xxhash_rust::xxh3::xxh3_64_with_seed(&list, self.max_file_size);
+        let is_same = |(file, metadata): (&SeenFile, &Option<Metadata>)| {
+            file.stamp.is_some() && file.stamp == metadata.as_ref().map(FileStamp::of)
+        };
+        let is_unchanged = known.is_some_and(|known| known.list == Some(fingerprint))
+            && found.len() == files.len()
+            && files.iter().zip(&found).all(is_same);
+        Ok(Glance { list, fingerprint, files, found, looked, is_unchanged })
+    }
+
+    /// Recognizes the files that have not changed since the last snapshot.
+    fn look(&self, glance: Glance<'_>) -> FoundFiles {
         let top = &self.place.top;
-        let known = known.map(Seen::by_path).unwrap_or_default();
+        let known = glance.files.iter().zip(glance.found);
+        let mut known: HashMap<&Path, (&SeenFile, Option<Metadata>)> =
+            known.map(|(file, now)| (file.entry.path.as_path(), (file, now))).collect();
         let mut folders = Folders::default();
-        let mut found = FoundFiles::default();
-        for WorkingFile { path, kind } in self.git.working_files(top)? {
+        let mut found = FoundFiles { list: glance.fingerprint, ..FoundFiles::default() };
+        for WorkingFile { path, kind } in WorkingFile::parse(&glance.list) {
             let (tracked, is_sparse) = match kind {
                 WorkingKind::Repository => {
                     found.left_out.push(LeftOut { path, reason: Reason::Repository });
@@ -186,10 +246,12 @@ impl Taker<'_> {
                 WorkingKind::Tracked { mode, object, is_sparse } => (Some((mode, object)), is_sparse),
                 WorkingKind::Untracked => (None, false),
             };
-            let looked = SystemTime::now();
-            let metadata = match folders.is_real(top, &path) {
-                true => top.join(&path).symlink_metadata().ok(),
-                false => None,
+            let seen = known.remove(path.as_path());
+            let looked = if seen.is_some() { glance.looked } else { SystemTime::now() };
+            let metadata = match (folders.is_real(top, &path), &seen) {
+                (false, _) => None,
+                (true, Some((_, now))) => now.clone(),
+                (true, None) => top.join(&path).symlink_metadata().ok(),
             };
             let Some((mode, metadata)) = metadata.and_then(|metadata| Some((mode_of(&metadata)?, metadata))) else {
                 if let Some((mode, object)) = tracked.filter(|_| is_sparse) {
@@ -208,12 +270,13 @@ impl Taker<'_> {
             let may_stay = |object: &str| {
                 tracked.as_deref() == Some(object) || !(rules::is_secret(&path) || metadata.len() > self.max_file_size)
             };
-            match known.get(path.as_path()).filter(|seen| seen.stamp == Some(stamp) && may_stay(&seen.entry.object)) {
-                Some(seen) => drop(found.files.insert(path, (*seen).clone())),
+            let seen = seen.map(|(seen, _)| seen);
+            match seen.filter(|seen| seen.stamp == Some(stamp) && may_stay(&seen.entry.object)) {
+                Some(seen) => drop(found.files.insert(path, seen.clone())),
                 None => found.unread.push(Unread { path, mode, stamp, tracked, looked }),
             }
         }
-        Ok(found)
+        found
     }
 
     /// Recognizes files that are the same as in the index, byte for byte, so that they need not be written.

@@ -55,17 +55,25 @@ impl Git {
         Some(TreePlace { top, common, head: lines.next().map(str::to_owned) })
     }
 
-    /// The files of a working tree that git doesn't ignore, each once, by their paths. Some may not exist.
-    pub(crate) fn working_files(&self, top: &Path) -> Result<Vec<WorkingFile>> {
+    /// git's list of the files of a working tree that it doesn't ignore. Some may not exist.
+    pub(crate) fn working_list(&self, top: &Path) -> Result<Vec<u8>> {
         let words = ["ls-files", "-z", "-t", "--stage", "--cached", "--others", "--exclude-standard"];
-        let list = self.output(top, words).map_err(Self::failed(top))?;
+        self.output(top, words).map_err(Self::failed(top))
+    }
+}
+
+impl WorkingFile {
+    /// The files in git's list, each once, by their paths.
+    pub(crate) fn parse(list: &[u8]) -> Vec<WorkingFile> {
         let mut files: Vec<WorkingFile> = list.split(|byte| *byte == 0).filter_map(working_file).collect();
         files.sort_by(|one, other| one.path.as_os_str().cmp(other.path.as_os_str()));
         // A file with conflicts has several entries.
         files.dedup_by(|one, other| one.path == other.path);
-        Ok(files)
+        files
     }
+}
 
+impl Git {
     /// The ids that the contents of files have as blobs, without writing them.
     pub(crate) fn blob_ids(&self, top: &Path, paths: &[&Path]) -> Result<Vec<String>> {
         let mut command = self.command(top);
