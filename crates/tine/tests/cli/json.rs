@@ -32,6 +32,8 @@ fn output_is_as_the_schemas_say() {
         &["fork", LOGIN, "schema-check", "--plan"],
         &["fork", LOGIN, "schema-check", "--in", "none"],
         &["log"],
+        &["status"],
+        &["status", LOGIN],
         &["doctor"],
     ] {
         check(&world, words);

@@ -128,6 +128,7 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     fork_and_continue(&pane, &model, "codex", 2);
 
     // After a restart, the tabs are there again, from the agents' own files.
+    pane.wait_for_text("Codex · idle");
     pane.send_keys(["C-c"]);
     pane.wait_for_end();
     pane.close();

@@ -154,7 +154,7 @@ fn arguments_that_make_no_sense_are_named() {
         check("search_sessions", json!({"query": "x", "cursor": "the end"}), "cursor", &[]);
         check("search_sessions", json!({"query": "x", "cursor": u64::MAX.to_string()}), "cursor", &[]);
         check("list_sessions", json!({"cursor": u64::MAX.to_string()}), "cursor", &[]);
-        check("list_sessions", json!({"agent": "gemini"}), "agent", &["claude", "codex"]);
+        check("list_sessions", json!({"agent": "cursor"}), "agent", &["claude", "codex", "opencode", "gemini"]);
         check("list_sessions", json!({"all": true, "project_path": "."}), "all", &[]);
         check(
             "list_sessions",

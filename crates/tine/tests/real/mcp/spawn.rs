@@ -71,7 +71,7 @@ fn what_makes_no_sense_is_refused_before_anything_starts() {
             (json!({"name": "Not a Name", "prompt": "x"}), "name"),
             (json!({"name": "silent"}), "prompt"),
             (json!({"name": "blank", "prompt": " \n"}), "prompt"),
-            (json!({"agent_type": "gemini", "prompt": "x"}), "agent_type"),
+            (json!({"agent_type": "cursor", "prompt": "x"}), "agent_type"),
             (json!({"colour": "red", "prompt": "x"}), "colour"),
             (json!({"project_path": "no/such/place", "prompt": "x"}), "project_path"),
             (json!({"model": "--dangerously-skip-permissions", "prompt": "x"}), "model"),
