@@ -86,6 +86,12 @@ fn code(text: &str) -> String {
     text[..tests].lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
+/// The words between `begin` and the next closing bracket, wherever that occurs.
+fn words_in(text: &str, begin: &str) -> Vec<String> {
+    let lists = text.match_indices(begin).filter_map(|(at, found)| text[at + found.len()..].split(')').next());
+    lists.flat_map(|list| list.split(',')).map(|word| word.trim().to_owned()).collect()
+}
+
 /// The imports in `folder` that point up in its `layers`. `prefix` is how a path into the folder begins.
 fn upward_imports(folder: &Path, layers: &[&str], prefix: &str) -> Vec<String> {
     let mut files = Vec::new();
@@ -108,7 +114,11 @@ fn upward_imports(folder: &Path, layers: &[&str], prefix: &str) -> Vec<String> {
             continue;
         }
         let text = code(&fs::read_to_string(&path).expect("a text"));
-        for used in first_words(&text, prefix).into_iter().filter(|used| used != own) {
+        // A path in a macro belongs to where the macro is used: `wraps!` names the folders whose errors it converts.
+        let text = text.replace("$crate::", "");
+        let wrapped = words_in(&text, "wraps!(").into_iter().map(|word| word.to_lowercase());
+        let wrapped = wrapped.filter(|word| rank(word).is_some());
+        for used in first_words(&text, prefix).into_iter().chain(wrapped).filter(|used| used != own) {
             match rank(&used) {
                 Some(rank) if rank < own_rank => {}
                 Some(_) => wrong.push(format!("{relative}: `{used}` stands above `{own}`")),

@@ -172,7 +172,7 @@ impl Error {
             Error::CodeNeedsWorktree => Advice::new("code_needs_worktree", "add `--worktree`, or leave out `--code`"),
             Error::NoCommitThen { .. } => Advice::new(
                 "no_code",
-                "the repository's log of that time is gone; `--code none` begins at the commit of now",
+                "the repository's reflog doesn't reach back that far; `--code none` begins at the current commit",
             ),
             Error::OtherAgent { .. } => {
                 Advice::new("other_agent", "`--method translate` writes it in that agent's format")
