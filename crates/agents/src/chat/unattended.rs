@@ -1,4 +1,4 @@
-//! One message to an agent without a user: the same stream as in a tab, with requests denied.
+//! One message to an agent without a user: the same stream as in a tab, but no one can answer a request.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -15,8 +15,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long an agent may take to end after its answer: its hooks and servers may have work to finish.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The answer to a request.
-const DENIED: &str = "This session runs without a terminal, so the user can't allow this.";
+/// The answer to an agent that asks for permission.
+const DENIED: &str = "This session runs without a terminal, so no one can allow this.";
 
 /// Sends a message and waits for the answer and the end of the agent. What the agent asks for is denied.
 pub(crate) fn converse(
@@ -92,7 +92,7 @@ impl Heard {
         }
     }
 
-    /// The reply, or the reason for the failure.
+    /// The reply, or why it is missing.
     fn reply(self) -> Result<Reply, String> {
         match self.outcome {
             Some(TurnOutcome::Completed) => {}

@@ -135,7 +135,7 @@ pub(super) fn media(element: Raw<'_>, with_data: bool) -> Option<Media> {
     Some(Media::of(&address.and_then(Raw::string).unwrap_or_default(), with_data))
 }
 
-/// Whether a text is taken for what a person typed.
+/// Whether a text is treated as typed by the user.
 pub(super) fn is_of_person(text: &str) -> bool {
     matches!(author_of(text), Author::Person)
 }

@@ -93,7 +93,10 @@ pub(crate) fn blame(ctx: &Ctx, sessions: &[Session], file: &Path, line: Option<u
     let is_inside = |session: &&Session| {
         session.view.cwd.as_deref().is_some_and(|cwd| project.contains(cwd) || file.starts_with(cwd))
     };
-    for session in sessions.iter().filter(is_inside) {
+    // What a fork inherited was written by its source.
+    let mut inside: Vec<&Session> = sessions.iter().filter(is_inside).collect();
+    inside.sort_by_cached_key(|session| generation(sessions, session));
+    for session in inside {
         if session.view.unstarted || !mentions(&session.view.path, &finder) {
             continue;
         }
@@ -115,6 +118,16 @@ pub(crate) fn blame(ctx: &Ctx, sessions: &[Session], file: &Path, line: Option<u
         }),
     });
     Ok(Blame { lines: lines.collect(), file })
+}
+
+/// How many sessions a session descends from.
+fn generation(sessions: &[Session], session: &Session) -> usize {
+    let parent = |session: &&Session| {
+        let parent = session.view.parent.as_ref()?;
+        sessions.iter().find(|other| other.view.agent == parent.agent && other.view.id == parent.id)
+    };
+    // A damaged lineage may be circular.
+    std::iter::successors(Some(session), parent).take(sessions.len() + 1).count()
 }
 
 /// Whether a transcript contains a name at all. That is quicker to find out than what it says about it.

@@ -146,7 +146,7 @@ impl<W: Write> Terminal<W> {
         }
     }
 
-    /// What stands before a step.
+    /// The text in front of a step.
     fn mark(&self, open: bool) -> &'static str {
         match (self.folds, open) {
             (false, _) => "⏺",
