@@ -53,12 +53,20 @@ pub enum Feature {
     ProjectHooks,
     /// Hooks and the MCP server as a plugin.
     Plugin,
+    /// The files at the end of a turn, from what the transcript says about edits.
+    RebuiltCode,
 }
 
 impl Feature {
     /// Every feature, in the order in which they are listed.
-    pub const ALL: [Feature; 5] =
-        [Feature::NativeFork, Feature::ChosenId, Feature::ReportedState, Feature::ProjectHooks, Feature::Plugin];
+    pub const ALL: [Feature; 6] = [
+        Feature::NativeFork,
+        Feature::ChosenId,
+        Feature::ReportedState,
+        Feature::ProjectHooks,
+        Feature::Plugin,
+        Feature::RebuiltCode,
+    ];
 
     /// What it is, for a table.
     pub fn describe(self) -> &'static str {
@@ -68,6 +76,7 @@ impl Feature {
             Feature::ReportedState => "Learn from the agent itself whether it is busy",
             Feature::ProjectHooks => "Install hooks for a project",
             Feature::Plugin => "Install a plugin",
+            Feature::RebuiltCode => "Rebuild the code of a turn without a snapshot",
         }
     }
 }
@@ -152,6 +161,7 @@ mod tests {
             check(Feature::ReportedState, adapter.reports_state());
             check(Feature::ProjectHooks, adapter.has_scope(crate::Scope::Project));
             check(Feature::Plugin, adapter.has_scope(crate::Scope::Plugin));
+            check(Feature::RebuiltCode, adapter.records_acts());
         }
     }
 

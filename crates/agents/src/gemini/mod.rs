@@ -62,6 +62,7 @@ pub(crate) static ABOUT: About = About {
         (Feature::ReportedState, "it keeps nothing that shows it; its hooks report it"),
         (Feature::ProjectHooks, "tine installs its hooks for the user"),
         (Feature::Plugin, "it has no plugins that bring hooks and servers along"),
+        (Feature::RebuiltCode, "tine doesn't read its edits yet"),
     ],
     names_direct_parent: true,
     rows: None,

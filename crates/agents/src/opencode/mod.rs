@@ -63,6 +63,7 @@ pub(crate) static ABOUT: About = About {
         (Feature::ReportedState, "tine reads it from the database"),
         (Feature::ProjectHooks, "tine installs its hooks for the user"),
         (Feature::Plugin, "it has no plugins that bring hooks and servers along"),
+        (Feature::RebuiltCode, "tine doesn't read its edits yet"),
     ],
     names_direct_parent: false,
     rows: Some(&storage::ROWS),

@@ -27,11 +27,11 @@ use crate::ui::{self, Busy, CopyBar, Paint, Waiting, confirm, plan as show};
 The source is never changed. `tine undo` removes the fork again.
 
 Methods:
-  auto    choose a method that carries over everything you asked for
-  native  use the agent's own fork command
-  copy    write a new session file
+  auto       choose a method that carries over everything you asked for
+  native     use the agent's own fork command
+  copy       write a new session file
   translate  write the conversation in another agent's format
-  seed    send the transcript to a new session as its first prompt
+  seed       send the transcript to a new session as its first prompt
 
 For a different agent, tine translates the session; --plan shows what is carried, converted and dropped. Seeding sends a \
 model request right away unless you pass --no-start.

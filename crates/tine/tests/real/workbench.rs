@@ -128,9 +128,7 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     fork_and_continue(&pane, &model, "codex", 2);
 
     // After a restart, the tabs are there again, from the agents' own files.
-    pane.wait_for_text("Codex · idle");
-    pane.send_keys(["C-c"]);
-    pane.wait_for_end();
+    leave(&pane);
     pane.close();
     let pane = open(&tmux, &sandbox, (&claude, &codex), &project);
     pane.wait_for(|screen| screen.contains("claude-fork") && screen.contains("codex-fork") && screen.contains("│ 4 "));
@@ -140,8 +138,7 @@ fn chats_in_tabs(claude_version: &str, codex_version: &str) {
     pane.wait_for_text("Restarted.");
     let prompts = model.last_turn().prompts();
     assert_eq!(prompts, ["codex: hello", "codex: make two files", "codex: in the fork", "codex: after the restart"]);
-    pane.send_keys(["C-c"]);
-    pane.wait_for_end();
+    leave(&pane);
 }
 
 /// What the model answers, by the last prompt and the results that follow it.
@@ -204,7 +201,7 @@ fn the_acknowledgement_of_a_seed_is_hidden_until_the_restart() {
     claude.start(&project, ID, "first");
     let tmux = Tmux::new(&sandbox);
     let pane = open(&tmux, &sandbox, (&claude, &codex), &project);
-    pane.wait_for_text("first");
+    pane.wait_for_text("44444444");
     pane.send_keys(["f"]);
     pane.wait_for(|screen| screen.contains("enter fork") && screen.contains("Cache "));
     pane.send_text("seeded");
@@ -218,13 +215,17 @@ fn the_acknowledgement_of_a_seed_is_hidden_until_the_restart() {
     let screen = pane.wait_for_text("Second answer.");
     assert!(!screen.contains("Ready."), "{screen}");
     wait_until("the seed", PATIENCE, || model.last_turn().prompts().last().is_some_and(|prompt| prompt == "second"));
-    pane.send_keys(["C-c"]);
-    pane.wait_for_end();
+    leave(&pane);
     pane.close();
     let pane = open(&tmux, &sandbox, (&claude, &codex), &project);
     pane.wait_for_text("│ 1 seeded");
     pane.send_keys(["M-n"]);
     pane.wait_for(|screen| screen.contains("Ready.") && screen.contains("Second answer."));
+}
+
+/// Leaves the workbench. While the turn that has just been shown is about to end, the key has to be pressed once more.
+fn leave(pane: &Pane<'_>) {
+    pane.press_until("C-c", |_| pane.has_ended());
 }
 
 /// An agent that dies says so in its tab, and the next message resumes its session. Neither agents nor the terminal are

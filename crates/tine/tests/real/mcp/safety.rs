@@ -171,7 +171,12 @@ fn arguments_that_make_no_sense_are_named() {
         check("read_session", session(json!({"from_turn": 1, "around_turn": 1})), "around_turn", &[]);
         check("read_session", session(json!({"turns": 1000})), "turns", &[]);
         check("plan_fork", session(json!({"name": "$(touch it)"})), "name", &[]);
-        check("plan_fork", session(json!({"method": "magic"})), "method", &["auto", "native", "copy", "seed"]);
+        check(
+            "plan_fork",
+            session(json!({"method": "magic"})),
+            "method",
+            &["auto", "native", "copy", "translate", "seed"],
+        );
         check("plan_fork", session(json!({"worktree": {"trunk": "x"}})), "worktree.trunk", &["branch", "base"]);
         check("plan_fork", session(json!({"project_path": ".", "use_worktree": true})), "project_path", &[]);
         check("plan_fork", session(json!({"prompt": " "})), "prompt", &[]);
