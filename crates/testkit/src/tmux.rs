@@ -197,7 +197,7 @@ impl Pane<'_> {
     }
 
     /// Whether the pane's command has ended.
-    pub fn has_ended(&self) -> bool {
+    fn has_ended(&self) -> bool {
         let output = self.tmux.command().args(["display-message", "-p", "-t", &self.id, "#{pane_dead}"]).output();
         output.is_ok_and(|output| text(&output.stdout).trim() != "0")
     }
@@ -239,6 +239,18 @@ impl Pane<'_> {
     pub fn wait_for_end(&self) {
         let ended = poll(PATIENCE, || self.has_ended().then_some(()));
         assert!(ended.is_some(), "the command did not end; the screen shows:\n{}", self.screen());
+    }
+
+    /// Presses a key, again every second, until the command has ended.
+    #[track_caller]
+    pub fn press_until_end(&self, key: &str) {
+        for _ in 0..PATIENCE.as_secs() {
+            self.send_keys([key]);
+            if poll(Duration::from_secs(1), || self.has_ended().then_some(())).is_some() {
+                return;
+            }
+        }
+        panic!("pressing {key} did not end the command; the screen shows:\n{}", self.screen());
     }
 
     /// Ends the pane's command and removes the pane.

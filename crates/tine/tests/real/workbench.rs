@@ -225,7 +225,7 @@ fn the_acknowledgement_of_a_seed_is_hidden_until_the_restart() {
 
 /// Leaves the workbench. While the turn that has just been shown is about to end, the key has to be pressed once more.
 fn leave(pane: &Pane<'_>) {
-    pane.press_until("C-c", |_| pane.has_ended());
+    pane.press_until_end("C-c");
 }
 
 /// An agent that dies says so in its tab, and the next message resumes its session. Neither agents nor the terminal are
