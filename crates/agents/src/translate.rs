@@ -251,9 +251,9 @@ fn rename_calls(
     }
 }
 
-/// Puts a word in front of a prompt that the agent would mistake for something else.
+/// Puts a word in front of a prompt or a summary that the agent would mistake for something else.
 pub(crate) fn prefix_prompt(message: &mut Message, is_mistaken: impl Fn(&str) -> bool, receipt: &mut Receipt) {
-    if let MessageKind::User { text, .. } = &mut message.kind
+    if let MessageKind::User { text, .. } | MessageKind::Summary(text) = &mut message.kind
         && is_mistaken(text)
     {
         text.insert_str(0, "User: ");
